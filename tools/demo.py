@@ -23,7 +23,7 @@ from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.capture import is_stream
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.config import load_config
-from mmvidformer.datasets.own_videos import find_videos
+from mmvidformer.datasets.own_videos import check_targets, find_videos
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
@@ -182,6 +182,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if source.is_dir():
         args.videos = find_videos(source)
         print(f"{source}: {len(args.videos)} videos", file=sys.stderr)
+        for folder, suffix in ((args.out, ".mp4"), (args.timeline, "_timeline.png")):
+            if folder:
+                targets = [target_of(folder, video, source, suffix) for video in args.videos]
+                check_targets(args.videos, targets)
     elif not args.is_stream and not source.is_file():
         raise FileNotFoundError(f"{source} does not exist, and is no camera or address")
     if args.show:

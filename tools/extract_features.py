@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import VideoPipeline, features
 from mmvidformer.config import load_config
+from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
@@ -59,10 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = reuse_frames(model)
     names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
     settings = {name: getattr(args, name) for name in names} | {"overrides": str(args.cfg_options)}
-    features.check_settings(args.out, settings)
     suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
-    targets = {video: features.target_of(video, root, args.out, suffix) for video in videos}
-    missing = [video for video, target in targets.items() if not target.exists()]
+    targets = [features.target_of(video, root, args.out, suffix) for video in videos]
+    check_targets(videos, targets)
+    features.check_settings(args.out, settings)
+    target_of = dict(zip(videos, targets, strict=True))
+    missing = [video for video, target in target_of.items() if not target.exists()]
     if args.every:
         found = features.every_window(pipeline, model, missing, args.every)
     else:
@@ -73,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             failed.append(f"{video}\t{values}\n")
             tqdm.write(f"failed: {values}", file=sys.stderr)
         else:
-            features.write_features(targets[video], values.numpy(), args.rows, **facts)
+            features.write_features(target_of[video], values.numpy(), args.rows, **facts)
     written, skipped = len(missing) - len(failed), len(videos) - len(missing)
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
     print(f"{written} written, {skipped} skipped, {len(failed)} failed")

@@ -18,7 +18,13 @@ import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.datasets.decoding.containers import open_container
+from mmvidformer.datasets.decoding.containers import (
+    index_of,
+    keep_time,
+    open_container,
+    repeat_frames,
+    video_stream,
+)
 from mmvidformer.datasets.decoding.readers import upright
 
 # What addresses may use; not files of this machine, which a playlist could name.
@@ -69,6 +75,7 @@ class Capture(AbstractContextManager):
         self.dropped, self.cuts, self._start = 0, list[int](), 0.0
         self._delays: deque[float] = deque(maxlen=1000)
         self._closed, self._camera = Event(), None
+        self._index, self._counts = None, None
         self.name, self.total, self.is_live = str(source), None, is_stream(source)
         self._is_address = "://" in self.name
         if self.is_live and not self._is_address:
@@ -86,8 +93,15 @@ class Capture(AbstractContextManager):
         self._open()
         seconds = (self._container.duration or 0) / av.time_base
         self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
+        if not self._is_address:
+            with suppress(av.FFmpegError, ValueError):  # damaged files are read until there
+                self._index = index_of(str(source))
+                rate, self._counts = self._index.constant_rate()
+                self.fps = float(rate) or self.fps
         self.is_live = self._is_address and not seconds
         self.total = self._video.frames or round(seconds * self.fps) or None
+        if self._counts is not None:
+            self.total = int(self._counts.sum())
         self._end = seconds + (self._container.start_time or 0) / av.time_base
 
     def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
@@ -99,8 +113,8 @@ class Capture(AbstractContextManager):
                 after each multiple of it.
 
         Yields:
-            The number of the frame, from 0; its time in seconds since the first frame (by the
-            frame rate of a file, by the clock if the source is live); its RGB pixels (H, W, 3),
+            The number of the frame, from 0; its time in seconds since the first frame (of a file
+            ``number / fps``, by the clock if the source is live); its RGB pixels (H, W, 3),
             uint8.
 
         Raises:
@@ -171,7 +185,12 @@ class Capture(AbstractContextManager):
         while not self._closed.is_set():
             reason = "the stream ended"
             try:
-                for frame in self._container.decode(self._video):
+                frames = self._container.decode(self._video)
+                if self._counts is not None:
+                    frames = repeat_frames(frames, self._index, self._counts)
+                elif self._is_address and not self.is_live:
+                    frames = keep_time(frames, self.fps)
+                for frame in frames:
                     yield number, partial(upright, converter, frame)
                     number, last = number + 1, frame.time or 0.0
                     if self._closed.is_set():
@@ -207,15 +226,16 @@ class Capture(AbstractContextManager):
                 self._container = av.open(str(self.source), **limits)
             else:
                 self._container = open_container(str(self.source))
+            try:
+                self._video = video_stream(self._container)
+            except ValueError:
+                self._container.close()
+                raise
         except (av.FFmpegError, OSError, ValueError) as error:
             if not self._is_address:
                 raise ValueError(f"cannot read {self.name} as a video: {_reason(error)}") from error
             # Without the error itself, whose text has the whole address.
             raise ConnectionError(f"cannot open {self.name}: {_reason(error)}") from None
-        if not self._container.streams.video:
-            self._container.close()
-            raise ConnectionError(f"{self.name} has no video")
-        self._video = self._container.streams.video[0]
 
     def note_delay(self, seconds: float) -> float:
         """Return the time since the frame of ``seconds`` of a live source came in, for ``report``.

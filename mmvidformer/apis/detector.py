@@ -1,11 +1,12 @@
 """Boxes of persons in frames, by torchvision's detector."""
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 
-from mmvidformer.datasets.decoding.readers import VideoReader
+from mmvidformer.apis.pipeline import rate_of
 
 PERSON = 1  # class of COCO
 MIN_SCORE = 0.8
@@ -41,10 +42,17 @@ class PersonDetector:
         shares = found["boxes"][kept] / found["boxes"].new_tensor([width, height] * 2)
         return [tuple(row) for row in shares.clamp(0, 1).tolist()]
 
-    def moments(self, video: VideoReader) -> dict[int, list[tuple[float, ...]]]:
-        """Find persons at each whole second of a video; seconds without any are left out."""
+    def moments(self, opened: dict[str, Any]) -> dict[int, list[tuple[float, ...]]]:
+        """Find persons at each whole second of a video; seconds without any are left out.
+
+        Args:
+            opened: A result of ``VideoPipeline.open`` for a file.
+
+        Raises:
+            ValueError: As ``rate_of``.
+        """
+        video, fps = opened["video_reader"], rate_of(opened)
         found: dict[int, list[tuple[float, ...]]] = {}
-        fps = video.get_avg_fps()
         for second in range(math.ceil(len(video) / fps)):
             (frame,) = video.get_batch([int(second * fps + 1e-6)]).asnumpy()
             if boxes := self(frame):

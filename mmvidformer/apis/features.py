@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from mmvidformer.apis.pipeline import VideoPipeline, normalize
+from mmvidformer.apis.pipeline import VideoPipeline, normalize, rate_of
 from mmvidformer.apis.windows import check_step, list_windows, read_ahead
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
@@ -94,8 +94,11 @@ def read_windows(
         What ``LoadFeatures`` needs to know, ``every``, ``span``, ``fps`` and ``frames``; the span
         of a clip whose frames are spread over a video is ``every``. And views (crops, C, T, H, W)
         of each clip; the first of a video that is shorter than a clip.
+
+    Raises:
+        ValueError: As ``rate_of``.
     """
-    fps, frames = video["avg_fps"], video["total_frames"]
+    fps, frames = rate_of(video), video["total_frames"]
     span = max(round(pipeline.span(fps) or every), 1)
     check_step(span, every, pipeline.period(span, fps, frames_of_stage(model)), fps)
     spans = list_windows(frames, span, every, to_end=False)

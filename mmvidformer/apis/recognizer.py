@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.structures import InstanceData
 
 from mmvidformer.apis.factory import PUBLISHED, LoadedModel
-from mmvidformer.apis.pipeline import Source, VideoPipeline
+from mmvidformer.apis.pipeline import Source, VideoPipeline, rate_of
 from mmvidformer.apis.predictions import Prediction, to_prediction, to_segment
 from mmvidformer.apis.windows import (
     answer_windows,
@@ -126,7 +126,7 @@ class Recognizer(LoadedModel):
         """
         self._check_steps(window=window, stride=stride, skip_static=skip_static)
         opened = self.pipeline.open(video, fps)
-        fps = _rate(opened)
+        fps = rate_of(opened)
         answers = list_parts(self.pipeline, self._run, opened, self.over, min_score)
         if self.over == "clip":
             windows = read_ahead(
@@ -144,7 +144,8 @@ class Recognizer(LoadedModel):
 
         ``opened`` is a result of ``pipeline.open``.
         """
-        return list_windows(opened["total_frames"], *self._sizes(_rate(opened), window, stride))
+        sizes = self._sizes(rate_of(opened), window, stride)  # which numbers frames by time
+        return list_windows(opened["total_frames"], *sizes)
 
     def _sizes(self, fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
         frames = frames_of_stage(self._model)
@@ -211,14 +212,17 @@ class Recognizer(LoadedModel):
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If the video cannot be read, or the model is none of boxes.
+            ValueError: If the video cannot be read, its frame rate is unknown, or the model is
+                none of boxes.
         """
         if self.over != "boxes":
             raise ValueError(f"the model is about {self.over}, not about boxes")
         task, names = next(iter(self.names.items()))
         truth = dict(gt_labels=torch.zeros(len(boxes), len(names)), timestamp=second)
         given = dict(gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4), video_id=str(video))
-        found = self._run(self.pipeline.read({**self.pipeline.open(video), **truth, **given}))
+        opened = self.pipeline.open(video)
+        rate_of(opened)
+        found = self._run(self.pipeline.read({**opened, **truth, **given}))
         head, where = self._model.cls_head, dict(source=str(video), seconds=(second, second))
         return [
             to_prediction({task: scores[1:]}, self.names, head, box=tuple(map(float, box)), **where)
@@ -246,11 +250,3 @@ class Recognizer(LoadedModel):
         wrong = [f"{name}={value:g}" for name, value in given.items() if value is not None]
         if wrong and self.over != "clip":
             raise ValueError(f"a model of {self.over} has no windows, got {wrong[0]}")
-
-
-def _rate(opened: dict) -> float:
-    """Return the frame rate of an opened video, or raise an error."""
-    if not opened.get("avg_fps"):
-        name = opened.get("filename", "the array")
-        raise ValueError(f"the frame rate of {name} is unknown, set fps")
-    return opened["avg_fps"]

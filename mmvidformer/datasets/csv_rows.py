@@ -9,19 +9,36 @@ def read_rows(
 ) -> Iterator[tuple[dict[str, str], str]]:
     """Read a csv file: each row, with its file and line for messages.
 
-    ``header`` is for files without one. Raises a ``ValueError`` if one of ``columns`` is missing,
-    or it is no csv file.
+    Spaces at the ends of names and values do not count. ``header`` is for files without one. Raises
+    a ``ValueError`` if one of ``columns`` is missing, or it is no csv file.
     """
-    rows = csv.DictReader(io.StringIO(read_text(path), newline=""), header, skipinitialspace=True)
+    rows = _open(path, header)
+    names = rows.fieldnames
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise ValueError(f"{path} has no column {', '.join(missing)}, only {str(names)[:200]}")
     try:
-        missing = [name for name in columns if name not in (rows.fieldnames or ())]
-        if missing:
-            found = str(rows.fieldnames)[:200]
-            raise ValueError(f"{path} has no column {', '.join(missing)}, only {found}")
         for row in rows:
-            yield row, f"{path}, line {rows.line_num}"
+            # A row that is too short has None, one that is too long a list.
+            values = {k: v.strip() if isinstance(v, str) else v for k, v in row.items()}
+            yield values, f"{path}, line {rows.line_num}"
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num + 1}: {error}") from error
+
+
+def read_header(path: str | Path) -> list[str]:
+    """Read the names of the columns of a csv file; a ``ValueError`` if it is none."""
+    return list(_open(path, None).fieldnames)
+
+
+def _open(path: str | Path, header: Sequence[str] | None) -> csv.DictReader:
+    content = io.StringIO(read_text(path), newline="")
+    rows = csv.DictReader(content, header, skipinitialspace=True)
+    try:
+        rows.fieldnames = [name.strip() for name in rows.fieldnames or ()]
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {rows.line_num + 1}: {error}") from error
+    return rows
 
 
 def read_text(path: str | Path) -> str:

@@ -1,5 +1,6 @@
-import re
-from collections.abc import Sequence
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -24,15 +25,66 @@ class LabeledVideo(NamedTuple):
 def find_videos(folder: str | Path) -> list[Path]:
     """Find the video files in a folder and its subfolders by suffix, sorted, but no hidden ones.
 
+    Links to folders are followed, as by torchvision, but not to one that holds the link.
+
     Raises:
         FileNotFoundError: If there are none.
     """
-    paths = (path.relative_to(folder) for path in Path(folder).rglob("*"))
-    hidden = re.compile(r"(^|/)\.")
-    found = [p for p in paths if p.suffix.lower() in SUFFIXES and not hidden.search(p.as_posix())]
+    found = sorted(_walk(Path(folder), frozenset()), key=lambda path: path.parts)
     if not found:
         raise FileNotFoundError(f"{folder} has no videos")
-    return [Path(folder, path) for path in sorted(found)]
+    return found
+
+
+def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
+    """Yield the videos below a folder; ``above`` has the device and inode of those that hold it."""
+    if not folder.is_dir():
+        return
+    status = folder.stat()
+    identity = status.st_dev, status.st_ino
+    if identity in above:
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                yield from _walk(folder / entry.name, above | {identity})
+            elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:
+                yield folder / entry.name
+
+
+def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> dict[str, Path]:
+    """Find the videos of names, which are those of files without their suffixes.
+
+    Args:
+        folder: Folder to search, with its subfolders.
+        names: Names of videos. Those without a file are left out of the result.
+        prefix: What files or names may have before the name.
+
+    Raises:
+        FileNotFoundError: If there is no video at all.
+        ValueError: If two files have the same one of the names.
+    """
+    plain = {name.removeprefix(prefix): name for name in names}
+    found: dict[str, Path] = {}
+    for path in find_videos(folder):
+        name = plain.get(path.stem.removeprefix(prefix))
+        if name is None:
+            continue
+        if name in found:
+            raise ValueError(f"two files have the name {name!r}: {found[name]} and {path}")
+        found[name] = path
+    return found
+
+
+def check_targets(videos: Sequence[Path], targets: Sequence[Path]) -> None:
+    """Raise a ``ValueError`` if the results of two videos are to be the same file."""
+    owners: dict[Path, Path] = {}
+    for video, target in zip(videos, targets, strict=True):
+        other = owners.setdefault(target, video)
+        if other != video:
+            raise ValueError(f"{other} and {video} would both be written to {target}")
 
 
 def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
@@ -74,9 +126,11 @@ def split_videos(
     videos = sorted(videos, key=lambda video: str(video.path))
     if all(video.split is not None for video in videos):
         return videos
+    by_class: dict[str, list[LabeledVideo]] = defaultdict(list)
+    for video in videos:
+        by_class[video.label].append(video)
     found = []
-    for label in {video.label for video in videos}:
-        members = [video for video in videos if video.label == label]
+    for label, members in by_class.items():
         Random(f"{seed}/{label}").shuffle(members)
         splits, left = [], len(members)
         for split, share in (("val", val), ("test", test)):
@@ -113,24 +167,29 @@ def write_lists(
     found = [name for name in FILES if (root / name).exists()]
     if found and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
-    paths = [video.path.absolute() for video in videos]
-    inside = [path.relative_to(root) if path.is_relative_to(root) else path for path in paths]
-    names = [path.as_posix() for path in inside]
+    above = f"{root.as_posix().rstrip('/')}/"
+    names = [video.path.absolute().as_posix().removeprefix(above) for video in videos]
     classes = sorted({video.label for video in videos})
-    for name in (*names, *classes):
-        if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
-            wrong = "has a space at an end, a tab or a line break"
-            raise ValueError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
+    check_names([*names, *classes])
+    numbers = {name: number for number, name in enumerate(classes)}
     delimiter = "\t" if any(" " in name for name in names) else " "
     lines = {CLASSES: [f"{name}\n" for name in classes]} | {f"{split}.txt": [] for split in SPLITS}
     for video, name in zip(videos, names, strict=True):
-        lines[f"{video.split}.txt"].append(f"{name}{delimiter}{classes.index(video.label)}\n")
+        lines[f"{video.split}.txt"].append(f"{name}{delimiter}{numbers[video.label]}\n")
     if not lines["train.txt"]:
         raise ValueError("no video is for training")
     root.mkdir(parents=True, exist_ok=True)
     for name, text in lines.items():
         (root / name).write_text("".join(text), encoding="utf-8")
     return read_lists(root)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise a ``ValueError`` if MMAction2's lists cannot hold a path or the name of a class."""
+    for name in names:
+        if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
+            wrong = "has a space at an end, a tab or a line break"
+            raise ValueError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
 
 
 def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:

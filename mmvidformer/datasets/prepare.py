@@ -1,19 +1,25 @@
 import os
 import random
-from collections.abc import Iterator
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
 import av
 import numpy as np
-from av import VideoFrame, VideoStream
+from av import VideoFrame
 from av.video.reformatter import VideoReformatter
 
 from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.decoding.check_files import find_faults
-from mmvidformer.datasets.decoding.containers import open_container
+from mmvidformer.datasets.decoding.containers import (
+    index_of,
+    open_container,
+    repeat_frames,
+    video_stream,
+)
 from mmvidformer.datasets.decoding.errors import with_suffix
 from mmvidformer.datasets.lists import read_list, write_report
+from mmvidformer.datasets.own_videos import check_targets
 
 
 def prepare_list(
@@ -40,7 +46,8 @@ def prepare_list(
         **settings: Arguments of ``encode_video``.
 
     Raises:
-        ValueError: If a video is not below ``root``, or ``out`` is the same folder.
+        ValueError: If a video is not below ``root``, ``out`` is the same folder, or the results of
+            two videos would be one file.
     """
     out, targets, lines = Path(out), {}, []
     if out.resolve() == Path(root).resolve():
@@ -54,6 +61,7 @@ def prepare_list(
         source = with_suffix(source)
         targets[source] = str(out / name)
         lines.append((source, text.replace(path, name, 1)))
+    check_targets([Path(path) for path in targets], [Path(path) for path in targets.values()])
     missing = [one for one in targets.items() if not os.path.exists(one[1])]
     random.Random().shuffle(missing)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(missing)} of them already in {out}")
@@ -67,10 +75,12 @@ def prepare_list(
 def encode_video(
     source: str, target: str, short_side: int = 256, key_frames: int = 16, crf: int = 20
 ) -> None:
-    """Re-encode a video as H.264 in mp4, without sound, each frame with its time.
+    """Re-encode a video as H.264 in mp4, without sound, at a constant frame rate.
 
-    The result is complete or missing at any moment, and kept if it exists. As the decoders of
-    training do, it ignores sample aspect ratios, and is turned upright by a rotation tag.
+    All frames are kept; only where the rate varies, frames are left out and repeated, so that each
+    is shown at its time. The result is complete or missing at any moment, and kept if it exists. As
+    the decoders of training do, it ignores sample aspect ratios, and is turned upright by a
+    rotation tag.
 
     Args:
         source: The video.
@@ -92,10 +102,16 @@ def encode_video(
 def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: int) -> None:
     options = {"movflags": "faststart"}  # the index first, so that one read opens the file
     with open_container(source) as video, av.open(str(target), "w", "mp4", options) as output:
-        stream, encoder = video.streams.video[0], None
+        stream, encoder = video_stream(video), None
         stream.codec_context.thread_count = 1
         converter = VideoReformatter()
-        for time, frame in _timed_frames(stream):
+        index = index_of(source)
+        rate, counts = index.constant_rate()
+        rate = rate or Fraction(25)  # of a file that states none
+        frames = video.decode(stream)
+        for number, frame in enumerate(
+            frames if counts is None else repeat_frames(frames, index, counts)
+        ):
             if encoder is None:
                 sides = frame.width, frame.height
                 shrink = min(1, short_side / min(sides))
@@ -103,10 +119,10 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
                 turns = frame.rotation // 90 % 4
                 # Without the loop filter and arithmetic coding, decoding takes a third less time.
                 tuning = {"crf": str(crf), "tune": "fastdecode"}
-                encoder = output.add_stream("libx264", stream.average_rate or 25, tuning)
+                encoder = output.add_stream("libx264", rate, tuning)
                 codec = encoder.codec_context
                 codec.width, codec.height = (height, width) if turns % 2 else (width, height)
-                codec.time_base, codec.gop_size = stream.time_base, key_frames
+                codec.time_base, codec.gop_size = 1 / rate, key_frames
                 codec.pix_fmt, codec.thread_count = "yuv420p", 1
             # The colors of RGB, which training sees, need no tags, and its planes can be turned.
             image = converter.reformat(
@@ -115,23 +131,8 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
             upright = np.ascontiguousarray(np.rot90(image.to_ndarray(), turns))
             image = VideoFrame.from_ndarray(upright, "rgb24")
             image = converter.reformat(image, format="yuv420p", threads=1)
-            image.pts, image.time_base = time, codec.time_base
+            image.pts, image.time_base = number, codec.time_base
             output.mux(encoder.encode(image))
         if encoder is None:
             raise ValueError("there is no frame in it")
         output.mux(encoder.encode())
-
-
-def _timed_frames(stream: VideoStream) -> Iterator[tuple[int, VideoFrame]]:
-    """Yield frames in order of display with ascending times from 0, in units of the stream."""
-    # AVI states no times of display, and FFmpeg makes up wrong ones.
-    has_times = stream.container.format.name != "avi"
-    step = max(1, round(1 / (stream.time_base * (stream.average_rate or 25))))
-    start, time = None, -step
-    for frame in stream.container.decode(stream):
-        if has_times and frame.pts is not None:
-            start = frame.pts - time - step if start is None else start
-            time = max(frame.pts - start, time + 1)
-        else:
-            time += step
-        yield time, frame

@@ -1,7 +1,7 @@
 """Annotations in csv files: numbers of videos, and classes of spans of time."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from os.path import join
@@ -14,7 +14,7 @@ from mmaction.datasets import VideoDataset
 from mmcv.transforms import BaseTransform
 
 from mmvidformer.datasets.csv_rows import read_rows
-from mmvidformer.datasets.transforms.sampling import FrameSampler
+from mmvidformer.datasets.transforms.sampling import FrameSampler, constant_rate, known_rate
 from mmvidformer.registry import DATASETS, TRANSFORMS
 
 BACKGROUND = "background"  # class of the time that no span covers
@@ -43,13 +43,26 @@ def read_values(file: str | Path) -> tuple[tuple[str, ...], dict[str, tuple[list
     names: tuple[str, ...] = ()
     found: dict[str, tuple[list[float], str]] = {}
     for row, where in read_rows(file, "video"):
-        names = names or tuple(name for name in row if name and name not in OWN)
+        names = names or value_names(row)
         if not names:
             raise ValueError(f"{file} must have a column of values beside video")
-        if row["video"] in found:
-            raise ValueError(f"{where}: {row['video']} is already in {found[row['video']][1]}")
-        found[row["video"]] = [read_float(row, name, where) for name in names], where
+        video = read_video(row, where)
+        if video in found:
+            raise ValueError(f"{where}: {video} is already in {found[video][1]}")
+        found[video] = [read_float(row, name, where) for name in names], where
     return names, found
+
+
+def value_names(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of a csv file that hold values."""
+    return tuple(name for name in columns if name and name not in OWN)
+
+
+def read_video(row: Mapping[str, str], where: str) -> str:
+    """Read the path of a row's video; a ``ValueError`` if there is none."""
+    if not row["video"]:
+        raise ValueError(f"{where}: video is empty")
+    return row["video"]
 
 
 def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]:
@@ -64,9 +77,16 @@ def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]
     Raises:
         ValueError: As ``span_faults`` describes; names file and line.
     """
+    return group_spans(read_rows(file, "video", "start", "end", "label"), overlap)
+
+
+def group_spans(
+    rows: Iterable[tuple[dict[str, str], str]], overlap: bool = False
+) -> dict[str, list[Span]]:
+    """Return the spans of each video in rows and their lines; see ``read_spans``."""
     found: dict[str, list[Span]] = {}
-    for row, where in read_rows(file, "video", "start", "end", "label"):
-        found.setdefault(row["video"], []).extend(read_span(row, where))
+    for row, where in rows:
+        found.setdefault(read_video(row, where), []).extend(read_span(row, where))
     found = {video: sorted(spans) for video, spans in found.items()}
     if fault := next(span_faults(found, overlap), None):
         raise ValueError(fault)
@@ -82,11 +102,13 @@ def read_span(row: Mapping[str, str], where: str) -> list[Span]:
 
 
 def span_faults(videos: Mapping[str, Sequence[Span]], overlap: bool = False) -> Iterator[str]:
-    """Describe what is wrong in the spans of videos: no class, an end before the start, overlap."""
+    """Describe what is wrong in the spans of videos: class, an end before the start, overlap."""
     for spans in videos.values():
         for start, end, label, where in spans:
             if not label:
                 yield f"{where}: label is empty"
+            if len(label.splitlines()) > 1:
+                yield f"{where}: label {label!r} has a line break"
             if not 0 <= start < end:
                 yield f"{where}: start must be at least 0 and below end, got {start:g} to {end:g}"
         for one, two in pairwise(spans):
@@ -178,10 +200,14 @@ class LabelFrames(BaseTransform):
     """Set ``label`` to the class of each sampled frame, -1 if it has none.
 
     Goes after a sampler. Required keys: those of ``SpanDataset``, ``frame_inds``, ``avg_fps``.
+
+    Raises:
+        BadVideo: As ``constant_rate``.
     """
 
     def transform(self, results: dict) -> dict:
         """Set ``results['label']``, of type int64."""
+        constant_rate(results)
         labels = classes_at(results["frame_inds"], results)
         return {**results, "label": torch.from_numpy(labels)}
 
@@ -213,6 +239,8 @@ class CoverFrames(FrameSampler):
 
     Raises:
         ValueError: If ``overlap`` is not in [0, 1).
+        BadVideo: If the frame rate is unknown, and there is a ``target_fps``; or, if the video has
+            spans, as ``number_by_time``.
     """
 
     clip_len: int
@@ -226,9 +254,13 @@ class CoverFrames(FrameSampler):
         if not 0 <= self.overlap < 1:
             raise ValueError(f"overlap must be at least 0 and below 1, got {self.overlap}")
 
+    def needs_times(self, results: dict) -> bool:
+        """Whether the video has spans of time."""
+        return "spans" in results
+
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (clips, T)."""
-        rate = results["avg_fps"] / self.target_fps if self.target_fps else 1.0
+        rate = known_rate(results) / self.target_fps if self.target_fps else 1.0
         step = self.frame_interval * rate
         size, count = self.clip_len, math.ceil(total / step - 1e-6)  # in steps
         if not self.test_mode:

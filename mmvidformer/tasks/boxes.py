@@ -1,7 +1,7 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +10,10 @@ import torch
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.datasets.csv_rows import read_number, read_rows, read_text
-from mmvidformer.datasets.own_videos import find_videos
+from mmvidformer.datasets.own_videos import find_named
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
-from mmvidformer.tasks.annotations import need_rows, read_float
+from mmvidformer.tasks.annotations import need_rows, read_float, read_video
 
 COLUMNS = ("video", "second", "x1", "y1", "x2", "y2", "class", "person")
 CORNERS = COLUMNS[2:6]
@@ -29,16 +29,25 @@ def read_boxes(file: str | Path, classes: int | None = None) -> dict[Moment, dic
     several rows.
 
     Raises:
-        ValueError: As ``read_box``, or if a line is empty, which MMAction2 cannot read.
+        ValueError: As ``read_box`` and ``line_faults``.
     """
-    lines = read_text(file).splitlines()
-    if "" in lines:
-        raise ValueError(f"{file}, line {lines.index('') + 1} is empty; remove it")
+    if fault := next(line_faults(file), None):
+        raise ValueError(fault)
     found: dict[Moment, dict[Box, set[int]]] = {}
     for row, where in read_rows(file, header=COLUMNS):
         moment, box, label = read_box(row, where, classes)
         found.setdefault(moment, {}).setdefault(box, set()).add(label)
     return found
+
+
+def line_faults(file: str | Path) -> Iterator[str]:
+    """Describe the lines that MMAction2's metric cannot read, or reads as another video's."""
+    for number, line in enumerate(read_text(file).splitlines(), start=1):
+        name = line.partition(",")[0]
+        if not line:
+            yield f"{file}, line {number} is empty; remove it"
+        elif name != name.strip():
+            yield f"{file}, line {number}: {name!r} has a space at an end; remove it"
 
 
 def read_box(
@@ -47,10 +56,10 @@ def read_box(
     """Read a row: its moment, its box and its class.
 
     Raises:
-        ValueError: If it has no numbers, the box is not inside the frame, or the class is none of
-            ``classes``; begins with ``where``.
+        ValueError: If it has no video or numbers, the box is not inside the frame, or the class is
+            none of ``classes``; begins with ``where``.
     """
-    moment = row["video"], read_number(row, "second", where)
+    moment = read_video(row, where), read_number(row, "second", where)
     x1, y1, x2, y2 = box = tuple(read_float(row, name, where) for name in CORNERS)
     label = read_number(row, "class", where)
     if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
@@ -70,15 +79,17 @@ class BoxDataset(VideoDataset):
 
     Raises:
         FileNotFoundError: If a video is missing.
-        ValueError: As ``read_boxes``.
+        ValueError: As ``read_boxes``, or if two files have the name of a video.
     """
 
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
         count = len(self.metainfo["classes"])
-        paths = {path.stem: path for path in find_videos(self.data_prefix["video"] or ".")}
+        moments = read_boxes(self.ann_file, count)
+        names = {video for video, _ in moments}
+        paths = find_named(self.data_prefix["video"] or ".", names)
         found = []
-        for (video, second), boxes in read_boxes(self.ann_file, count).items():
+        for (video, second), boxes in moments.items():
             if video not in paths:
                 raise FileNotFoundError(f"{self.ann_file}: there is no file of video {video!r}")
             labels = [[float(i in own) for i in range(1, count + 1)] for own in boxes.values()]
@@ -99,15 +110,23 @@ class FramesAround(FrameSampler):
         clip_len: Number of frames.
         frame_interval: Interval between frames at ``target_fps``.
         target_fps: Frame rate that the interval refers to. None for that of the file.
+
+    Raises:
+        BadVideo: As ``number_by_time``.
     """
 
     clip_len: int
     frame_interval: int = 1
     target_fps: float | None = None
 
+    def needs_times(self, results: dict) -> bool:
+        """Return True: a box stands at a second."""
+        return True
+
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (1, T)."""
-        rate = results["avg_fps"] / self.target_fps if self.target_fps else 1.0
+        fps = results["avg_fps"]
+        rate = fps / self.target_fps if self.target_fps else 1.0
         steps = (np.arange(self.clip_len) - self.clip_len // 2) * self.frame_interval * rate
-        center = math.floor(results["timestamp"] * results["avg_fps"] + 1e-6)
+        center = math.floor(results["timestamp"] * fps + 1e-6)
         return np.clip(center + np.floor(steps + 1e-6).astype(int), 0, total - 1)[None]

@@ -1,39 +1,34 @@
 """Lists of your videos for other answers than one class: several classes, numbers, or frames."""
 
 import csv
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from random import Random
 
-from av.error import FFmpegError
-
 from mmvidformer.datasets.csv_rows import read_rows, read_text
-from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.own_videos import (
     CLASSES,
     FILES,
     SPLITS,
     VideoLists,
-    find_videos,
+    check_names,
     read_lists,
 )
+from mmvidformer.tasks.activitynet import read_activitynet
 from mmvidformer.tasks.annotations import (
     BACKGROUND,
     OWN,
-    Span,
-    read_float,
-    read_span,
+    group_spans,
     read_spans,
     read_values,
-    span_faults,
+    read_video,
 )
-from mmvidformer.tasks.boxes import COLUMNS, read_box, read_boxes
+from mmvidformer.tasks.boxes import read_boxes
+from mmvidformer.tasks.checks import REQUIRED, find_annotation_faults
 
 TASKS = ("classes", "labels", "number", "frames", "segments", "boxes")
-SUBSETS = {"training": "train", "validation": "val", "testing": "test"}  # of ActivityNet
+MOST_FAULTS = 20  # that an error names
 
 
 def read_task_lists(folder: str | Path, task: str) -> VideoLists:
@@ -79,6 +74,7 @@ def split_annotations(
     test: float = 0.15,
     seed: int = 0,
     force: bool = False,
+    check: bool = True,
 ) -> VideoLists:
     """Split a csv file of annotations by video, and write a list per split.
 
@@ -88,60 +84,60 @@ def split_annotations(
     Args:
         file: Columns ``video`` and ``label`` for labels, one row for each label or names that are
             separated by semicolons; ``video`` and values for a number; ``video``, ``start``,
-            ``end`` and ``label`` for frames and segments, or what ``read_activitynet`` reads; what
-            ``read_boxes`` reads for boxes, with ``classes.txt`` beside it.
+            ``end`` and ``label`` for frames and segments, or what ``read_activitynet`` reads, from
+            which videos that are missing are left out; what ``read_boxes`` reads for boxes, with
+            ``classes.txt`` beside it.
         task: A name of ``TASKS`` but ``'classes'``.
         folder: Folder to write to.
         val: Share of the videos for validation.
         test: Share for testing.
         seed: Random seed of the draw.
-        force: Whether to overwrite lists.
+        force: Whether to overwrite lists, but never ``file``.
+        check: Whether to refuse what ``find_annotation_faults`` finds. It looks into the videos of
+            tasks with seconds.
 
     Raises:
-        FileExistsError: If there are lists, and not ``force``.
+        FileExistsError: If there are lists, and not ``force``, or ``file`` would be overwritten.
         ValueError: If a row is wrong; names file and line.
     """
     file, root = Path(file), Path(folder).resolve()
     names = [name.replace("txt", "csv") for name in FILES[:-1]]
     names += [*FILES] if task != "boxes" else []  # its classes.txt is given
+    if file.resolve() in [root / name for name in names]:
+        raise FileExistsError(f"a list would overwrite {file}; rename it or give --out")
     if (found := [name for name in names if (root / name).exists()]) and not force:
         raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
+    given_classes = read_text(file.parent / CLASSES).splitlines() if task == "boxes" else []
+    is_json = file.suffix == ".json"
+    if is_json:
+        rows, _ = read_activitynet(file, file.parent)
+    elif task != "boxes":
+        rows = list(read_rows(file, *REQUIRED[task]))
+    if check:
+        _check(file, task, given_classes)
     if task == "boxes":
-        return _split_boxes(file, root, val, test, seed)
-    if file.suffix == ".json":
-        file = read_activitynet(file, root / f"{file.stem}.csv")
-    rows = list(read_rows(file, "video", *(["label"] if task == "labels" else [])))
+        return _split_boxes(file, root, given_classes, val, test, seed)
     given: dict[str, str] = {}
     for row, where in rows:
-        split = row.get("split") or ""
-        if given.setdefault(row["video"], split) != split:
-            raise ValueError(f"{where}: {row['video']} is in two splits")
+        video, split = read_video(row, where), row.get("split") or ""
+        if given.setdefault(video, split) != split:
+            raise ValueError(f"{where}: {video} is in two splits")
     splits = _draw(given, val, test, seed)
     paths = {video: file.parent.resolve() / video for video in splits}
     paths = {v: p.relative_to(root) if p.is_relative_to(root) else p for v, p in paths.items()}
-    root.mkdir(parents=True, exist_ok=True)
     if task == "labels":
-        labels: dict[str, set[str]] = {video: set() for video in splits}
-        for row, _ in rows:
-            labels[row["video"]] |= {one.strip() for one in (row["label"] or "").split(";")} - {""}
-        classes = sorted(set(chain(*labels.values())))
-        delimiter = "\t" if any(" " in str(path) for path in paths.values()) else " "
-        for split in SPLITS:
-            lines = (
-                delimiter.join([str(paths[v]), *map(str, sorted(map(classes.index, labels[v])))])
-                for v in splits
-                if splits[v] == split
-            )
-            _write_lines(root / f"{split}.txt", lines)
-        _write_lines(root / CLASSES, classes)
-        return read_task_lists(root, task)
+        return _write_labels(rows, splits, {v: path.as_posix() for v, path in paths.items()}, root)
+    classes: list[str] = []
     if task == "number":
         columns = ("video", *read_values(file)[0])
     else:
         columns = ("video", *OWN[2:])
-        spans = chain(*read_spans(file, overlap=task == "segments").values())
+        spans = chain(*group_spans(rows, overlap=task == "segments").values())
         classes = sorted({one.label for one in spans} - {BACKGROUND})
-        _write_lines(root / CLASSES, [*classes, *([BACKGROUND] if task == "frames" else [])])
+        classes += [BACKGROUND] if task == "frames" else []
+    root.mkdir(parents=True, exist_ok=True)
+    if task != "number":
+        _write_lines(root / CLASSES, classes)
     for split in SPLITS:
         kept = (
             [paths[row["video"]].as_posix(), *(row[name] for name in columns[1:])]
@@ -152,115 +148,52 @@ def split_annotations(
     return read_task_lists(root, task)
 
 
-def _split_boxes(file: Path, root: Path, val: float, test: float, seed: int) -> VideoLists:
-    """Split a file of boxes by video, and copy the names of its classes."""
-    rows = list(csv.reader(read_text(file).splitlines()))
-    splits = _draw(dict.fromkeys((row[0] for row in rows if row), ""), val, test, seed)
-    names = read_text(file.parent / CLASSES)
+def _check(file: Path, task: str, classes: Sequence[str]) -> None:
+    """Raise a ``ValueError`` that names the faults of a file of annotations."""
+    faults, _ = find_annotation_faults(file, file.parent, task, classes)
+    if file.suffix == ".json":  # of which missing videos are left out
+        faults = [fault for fault in faults if not fault.endswith("does not exist")]
+    if faults:
+        more = len(faults) - MOST_FAULTS
+        shown = faults[:MOST_FAULTS] + ([f"and {more} more"] if more > 0 else [])
+        what = f"{file} has {len(faults)} faults; --no-check does not look into the videos:"
+        raise ValueError("\n".join([what, *shown]))
+
+
+def _write_labels(
+    rows: Sequence[tuple[dict, str]], splits: dict[str, str], paths: dict[str, str], root: Path
+) -> VideoLists:
+    """Write the lists of videos with several classes."""
+    labels: dict[str, set[str]] = {video: set() for video in splits}
+    for row, _ in rows:
+        labels[row["video"]] |= {one.strip() for one in (row["label"] or "").split(";")} - {""}
+    classes = sorted(set(chain(*labels.values())))
+    check_names([*paths.values(), *classes])
+    numbers = {name: number for number, name in enumerate(classes)}
+    delimiter = "\t" if any(" " in path for path in paths.values()) else " "
+    root.mkdir(parents=True, exist_ok=True)
     for split in SPLITS:
-        kept = (row for row in rows if row and splits[row[0]] == split)
-        _write_rows(root / f"{split}.csv", kept)
-    (root / CLASSES).write_text(names, encoding="utf-8")
+        lines = (
+            delimiter.join([paths[v], *map(str, sorted(numbers[name] for name in labels[v]))])
+            for v in splits
+            if splits[v] == split
+        )
+        _write_lines(root / f"{split}.txt", lines)
+    _write_lines(root / CLASSES, classes)
+    return read_task_lists(root, "labels")
+
+
+def _split_boxes(
+    file: Path, root: Path, classes: Sequence[str], val: float, test: float, seed: int
+) -> VideoLists:
+    """Split a file of boxes by video, and copy the names of its classes."""
+    read_boxes(file, len(classes))
+    rows = list(csv.reader(read_text(file).splitlines()))
+    splits = _draw(dict.fromkeys((row[0] for row in rows), ""), val, test, seed)
+    for split in SPLITS:
+        _write_rows(root / f"{split}.csv", (row for row in rows if splits[row[0]] == split))
+    _write_lines(root / CLASSES, classes)
     return read_task_lists(root, "boxes")
-
-
-def read_activitynet(file: Path, out: Path) -> Path:
-    """Write an annotation file in ActivityNet's format as csv, and return ``out``.
-
-    ``database`` holds, by the name of a video, its ``subset`` and its ``annotations`` (``segment``
-    in seconds, ``label``). Videos are files of that name, with or without ``v_`` before it, in the
-    folder of the file or below. Those that are missing are left out.
-
-    Raises:
-        ValueError: If the file has another format, or no video is there.
-    """
-    found = _read_database(file)
-    videos = {path.stem.removeprefix("v_"): path for path in find_videos(file.parent)}
-    rows: list[tuple] = []
-    for name, (split, spans) in found.items():
-        if path := videos.get(name.removeprefix("v_")):
-            rows += [(path.absolute(), *one[:3], split) for one in spans or [("", "", "")]]
-    if not rows:
-        raise ValueError(f"{file.parent} has none of the {len(found)} videos of {file.name}")
-    _write_rows(out, [("video", "start", "end", "label", "split"), *rows])
-    return out
-
-
-def _read_database(file: Path) -> dict[str, tuple[str, list[Span]]]:
-    """Read the split and the spans of each video of a file in ActivityNet's format."""
-    try:
-        return {
-            name: (
-                SUBSETS[one["subset"]],
-                [Span(*a["segment"], a["label"], f"{file}, {name}") for a in one["annotations"]],
-            )
-            for name, one in json.loads(read_text(file))["database"].items()
-        }
-    except (ValueError, KeyError, TypeError) as error:
-        what = f"{type(error).__name__} {error}"
-        raise ValueError(f"{file} is not in ActivityNet's format: {what}") from error
-
-
-def find_annotation_faults(
-    file: str | Path, folder: str | Path, overlap: bool = False
-) -> tuple[list[str], list[Path]]:
-    """Find all that is wrong in a file of labels, numbers, spans or boxes, by file and line.
-
-    Values that are no numbers, spans that end before they start, overlap or end after their video,
-    boxes outside of the frame or the video, classes that are not in ``classes.txt`` beside the
-    file, and missing videos, whose paths are relative to ``folder``.
-
-    Returns:
-        The faults, and the videos that exist.
-    """
-    file = Path(file)
-    names = file.parent / CLASSES
-    classes = read_text(names).splitlines() if names.is_file() else []
-    header = read_text(file).partition("\n")[0].split(",")
-    boxes = "video" not in header  # AVA's files have no header
-    spans: dict[str, list[Span]] = {}
-    faults: list[str] = []
-    paths: dict[str, str] = {}
-    with suppress(FileNotFoundError):  # each missing video is a fault
-        paths = {one.stem.removeprefix("v_"): str(one.absolute()) for one in find_videos(folder)}
-    if file.suffix == ".json":
-        for name, (_, own) in _read_database(file).items():
-            spans[paths.get(name.removeprefix("v_"), name)] = own
-        rows = iter(())
-    else:
-        rows = read_rows(file, header=COLUMNS) if boxes else read_rows(file, "video")
-    for row, where in rows:
-        name = row["video"]
-        own = spans.setdefault(paths.get(name.removeprefix("v_"), name) if boxes else name, [])
-        try:
-            if boxes:
-                (_, second), *_ = read_box(row, where, len(classes))
-                own.append(Span(second, second, "", where))
-            elif "start" in row:
-                own += (one := read_span(row, where))
-                if one and classes and one[0].label not in ("", *classes):
-                    raise ValueError(f"{where}: {one[0].label!r} is no class of {names}")
-            else:
-                for column in (one for one in row if one not in OWN):
-                    read_float(row, column, where)
-        except ValueError as error:
-            faults.append(str(error))
-    if file.suffix == ".json" or "start" in header:
-        faults += span_faults({video: sorted(own) for video, own in spans.items()}, overlap)
-    videos = []
-    for video, own in spans.items():
-        path = Path(folder, video)
-        if not path.is_file():
-            faults.append(f"{own[0].where if own else file}: video {path} does not exist")
-            continue
-        videos.append(path)
-        with suppress(FFmpegError, ValueError):  # bad files are reported as such
-            reader = open_video(str(path))
-            seconds = len(reader) / reader.get_avg_fps()
-            late = [one for one in own if one.end > seconds + 0.5]
-            after = f"is after the end of {video}, at {seconds:.2f} s"
-            faults += [f"{one.where}: {one.end:g} s {after}" for one in late]
-    return faults, videos
 
 
 def _draw(given: dict[str, str], val: float, test: float, seed: int) -> dict[str, str]:

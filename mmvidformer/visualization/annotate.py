@@ -181,8 +181,7 @@ def classify_boxes(recognizer: Recognizer, video: Path, boxes: Path | str) -> li
     If ``boxes`` is ``'persons'``, a detector finds them at each whole second.
     """
     if str(boxes) == "persons":
-        reader = recognizer.pipeline.open(video)["video_reader"]
-        moments = load_detector(recognizer.device).moments(reader)
+        moments = load_detector(recognizer.device).moments(recognizer.pipeline.open(video))
     else:
         rows = read_boxes(boxes).items()
         moments = {second: list(each) for (name, second), each in rows if name == video.stem}

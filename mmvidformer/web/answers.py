@@ -49,7 +49,7 @@ class Answer(NamedTuple):
 
 
 def check_video(path: str, limits: Limits) -> tuple[int, float]:
-    """Return the number of frames of a video, and its frames per second, without decoding it.
+    """Return the number of frames of a video by time, and how many a second has; decodes nothing.
 
     Frames times pixels are limited, since they take the time: to 60 frames of 1920 x 1080 for each
     second of the longest video. Smaller frames count as much.
@@ -78,7 +78,8 @@ def check_video(path: str, limits: Limits) -> tuple[int, float]:
     if frames > most:
         frame = f"{codec.width} x {codec.height} pixels"
         raise ValueError(f"a video of {frame} must have at most {most} frames, got {frames}")
-    return frames, fps
+    reader.number_by_time()
+    return len(reader), reader.get_avg_fps()
 
 
 def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float] | str:

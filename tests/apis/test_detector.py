@@ -46,9 +46,12 @@ def test_persons_of_each_second(detector, tiny_videos, monkeypatch) -> None:
         return [dict(boxes=boxes, scores=scores, labels=labels)]
 
     monkeypatch.setattr(detector, "model", found)
-    video = open_video(str(tiny_videos.root / "val_0.mp4"))  # 2 s of 64 x 32 pixels
-    moments = detector.moments(video)
+    path = str(tiny_videos.root / "val_0.mp4")  # 2 s of 64 x 32 pixels
+    opened = dict(video_reader=open_video(path), avg_fps=12.0, filename=path)
+    moments = detector.moments(opened)
     assert len(calls) == 2 and calls[0][0].shape == (3, 32, 64)
     assert moments == dict.fromkeys((0, 1), [(0.25, 0.25, 0.5, 0.75), (0, 0, 1, 1)])
     monkeypatch.setattr(detector, "model", lambda _: [{k: v[:0] for k, v in found(_)[0].items()}])
-    assert detector.moments(video) == {}
+    assert detector.moments(opened) == {}
+    with pytest.raises(ValueError, match=r"val_0\.mp4: its frame rate is unknown"):
+        detector.moments({**opened, "avg_fps": 0.0})

@@ -75,13 +75,24 @@ def test_size(tmp_path, size, short_side, wanted):
     assert images[0].shape[1::-1] == wanted and numbers == [0, 1, 2]
 
 
-def test_uneven_times(tmp_path):
-    path = write(tmp_path / "a.mp4", times=[0, 1, 5, 6, 9, 10], count=6)
-    numbers, _, target = encode(path)
-    assert numbers == [0, 1, 2, 3, 4, 5]
+@pytest.mark.parametrize(
+    ("times", "shown"),
+    [
+        ([0, 1, 2, 3, 5, 6], [0, 1, 2, 3, 4, 5]),  # less than a frame off
+        ([0, 1, 2, 3, 9, 10], [0, 1, 2, 3, 3, 3, 3, 3, 3, 4, 5]),
+        ([0, 1, 2, 2.4, 2.8, 3.2, 4, 5, 9, 10], [0, 1, 3, 5, 6, 7, 7, 7, 7, 8, 9]),
+    ],
+    ids=["kept", "repeated", "left out"],
+)
+def test_the_rate_of_the_result_is_constant(tmp_path, times, shown):
+    """In units of 1/25 s; the rate is that of the median distance."""
+    ticks = [round(time * 10) for time in times]
+    numbers, _, target = encode(write(tmp_path / "a.mp4", rate=250, times=ticks, count=len(times)))
     with av.open(str(target)) as file:
-        times = [float(frame.time) for frame in file.decode(video=0)]
-    np.testing.assert_allclose(times, np.array([0, 1, 5, 6, 9, 10]) / 25)
+        found = [float(frame.time) for frame in file.decode(video=0)]
+        rate = float(file.streams.video[0].average_rate)
+    np.testing.assert_allclose(found, np.arange(len(found)) / rate, atol=1e-4)
+    assert numbers == shown
 
 
 @pytest.mark.skipif(not TURNS, reason="this PyAV cannot write rotation tags")

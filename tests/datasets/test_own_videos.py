@@ -1,5 +1,6 @@
 """One's own labeled videos, and their lists."""
 
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import (
     SPLITS,
     LabeledVideo,
+    find_videos,
     read_class_folders,
     read_lists,
     split_videos,
@@ -40,6 +42,33 @@ def test_sizes_of_the_splits(count, val, test, expected) -> None:
     videos = [LabeledVideo(Path(f"{i}.mp4"), "a") for i in range(count)]
     splits = [video.split for video in split_videos(videos, val, test)]
     assert tuple(map(splits.count, SPLITS)) == expected
+
+
+def test_folders_that_are_links_are_followed(tmp_path) -> None:
+    """As by torchvision; both classes of the same folder too, but not a folder inside itself."""
+    touch(tmp_path, "store/day/b.mp4", "data/walk/a.mp4", "data/.hidden/c.mp4", "data/walk/x.txt")
+    data = tmp_path / "data"
+    (data / "run").symlink_to(tmp_path / "store")
+    (data / "jog").symlink_to(tmp_path / "store")
+    (data / "walk" / "self").symlink_to(data)
+    (tmp_path / "store" / "day" / "up").symlink_to(tmp_path / "store")
+    (data / "walk" / "gone").symlink_to(tmp_path / "nowhere")
+    found = [path.relative_to(data).as_posix() for path in find_videos(data)]
+    assert found == ["jog/day/b.mp4", "run/day/b.mp4", "walk/a.mp4"]
+    videos, outside = read_class_folders(data)
+    assert [video.label for video in videos] == ["jog", "run", "walk"] and not outside
+    (tmp_path / "linked").symlink_to(data)
+    assert len(find_videos(tmp_path / "linked")) == 3
+
+
+def test_each_video_is_looked_at_once_for_all_classes(tmp_path) -> None:
+    """A million videos of a thousand classes are 10^9 pairs; here it is a third of that."""
+    videos = [LabeledVideo(Path(f"{i % 10_000}/{i}.mp4"), str(i % 10_000)) for i in range(30_000)]
+    start = time.process_time()
+    found = split_videos(videos)
+    write_lists(found, tmp_path)
+    assert time.process_time() - start < 5  # else a minute
+    assert Counter(video.split for video in found) == dict.fromkeys(SPLITS, 10_000)
 
 
 def test_splits_are_stratified_and_repeat() -> None:

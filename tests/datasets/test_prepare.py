@@ -72,6 +72,12 @@ def test_absolute_paths_become_relative(videos, tmp_path):
     assert (tmp_path / "out" / "list.txt").read_text() == "x/b.avi.mp4 4\n"
 
 
+def test_two_results_in_one_file_are_refused(videos, tmp_path):
+    (videos / "list.txt").write_text("x/b.avi 0\nx/b.avi.mp4 1\n")
+    with pytest.raises(ValueError, match=r"b\.avi and \S+b\.avi\.mp4 would both be written to"):
+        run(videos / "list.txt", out=tmp_path / "out", root=videos)
+
+
 def test_wrong_arguments_are_refused(videos, tmp_path):
     with pytest.raises(ValueError, match="the results need another folder than .*, that of the"):
         run(videos / "train.txt", out=videos, root=videos)

@@ -14,11 +14,8 @@ from mmvidformer.tasks.annotations import (
     ValueDataset,
     read_spans,
 )
-from mmvidformer.tasks.lists import (
-    find_annotation_faults,
-    read_task_lists,
-    split_annotations,
-)
+from mmvidformer.tasks.checks import find_annotation_faults
+from mmvidformer.tasks.lists import read_task_lists, split_annotations
 
 
 @pytest.fixture
@@ -124,7 +121,7 @@ def test_a_random_clip_in_training() -> None:
 def test_a_csv_file_is_split_by_video(write, tmp_path) -> None:
     rows = [f"{v}.mp4 {i} {i + 1} up" for v in "abcdefghij" for i in range(2)]
     file = write("video start end label", *rows, name="all.csv")
-    lists = split_annotations(file, "frames", tmp_path / "out", val=0.2, test=0.1)
+    lists = split_annotations(file, "frames", tmp_path / "out", val=0.2, test=0.1, check=False)
     assert lists.classes == ("up", "background")
     assert lists.counts == {"train": 7, "val": 2, "test": 1}
     found = [read_spans(lists.root / f"{split}.csv") for split in lists.counts]
@@ -132,7 +129,7 @@ def test_a_csv_file_is_split_by_video(write, tmp_path) -> None:
         str(tmp_path / f"{v}.mp4") for v in "abcdefghij"
     ]
     assert all(len(spans) == 2 for one in found for spans in one.values())
-    again = split_annotations(file, "frames", tmp_path / "two", val=0.2, test=0.1)
+    again = split_annotations(file, "frames", tmp_path / "two", val=0.2, test=0.1, check=False)
     assert (again.root / "val.csv").read_text() == (lists.root / "val.csv").read_text()
     with pytest.raises(FileExistsError, match="--force overwrites them"):
         split_annotations(file, "frames", tmp_path / "out")
@@ -140,7 +137,8 @@ def test_a_csv_file_is_split_by_video(write, tmp_path) -> None:
 
 def test_labels_become_the_lists_of_mmaction2(write, tmp_path) -> None:
     rows = ["a.mp4 up;fast train", "b.mp4 up train", "b.mp4 slow train", "c.mp4  val"]
-    lists = split_annotations(write("video label split", *rows, name="all.csv"), "labels", tmp_path)
+    file = write("video label split", *rows, name="all.csv")
+    lists = split_annotations(file, "labels", tmp_path, check=False)
     assert lists.classes == ("fast", "slow", "up")
     assert (tmp_path / "train.txt").read_text() == "a.mp4 0 2\nb.mp4 1 2\n"
     assert (tmp_path / "val.txt").read_text() == "c.mp4\n"
@@ -158,7 +156,7 @@ def test_labels_become_the_lists_of_mmaction2(write, tmp_path) -> None:
 def test_wrong_splits(write, tmp_path, rows, error) -> None:
     file = write("video speed split", *rows, name="all.csv")
     with pytest.raises(ValueError, match=error):
-        split_annotations(file, "number", tmp_path / "out")
+        split_annotations(file, "number", tmp_path / "out", check=False)
 
 
 def test_all_faults_are_listed(write, tiny_videos) -> None:
@@ -244,7 +242,7 @@ def test_activitynet(tiny_videos, tmp_path) -> None:
     file.write_text(
         json.dumps({"database": {**database, "one": {**video, "annotations": [wrong]}}})
     )
-    faults, videos = find_annotation_faults(file, tmp_path, overlap=True)
+    faults, videos = find_annotation_faults(file, tmp_path, "segments")
     assert faults == [
         f"{file}, one: start must be at least 0 and below end, got 9 to 1",
         f"{file}, gone: video {tmp_path / 'gone'} does not exist",

@@ -8,7 +8,8 @@ import torch
 from mmengine.structures import InstanceData
 
 from mmvidformer.tasks.boxes import BoxDataset, FramesAround, read_boxes
-from mmvidformer.tasks.lists import find_annotation_faults, read_task_lists, split_annotations
+from mmvidformer.tasks.checks import find_annotation_faults
+from mmvidformer.tasks.lists import read_task_lists, split_annotations
 from mmvidformer.tasks.metrics import BoxesMetric
 
 ROWS = "val_0,1,0.1,0.2,0.5,0.6,1,0\nval_0,1,0.1,0.2,0.5,0.6,3,0\nval_0,2,0,0,1,1,2,4\n"
@@ -88,7 +89,9 @@ def test_files_of_boxes_are_split_by_video(tmp_path) -> None:
     rows = [f"v{i},{second},0.1,0.2,0.5,0.6,1,0\n" for i in range(10) for second in (1, 2)]
     (tmp_path / "all.csv").write_text("".join(rows))
     (tmp_path / "classes.txt").write_text("walk\nsit\n")
-    lists = split_annotations(tmp_path / "all.csv", "boxes", tmp_path / "out", 0.2, 0.1)
+    lists = split_annotations(
+        tmp_path / "all.csv", "boxes", tmp_path / "out", 0.2, 0.1, check=False
+    )
     assert lists.classes == ("walk", "sit")
     assert lists.counts == {"train": 14, "val": 4, "test": 2}  # moments
     assert read_task_lists(tmp_path / "out", "boxes") == lists

@@ -23,6 +23,33 @@ def demo(main_of, model, source, *options) -> int:
     return main_of("demo")([*model, str(source), *map(str, options)])
 
 
+@pytest.mark.parametrize(("option", "name"), [("--out", "a_b_mp4"), ("--timeline", "a_b_mp4_tim")])
+def test_two_videos_with_one_result_are_refused(
+    main_of, model, tiny_videos, tmp_path, option, name
+) -> None:
+    root = tmp_path / "videos"
+    root.mkdir()
+    for video in ("a.b.mp4", "a_b.mp4"):
+        (root / video).symlink_to(tiny_videos.root / "val_0.mp4")
+    with pytest.raises(ValueError, match=rf"a\.b\.mp4 and \S+a_b\.mp4 would both be .*{name}"):
+        demo(main_of, model, root, option, tmp_path / "out")
+
+
+def test_features_of_two_videos_in_one_file_are_refused(
+    main_of, model, tiny_videos, tmp_path
+) -> None:
+    root, out = tmp_path / "videos", tmp_path / "out"
+    root.mkdir()
+    for video in ("a.avi", "a.mp4"):
+        (root / video).symlink_to(tiny_videos.root / "val_0.mp4")
+    command = [*model, str(root), "--out", str(out), "--every", "4"]
+    with pytest.raises(ValueError, match=r"a\.avi and \S+a\.mp4 would both be written to .*a\.csv"):
+        main_of("extract_features")([*command, "--rows", "4"])
+    assert not out.exists()
+    assert main_of("extract_features")(command) == 0
+    assert sorted(path.name for path in out.glob("*.npz")) == ["a.avi.npz", "a.mp4.npz"]
+
+
 def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
     records, videos = tmp_path / "new" / "predictions.json", tmp_path / "annotated"
     assert demo(main_of, model, folder, "--json", records, "--out", videos, "--topk", 2) == 1

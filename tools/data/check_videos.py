@@ -14,14 +14,15 @@ from pathlib import Path
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.lists import read_list, write_report
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.tasks.lists import TASKS, find_annotation_faults
+from mmvidformer.tasks.checks import find_annotation_faults
+from mmvidformer.tasks.lists import TASKS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_file", help="annotation file")
-    parser.add_argument("--task", choices=TASKS[1:], help="segments may overlap")
+    parser.add_argument("--task", choices=TASKS[1:], help="what a csv file annotates")
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
     parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file (60)")
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if Path(args.ann_file).suffix in (".csv", ".json"):
         root = Path(args.root or Path(args.ann_file).parent)
-        wrong, videos = find_annotation_faults(args.ann_file, root, args.task == "segments")
+        wrong, videos = find_annotation_faults(args.ann_file, root, args.task)
         files = [(str(path),) for path in videos]
         faults = find_faults(read_to_end, files, args.workers, args.time_limit)
         wrong += [f"{path}: {why}" for path, why in faults.items()]

@@ -39,13 +39,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed of the split (default: 0)")
     parser.add_argument("--force", action="store_true", help="overwrite existing lists")
-    parser.add_argument("--no-check", action="store_true", help="do not check that videos open")
+    parser.add_argument(
+        "--no-check", action="store_true", help="do not check annotations and videos"
+    )
     args = parser.parse_args(argv)
     if args.source.is_file():
         if not args.task:
             raise ValueError(f"{args.source}: --task must be {', '.join(TASKS[1:])}")
         settings = (args.out or args.source.parent, args.val, args.test, args.seed, args.force)
-        lists = split_annotations(args.source, args.task, *settings)
+        lists = split_annotations(args.source, args.task, *settings, check=not args.no_check)
         print(f"{', '.join(lists.classes[:MOST_PRINTED])}\nvideos: {lists.counts}")
         print(f"written to {lists.root}")
         return

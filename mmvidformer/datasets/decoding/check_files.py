@@ -9,7 +9,7 @@ from threading import Lock
 
 from tqdm import tqdm
 
-from mmvidformer.datasets.decoding.containers import open_container
+from mmvidformer.datasets.decoding.containers import open_container, video_stream
 from mmvidformer.datasets.decoding.errors import first_line, with_suffix
 
 # Not fork: while this process has other threads, the new one could wait for ever.
@@ -48,7 +48,7 @@ def read_to_end(path: str, first_only: bool = False) -> None:
     Raises an error if a frame is damaged, there is none, or they differ in size.
     """
     with open_container(with_suffix(path)) as container:
-        frames = islice(container.decode(video=0), 1 if first_only else None)
+        frames = islice(container.decode(video_stream(container)), 1 if first_only else None)
         sizes = {(frame.height, frame.width) for frame in frames}
     if len(sizes) != 1:
         raise ValueError(f"its frames must have one size, got {sorted(sizes)}")

@@ -7,7 +7,12 @@ import numpy as np
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.datasets.decoding.containers import Index, index_of, open_container
+from mmvidformer.datasets.decoding.containers import (
+    Index,
+    index_of,
+    open_container,
+    video_stream,
+)
 
 
 class Frames(list):
@@ -21,10 +26,15 @@ class Frames(list):
 class VideoReader:
     """An open video, with the part of ``decord.VideoReader`` that MMAction2's transforms use.
 
-    Frame i is the i-th in the order of display. Containers may count more frames than the stream
-    has. When such a frame is met, ``len`` shrinks, and the last real frame is returned instead.
-    Frames are upright: a rotation tag is applied. ``open_video`` opens one.
+    Frame i is the i-th in the order of display, until ``number_by_time`` is called. Containers may
+    count more frames than the stream has. When such a frame is met, ``len`` shrinks, and the last
+    real frame is returned instead. Frames are upright: a rotation tag is applied. ``open_video``
+    opens one.
     """
+
+    _shown: np.ndarray | None = None  # the frame of each number, see number_by_time
+    _shown_rate = 0.0
+    is_numbered_by_time = False
 
     # Subclasses have ``_open``, ``_decode`` and ``_index``.
     def __init__(self, path: str, num_threads: int = 1, max_pixels: int | None = None) -> None:
@@ -34,11 +44,23 @@ class VideoReader:
     def __len__(self) -> int:
         if not self._index.length:
             raise ValueError("there is no frame in it")
-        return self._index.length
+        return self._index.length if self._shown is None else len(self._shown)
 
     def get_avg_fps(self) -> float:
         """Return the average number of frames per second."""
-        return self._index.fps
+        return self._index.fps if self._shown is None else self._shown_rate
+
+    def number_by_time(self) -> None:
+        """Let frame k be the one that is shown ``k / get_avg_fps()`` seconds after the first one.
+
+        At a rate that varies, as in recordings of telephones and screens, frames are left out and
+        repeated for that, by the times that the container states. Files of a constant rate, and
+        those that state no times (AVI), stay as they are.
+        """
+        self.is_numbered_by_time = True
+        rate, counts = index_of(self.path).constant_rate()
+        if counts is not None:
+            self._shown, self._shown_rate = np.repeat(np.arange(len(counts)), counts), float(rate)
 
     def get_batch(self, indices: Sequence[int]) -> Frames:
         """Decode frames, each of them once. Those beyond the end are the last one, with a warning.
@@ -50,6 +72,8 @@ class VideoReader:
         wanted = np.ravel(indices)
         last = len(self) - 1 if wanted.any() else 0  # the first frame alone needs no index
         real = np.clip(wanted, 0, last)
+        if self._shown is not None:
+            real = self._shown[real]
         real, first, places = np.unique(real, return_index=True, return_inverse=True)
         images = self._decode(real)
         if len(shapes := {image.shape[:2] for image in images}) > 1:
@@ -126,7 +150,7 @@ class _PyAVReader(VideoReader):
         """Open the file; not all formats can seek to the beginning."""
         self._close()
         self._container = open_container(self.path, self.max_pixels)
-        self._stream = self._container.streams.video[0]
+        self._stream = video_stream(self._container)
         self._stream.codec_context.thread_count = self.num_threads
 
     def _close(self) -> None:
@@ -144,6 +168,8 @@ class _PyAVReader(VideoReader):
         codec = self._stream.codec_context
         self._container.seek(int(index.times[key]), stream=self._stream)
         for packet in self._container.demux(self._stream):
+            if index.in_order and packet.pts != packet.dts:
+                return  # there are B-frames after all, so the times do not number the frames
             # Packets are read before they are due; a later call may want those after the last.
             number = -1 if packet.pts is None else index.times.searchsorted(packet.pts)
             skip = number < self._until and number not in self._wanted
@@ -166,7 +192,10 @@ class _TorchCodecReader(VideoReader):
         if torchcodec is None or torchcodec.ffmpeg_major_version is None:
             need = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
             raise ImportError(f"to decode videos with TorchCodec install {need}")
+        with open_container(self.path) as container:
+            stream_index = video_stream(container).index
         options = dict(dimension_order="NHWC", num_ffmpeg_threads=self.num_threads)
+        options |= dict(stream_index=stream_index)
         self._decoder = torchcodec.decoders.VideoDecoder(self.path, **options)
         self._index = Index(len(self._decoder), self._decoder.metadata.average_fps or 0.0)
 

@@ -1,11 +1,14 @@
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.datasets.decoding.containers import rate_fault
 from mmvidformer.datasets.decoding.errors import BadVideo, path_of
+from mmvidformer.datasets.decoding.readers import VideoReader
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -19,12 +22,18 @@ class FrameSampler(BaseTransform):
         BadVideo: If a video has no frames.
     """
 
+    def needs_times(self, results: dict) -> bool:
+        """Whether frames of this sample are found by their seconds."""
+        return False
+
     @abstractmethod
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T) of ``total``, from 0."""
 
     def transform(self, results: dict) -> dict:
         """Set ``results['frame_inds']``."""
+        if self.needs_times(results):
+            number_by_time(results)
         total = results.get("total_frames")
         if total == 0:
             raise BadVideo(path_of(results), "has no frames")
@@ -33,6 +42,43 @@ class FrameSampler(BaseTransform):
         results["num_clips"], results["clip_len"] = clips.shape
         results["frame_interval"] = getattr(self, "frame_interval", None)
         return results
+
+
+def known_rate(results: Mapping) -> float:
+    """Return the frames per second of a sample; raises ``BadVideo`` if they are unknown."""
+    if not results.get("avg_fps"):
+        raise BadVideo(path_of(results), "its frame rate is unknown")
+    return results["avg_fps"]
+
+
+def number_by_time(results: dict) -> None:
+    """Number the frames of a sample by their seconds, before any are chosen.
+
+    Changed keys: ``total_frames`` and ``avg_fps``, if the rate of a video file varies
+    (``VideoReader.number_by_time``).
+
+    Raises:
+        BadVideo: As ``constant_rate``.
+    """
+    reader = results.get("video_reader")  # else a folder of frames, an array or saved features
+    if isinstance(reader, VideoReader):
+        reader.number_by_time()
+        results.update(total_frames=len(reader), avg_fps=reader.get_avg_fps())
+    constant_rate(results)
+
+
+def constant_rate(results: Mapping) -> float:
+    """Return the frames per second of a sample, for transforms that need the times of frames.
+
+    Raises:
+        BadVideo: If the rate is unknown, or that of a video file varies and its frames are not
+            numbered by time, such as with decord.
+    """
+    fps, reader = known_rate(results), results.get("video_reader")
+    is_numbered = reader is None or getattr(reader, "is_numbered_by_time", False)
+    if not is_numbered and (fault := rate_fault(results["filename"], fps)):
+        raise BadVideo(path_of(results), fault)
+    return fps
 
 
 @TRANSFORMS.register_module()
@@ -131,11 +177,15 @@ class ObserveBefore(FrameSampler):
         num_steps: Number of frames.
 
     Raises:
-        BadVideo: If a video ends before the last frame.
+        BadVideo: If a video ends before the last frame, or as ``number_by_time``.
     """
 
     time_step: float = 0.25
     num_steps: int = 14
+
+    def needs_times(self, results: dict) -> bool:
+        """Return True: an action starts at a second."""
+        return True
 
     def frames(self, start: float, fps: float) -> np.ndarray:
         """Compute the numbers of the observed frames, from 1, oldest first.
@@ -176,6 +226,7 @@ class ObserveFirst(FrameSampler):
 
     Raises:
         ValueError: If ``ratio`` is out of range.
+        BadVideo: If there is a ``target_fps``, and the frame rate is unknown.
     """
 
     ratio: float = 1.0
@@ -190,7 +241,7 @@ class ObserveFirst(FrameSampler):
         """Choose frames (1, T)."""
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
-        rate = results["avg_fps"] / self.target_fps if self.target_fps else 1
+        rate = known_rate(results) / self.target_fps if self.target_fps else 1
         step = self.frame_interval * rate
         frames = (np.arange(math.ceil(observed / step - 1e-6)) * step + 1e-6).astype(int)
         return frames[None]
@@ -242,16 +293,19 @@ class LimitToSegment(BaseTransform):
     ``avg_fps``. Changed keys: ``start_index``, ``total_frames``.
 
     Raises:
-        BadVideo: If the segment starts after the end of the video.
+        BadVideo: If the segment starts after the end of the video, or is in seconds and
+            ``number_by_time`` fails.
     """
 
     def transform(self, results: dict) -> dict:
         """Set the range of frames to sample from."""
+        if results.get("segment_seconds"):
+            number_by_time(results)
         first, last = results["segment"]
         total = results["total_frames"]
         if results.get("segment_seconds"):
-            times = results["segment_seconds"]
-            first, last = (max(int(t * results["avg_fps"] + 1e-6) - 1, 0) for t in times)
+            times, fps = results["segment_seconds"], results["avg_fps"]
+            first, last = (max(int(t * fps + 1e-6) - 1, 0) for t in times)
         if first >= total:
             late = f"segment {first} to {last} starts after its {total} frames"
             raise BadVideo(path_of(results), f"{late}; is it the right video?")

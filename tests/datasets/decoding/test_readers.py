@@ -1,6 +1,7 @@
 """Frames by number, the same from each library."""
 
 import gc
+import io
 import shutil
 import struct
 from pathlib import Path
@@ -179,6 +180,79 @@ def test_the_index_of_a_file_is_read_once(videos, tmp_path, monkeypatch):
     shutil.copy(videos["uneven"], path)
     assert number_of(open_video(path).get_batch([39])[0]) == 39
     assert found == [path, path]
+
+
+class CountingFile(io.FileIO):
+    """A file that counts what is read of it."""
+
+    read_bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        content = super().read(size)
+        self.read_bytes += len(content)
+        return content
+
+
+def write_noise(path: Path, codec: str, movflags: str, **options: str) -> Path:
+    """A file of 300 frames of noise, about 10 kB each."""
+    rng = np.random.default_rng(0)
+    with av.open(str(path), "w", options={"movflags": movflags} if movflags else {}) as file:
+        stream = file.add_stream(codec, rate=25, options={"g": "25", **options})
+        stream.width, stream.height, stream.pix_fmt = 160, 120, "yuv420p"
+        stream.thread_count = 1
+        for _ in range(300):
+            image = rng.integers(0, 256, (120, 160, 3), dtype=np.uint8)
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(image, "rgb24")))
+        file.mux(stream.encode())
+    return path
+
+
+FAST = dict(preset="ultrafast", crf="20")
+
+
+@pytest.mark.parametrize(
+    ("movflags", "codec", "options", "reads_all"),
+    [
+        ("", "libx264", dict(FAST, bf="0"), False),
+        ("faststart", "libx264", dict(FAST, bf="0"), False),
+        ("", "mpeg4", {}, False),
+        ("", "libx264", dict(FAST, bf="2"), True),
+        ("negative_cts_offsets", "libx264", dict(FAST, bf="2"), True),
+        ("frag_keyframe", "libx264", dict(FAST, bf="0"), True),
+        ("frag_keyframe+empty_moov", "libx264", dict(FAST, bf="0"), True),
+    ],
+)
+def test_the_index_is_read_from_the_header_where_it_is_right(
+    tmp_path: Path, monkeypatch, movflags: str, codec: str, options: dict, reads_all: bool
+) -> None:
+    """Files with B-frames and those in fragments are read to their end."""
+    path = write_noise(tmp_path / "a.mp4", codec, movflags, **options)
+    with av.open(str(path)) as file:
+        packets = [packet for packet in file.demux(video=0) if packet.size]
+    times = sorted(packet.pts for packet in packets)
+    keys = [times.index(packet.pts) for packet in packets if packet.is_keyframe]
+    opened, open_file = [], containers.av.open
+
+    def count(name: str, **settings: object) -> av.container.InputContainer:
+        opened.append(CountingFile(name))
+        settings["container_options"].pop("protocol_whitelist")
+        return open_file(opened[-1], **settings)
+
+    monkeypatch.setattr(containers.av, "open", count)
+    index = containers.index_of(str(path))
+    assert index.times.tolist() == times and index.keys.tolist() == keys
+    assert (index.length, index.fps) == (300, 25)
+    share = opened[0].read_bytes / path.stat().st_size
+    assert share >= 1 if reads_all else share < 0.1
+
+
+def test_b_frames_that_come_late_are_noticed(videos) -> None:
+    """The times of decoding would put other frames where these are."""
+    reader = open_video(videos["b_frames"])
+    with av.open(videos["b_frames"]) as file:
+        late = [packet.dts for packet in file.demux(video=0) if packet.size]
+    reader._index = reader._index._replace(times=np.array(late), in_order=True)
+    assert [number_of(image) for image in reader.get_batch([5, 20, 39])] == [5, 20, 39]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")

@@ -1,0 +1,202 @@
+"""Faults of annotations are found before lists are written, and named by file and line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mmvidformer.engine.errors import run_tool
+from mmvidformer.tasks.boxes import BoxDataset
+from mmvidformer.tasks.checks import find_annotation_faults
+from mmvidformer.tasks.lists import split_annotations
+
+SPANS = "video,start,end,label\nval_0.mp4,0.8,0.2,run\n"
+WRONG = "start must be at least 0 and below end, got 0.8 to 0.2"
+
+
+@pytest.fixture
+def folder(tiny_videos, tmp_path: Path) -> Path:
+    """A folder with two videos of 2 s."""
+    for name in ("val_0.mp4", "val_1.mp4"):
+        (tmp_path / name).symlink_to(tiny_videos.root / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("task", ["frames", None])
+@pytest.mark.parametrize(
+    "text",
+    [
+        SPANS,
+        SPANS.replace("video,start,end,label", '"video","start","end","label"'),
+        SPANS.replace("video,start,end,label", "video, start , end, label"),
+        SPANS.replace("\n", "\r\n"),
+        "end,label,video,start\r\n0.2,run,val_0.mp4,0.8\r\n",
+        "\ufeff" + SPANS,
+    ],
+    ids=["plain", "quoted", "spaces", "crlf", "crlf, start last", "mark"],
+)
+def test_headers_are_read_as_in_training(folder: Path, text: str, task: str | None) -> None:
+    (folder / "all.csv").write_bytes(text.encode())
+    faults, _ = find_annotation_faults(folder / "all.csv", folder, task)
+    assert faults == [f"{folder / 'all.csv'}, line 2: {WRONG}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "error"),
+    [
+        (SPANS.replace(",", ";"), "frames", "has no column video, start, end, label, only"),
+        (SPANS.replace(",", ";"), None, "has no column video, only"),
+        (SPANS.partition("\n")[2], "frames", "has no column video, start, end, label, only"),
+        (SPANS.partition("\n")[2], None, r"has no column video, only \['val_0.mp4', '0.8', '0.2'"),
+        (SPANS.replace("label", "class"), None, "has no column label, only"),
+        (SPANS.replace("start", "begin"), "segments", "has no column start, only"),
+        ("video,class\nval_0.mp4,run\n", "labels", "has no column label, only"),
+    ],
+)
+def test_a_column_that_is_missing_is_named(
+    folder: Path, main_of, capsys, text: str, task: str | None, error: str
+) -> None:
+    (folder / "all.csv").write_text(text)
+    with pytest.raises(ValueError, match=error):
+        find_annotation_faults(folder / "all.csv", folder, task)
+    options = [str(folder / "all.csv"), *(["--task", task] if task else [])]
+    assert run_tool(lambda: main_of("data/check_videos")(options)) == 2
+    assert "has no column" in capsys.readouterr().err
+
+
+def test_the_task_is_not_mistaken_for_boxes(folder: Path, main_of, capsys) -> None:
+    (folder / "all.csv").write_text(
+        SPANS.replace("video,start,end,label", '"video",start,end,label')
+    )
+    assert main_of("data/check_videos")([str(folder / "all.csv"), "--task", "frames"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"{folder / 'all.csv'}, line 2: {WRONG}",
+        f"{folder / 'all.csv'}: 1 faults",
+    ]
+
+
+ROWS = "val_0.mp4,0,1,run\nval_1.mp4,1,2,sit\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "error"),
+    [
+        ("zz.mp4,0,1,run", "line 4: video .*zz.mp4 does not exist"),
+        ("val_1.mp4,0,99,run", "line 4: 99 s is after the end of val_1.mp4, at 2.00 s"),
+        ('val_1.mp4,0,0.5,"run\nfast"', r"label 'run\\nfast' has a line break"),
+        (",0,1,run", "line 4: video is empty"),
+    ],
+    ids=["missing", "late", "line break", "no video"],
+)
+def test_faults_are_named_before_lists_are_written(folder, main_of, capsys, row, error) -> None:
+    (folder / "all.csv").write_text(f"video,start,end,label\n{ROWS}{row}\n")
+    command = [str(folder / "all.csv"), "--task", "segments", "--out", str(folder / "lists")]
+    assert run_tool(lambda: main_of("data/make_annotations")(command)) == 2
+    said = capsys.readouterr().err
+    assert "has 1 faults; --no-check does not look into the videos:" in said
+    with pytest.raises(ValueError, match=error):
+        split_annotations(folder / "all.csv", "segments", folder / "lists")
+    assert not (folder / "lists").exists()
+
+
+def test_spaces_at_ends_make_no_new_class(folder: Path) -> None:
+    rows = "val_0.mp4,0,1,run ,train\nval_0.mp4 ,1,2,run,train\n"
+    (folder / "all.csv").write_text(f"video,start,end,label,split\n{rows}")
+    lists = split_annotations(folder / "all.csv", "segments", folder / "lists")
+    assert lists.classes == ("run",) and lists.counts["train"] == 1
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\tb"])
+def test_classes_that_lists_cannot_hold(folder: Path, name: str) -> None:
+    (folder / "all.csv").write_text(f'label,video\n"{name}",val_0.mp4\nc,val_1.mp4\n')
+    with pytest.raises(ValueError, match="has a space at an end, a tab or a line break"):
+        split_annotations(folder / "all.csv", "labels", folder / "lists")
+    assert not (folder / "lists").exists()
+
+
+def test_a_short_row_without_its_video(folder: Path) -> None:
+    (folder / "all.csv").write_text("label,video\nrun,val_0.mp4\nsit\n")
+    with pytest.raises(ValueError, match="all.csv, line 3: video is empty"):
+        split_annotations(folder / "all.csv", "labels", folder / "lists")
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_lists_do_not_overwrite_the_annotations(folder: Path, force: bool) -> None:
+    rows = "video,speed\nval_0.mp4,1\nval_1.mp4,2\n"
+    (folder / "train.csv").write_text(rows)
+    (folder / "linked").symlink_to(folder)
+    for out in (folder, folder / "linked"):
+        with pytest.raises(FileExistsError, match="would overwrite .*train.csv; rename it or give"):
+            split_annotations(folder / "train.csv", "number", out, force=force)
+    assert (folder / "train.csv").read_text() == rows
+    split_annotations(folder / "train.csv", "number", folder / "out", 0, 0.5)
+
+
+def test_activitynet_leaves_other_files_alone(folder: Path) -> None:
+    """A csv file of its name, which is the user's."""
+    (folder / "anet.csv").write_text("mine")
+    span = {"segment": [0, 1], "label": "run"}
+    video = {"subset": "training", "annotations": [span]}
+    (folder / "anet.json").write_text(json.dumps({"database": {"val_0": video, "gone": video}}))
+    split_annotations(folder / "anet.json", "segments", folder)
+    assert (folder / "anet.csv").read_text() == "mine"
+
+
+BOXES = "val_0,1,0,0,1,1,1\nval_1,1,0,0,1,1,1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (BOXES.replace("1,1,1\n", "1,1,7\n", 1), "line 1: class must be in 1 to 1, got 7"),
+        (BOXES.replace("\n", "\n\n", 1), "line 2 is empty; remove it"),
+        (f"{BOXES}val_1 ,1,0,0,1,1,1\n", "line 3: 'val_1 ' has a space at an end; remove it"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_boxes_are_checked_before_lists_are_written(folder, text, error, check) -> None:
+    (folder / "all.csv").write_text(text)
+    (folder / "classes.txt").write_text("walk\n")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=error):
+            split_annotations(folder / "all.csv", "boxes", folder, 0, 0.5, check=check)
+    assert not (folder / "train.csv").exists()
+    assert error in "".join(find_annotation_faults(folder / "all.csv", folder)[0])
+
+
+def test_two_files_of_one_name_are_refused(folder: Path, tiny_videos) -> None:
+    """Where the name is asked for."""
+    (folder / "more").mkdir()
+    (folder / "more" / "val_0.mov").symlink_to(tiny_videos.root / "val_2.mp4")
+    (folder / "classes.txt").write_text("walk\n")
+    (folder / "all.csv").write_text(BOXES)
+    twice = r"two files have the name 'val_0': \S+val_0.mov and \S+val_0.mp4"
+    options = dict(data_prefix=dict(video=str(folder)), metainfo=dict(classes=["walk"]))
+    with pytest.raises(ValueError, match=twice):
+        BoxDataset(str(folder / "all.csv"), [], **options)
+    (fault,) = find_annotation_faults(folder / "all.csv", folder)[0]
+    assert "two files have the name 'val_0'" in fault
+    video = {"subset": "training", "annotations": [{"segment": [0, 1], "label": "run"}]}
+    (folder / "anet.json").write_text(json.dumps({"database": {"v_val_0": video}}))
+    with pytest.raises(ValueError, match="two files have the name 'v_val_0'"):
+        split_annotations(folder / "anet.json", "segments", folder / "lists")
+    (folder / "all.csv").write_text(BOXES.replace("val_0", "val_1"))
+    assert len(BoxDataset(str(folder / "all.csv"), [], **options)) == 1
+
+
+def test_names_of_boxes_are_exact(folder: Path) -> None:
+    """As in training: only ActivityNet's files may have v_ before the name."""
+    (folder / "all.csv").write_text("v_val_0,1,0,0,1,1,1\n")
+    (fault,) = find_annotation_faults(folder / "all.csv", folder)[0]
+    assert fault.endswith(f"video {folder / 'v_val_0'}.mp4 does not exist")
+
+
+def test_a_video_without_a_rate_is_named(folder: Path, monkeypatch) -> None:
+    (folder / "all.csv").write_text(f"video,start,end,label\n{ROWS}")
+    monkeypatch.setattr(
+        "mmvidformer.datasets.decoding.readers.VideoReader.get_avg_fps", lambda self: 0.0
+    )
+    faults, _ = find_annotation_faults(folder / "all.csv", folder)
+    assert faults == [
+        f"{folder / name}: its frame rate is unknown" for name in ("val_0.mp4", "val_1.mp4")
+    ]
