@@ -36,6 +36,7 @@ class PerformerKernel(LinearCostKernel):
     """
 
     separate_queries = True
+    directions: Tensor
 
     def __init__(
         self, head_dim: int, dropout: float = 0.0, num_features: int = 64, eps: float = 1e-6
