@@ -11,7 +11,8 @@ from mmaction.datasets import VideoDataset
 
 from mmvidformer.datasets.csv_rows import read_number, read_rows, read_text
 from mmvidformer.datasets.own_videos import find_named
-from mmvidformer.datasets.transforms.sampling import FrameSampler, constant_rate
+from mmvidformer.datasets.transforms.rates import constant_rate
+from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.annotations import need_rows, read_float, read_video
 

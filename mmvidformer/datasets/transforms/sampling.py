@@ -1,13 +1,12 @@
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from mmcv.transforms import BaseTransform
 
-from mmvidformer.datasets.decoding.containers import rate_fault
 from mmvidformer.datasets.decoding.errors import BadVideo, path_of
+from mmvidformer.datasets.transforms.rates import constant_rate, known_rate
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -35,26 +34,6 @@ class FrameSampler(BaseTransform):
         results["num_clips"], results["clip_len"] = clips.shape
         results["frame_interval"] = getattr(self, "frame_interval", None)
         return results
-
-
-def known_rate(results: Mapping) -> float:
-    """Return the frames per second of a sample; raises ``BadVideo`` if they are unknown."""
-    if not results.get("avg_fps"):
-        raise BadVideo(path_of(results), "its frame rate is unknown")
-    return results["avg_fps"]
-
-
-def constant_rate(results: Mapping) -> float:
-    """Return the frames per second of a sample, for transforms that find frames by seconds.
-
-    Raises:
-        BadVideo: If the rate is unknown, or that of a video file is not constant (``rate_fault``).
-    """
-    fps = known_rate(results)
-    is_video = "video_reader" in results  # else a folder of frames, an array or saved features
-    if is_video and (fault := rate_fault(results["filename"], fps)):
-        raise BadVideo(path_of(results), fault)
-    return fps
 
 
 @TRANSFORMS.register_module()
