@@ -5,8 +5,9 @@
 Each kind is one video among four good ones, in training and testing, with each decoder, with 0 and
 2 workers, under the policies 'raise' and 'resample'. Fails if a run hangs or crashes; if a run that
 cannot read the video does not name it with a reason; if a run with 'raise' continues; if testing
-skips the video; or if the scores of the good videos are not those without it. Needs TorchCodec and
-a system with fork (Linux, macOS). Takes about 25 minutes on two cores, half of that with --short.
+skips the video; or if the scores of the good videos are not those without it. One kind is read at a
+moment in seconds, all others as a whole. Needs TorchCodec and a system with fork (Linux, macOS).
+Takes about 30 minutes on two cores, half of that with --short.
 """
 
 import csv
@@ -23,21 +24,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import av
-import cv2
 import numpy as np
 import torch
+from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from tqdm import tqdm
 
 from mmvidformer.datasets.decoding.readers import BACKENDS
-from mmvidformer.registry import MODELS
+from mmvidformer.registry import MODELS, TRANSFORMS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from test import main as test
 from train import main as train
 
+from stress.odd_kinds import KINDS, encode
 from stress.tiny_run import fork, prepare, write_config
 
 GOOD, LIMIT = 4, 300  # number of good videos; seconds after which a run counts as hanging
@@ -52,84 +53,22 @@ PIPELINE = [
 ]
 
 
-def encode(
-    path: Path,
-    size: tuple[int, int] = (64, 48),
-    count: int = 12,
-    codec: str = "mpeg4",
-    container: str | None = None,
-    times: Sequence[int] | None = None,
-) -> None:
-    """Write a video of noise, with the times of the frames in units of frames."""
-    rng = np.random.default_rng(0)
-    with av.open(str(path), "w", format=container) as file:
-        stream = file.add_stream(codec, rate=25)
-        stream.width, stream.height = size
-        stream.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
-        for number in range(count):
-            image = rng.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-            frame = av.VideoFrame.from_ndarray(image, "rgb24")
-            frame.pts = number if times is None else times[number]
-            file.mux(stream.encode(frame))
-        file.mux(stream.encode())
+@TRANSFORMS.register_module()
+class FirstSecond(BaseTransform):
+    """Ask for the frames around the second 1, as a dataset of boxes does."""
+
+    def transform(self, results: dict) -> dict:
+        """Set the moment."""
+        return {**results, "timestamp": 1}
 
 
-def sound_only(path: Path) -> None:
-    """Write an mp4 without a video stream."""
-    with av.open(str(path), "w", format="mp4") as file:
-        stream = file.add_stream("aac", rate=16000)
-        frame = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.float32), "fltp", "mono")
-        frame.sample_rate = 16000
-        file.mux(stream.encode(frame))
-        file.mux(stream.encode())
-
-
-def no_frames(path: Path) -> None:
-    """Write a video that ends before its first frame."""
-    code = cv2.VideoWriter_fourcc(*"mp4v")
-    cv2.VideoWriter(str(path), code, 25, (64, 48)).release()
-
-
-def cut_off(path: Path) -> None:
-    """Write the first half of a video."""
-    encode(path, count=50)
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def two_sizes(path: Path) -> None:
-    """Write two streams of different size in one file."""
-    parts = []
-    for size in ((64, 48), (128, 96)):
-        encode(path, size, codec="mpeg1video", container="mpeg1video")
-        parts.append(path.read_bytes())
-    path.write_bytes(b"".join(parts))
-
-
-def picture(path: Path) -> None:
-    """Write a PNG under another name."""
-    path.write_bytes(cv2.imencode(".png", np.full((48, 64, 3), 99, np.uint8))[1].tobytes())
-
-
-# Kind: how to write it, and whether all decoders must read it (True) or refuse it (False). None
-# if both are right, as long as a refusal has a reason.
-KINDS: dict[str, tuple[Callable[[Path], object], bool | None]] = {
-    "missing": (lambda path: None, False),
-    "empty": (lambda path: path.write_bytes(b""), False),
-    "no_frames": (no_frames, False),
-    "text": (lambda path: path.write_text("no video\n" * 99), False),
-    "sound_only": (sound_only, False),
-    "cut_off": (cut_off, False),
-    "png": (picture, None),
-    "two_sizes": (two_sizes, None),
-    "one_frame": (lambda path: encode(path, count=1), True),
-    "three_frames": (lambda path: encode(path, count=3), True),
-    "odd_size": (lambda path: encode(path, (65, 49), codec="mjpeg", container="avi"), True),
-    "other_container": (lambda path: encode(path, container="avi"), True),
-    "variable_rate": (
-        lambda path: encode(path, times=[0, 1, 5, 6, 7, 30, 31, 40, 41, 42, 43, 90]),
-        True,
-    ),
-}
+MOMENT = "moment.py"  # config that reads the frames around a moment
+AT_A_MOMENT = [
+    PIPELINE[0],
+    dict(type="mmvidformer.FirstSecond"),
+    dict(type="mmvidformer.FramesAround", clip_len=4, frame_interval=2),
+    *PIPELINE[2:],
+]
 
 
 def write_setup(folder: Path) -> tuple[Path, Path]:
@@ -138,23 +77,30 @@ def write_setup(folder: Path) -> tuple[Path, Path]:
     cfg = Config.fromfile(config)
     for split in ("train", "test"):
         loader = cfg[f"{split}_dataloader"]
-        loader.dataset.pipeline = PIPELINE
         loader.batch_size = 1
         loader.dataset.test_mode = split == "test"
     cfg.log_level = "INFO"
-    cfg.dump(config)
+    for name, pipeline in ((MOMENT, AT_A_MOMENT), (config.name, PIPELINE)):
+        for split in ("train", "test"):
+            cfg[f"{split}_dataloader"].dataset.pipeline = pipeline
+        cfg.dump(config.with_name(name))
     videos = folder / "videos"
     for number in range(GOOD):
         encode(videos / f"{number}.mp4", count=8 + number)
     good = "".join(f"{number}.mp4 {number % 2}\n" for number in range(GOOD))
     (videos / "good.txt").write_text(good)
-    for kind, (make, _) in KINDS.items():
-        make(videos / f"{kind}.mp4")
+    for kind in KINDS:
+        KINDS[kind].make(videos / f"{kind}.mp4")
         (videos / f"{kind}.txt").write_text(good + f"{kind}.mp4 1\n")
     weights = folder / "weights.pth"
     torch.manual_seed(0)
     torch.save(dict(state_dict=MODELS.build(cfg.model).state_dict()), weights)
     return config, weights
+
+
+def config_of(kind: str, config: Path) -> Path:
+    """Return the config that reads a kind."""
+    return config.with_name(MOMENT) if kind in KINDS and KINDS[kind].at_moment else config
 
 
 def run(action: Callable[[], None], log: Path) -> str:
@@ -245,7 +191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         config, weights = write_setup(folder)
         out, log, alone = folder / "out", folder / "log.txt", {}
 
-        def one(kind: str, case: Mapping[str, object]) -> str:
+        def one(kind: str, case: Mapping[str, object], config: Path = config) -> str:
             shutil.rmtree(out, ignore_errors=True)
             log.unlink(missing_ok=True)
             main = train if case["tool"] == "train" else test
@@ -253,18 +199,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         for decoder in args.decoders:
             case = dict(decoder=decoder, tool="test", policy="raise", workers=0)
-            if one("good", case) != "0":
-                raise RuntimeError(f"good videos cannot be tested:\n{log.read_text()[-2000:]}")
-            alone[decoder] = np.load(out / "scores.npz")["scores"]
+            for one_config in (config, config.with_name(MOMENT)):
+                if one("good", case, one_config) != "0":
+                    text = log.read_text()[-2000:]
+                    raise RuntimeError(f"good videos cannot be tested:\n{text}")
+                alone[decoder, one_config] = np.load(out / "scores.npz")["scores"]
         tries = list(itertools.product(args.only, cases))
         for kind, case in tqdm(tries, unit="run", disable=None):
-            ended = one(kind, case)
+            kind_config = config_of(kind, config)
+            ended = one(kind, case, kind_config)
             found = look(kind, case, ended, out, log.read_text(errors="replace"))
-            wanted, outcome = KINDS[kind][1], found["outcome"]
+            wanted, outcome = KINDS[kind].read, found["outcome"]
             if wanted is not None and wanted != (outcome == "read") and "FAULT" not in outcome:
                 found["outcome"] = f"FAULT: {outcome}"
             if case["tool"] == "test" and ended == "0":
-                wrong = wrong_scores(out / "scores.npz", alone[case["decoder"]])
+                wrong = wrong_scores(out / "scores.npz", alone[case["decoder"], kind_config])
                 found["outcome"] = wrong or found["outcome"]
             found["reason"] = found["reason"].replace(f"{folder}/", "")[:200]
             rows.append(dict(kind=kind, **case, exit=ended, **found))

@@ -18,7 +18,7 @@ from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
 from mmvidformer.datasets.decoding.errors import BadVideo, first_line
-from mmvidformer.datasets.transforms.sampling import number_by_time
+from mmvidformer.datasets.transforms.rates import number_by_time
 from mmvidformer.engine.pipelines import set_views
 
 logger = logging.getLogger("mmvidformer")

@@ -14,7 +14,8 @@ from mmaction.datasets import VideoDataset
 from mmcv.transforms import BaseTransform
 
 from mmvidformer.datasets.csv_rows import read_rows
-from mmvidformer.datasets.transforms.sampling import FrameSampler, constant_rate, known_rate
+from mmvidformer.datasets.transforms.rates import constant_rate, known_rate
+from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
 
 BACKGROUND = "background"  # class of the time that no span covers
