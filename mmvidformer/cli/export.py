@@ -17,7 +17,6 @@ import torch
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.config import load_config, type_name, view_shape
 from mmvidformer.engine.arguments import add_model_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import ExportError, export, make_graph
 
@@ -62,7 +61,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"outputs: {', '.join(graph.output_names)}")
     print(f"{args.out}: largest difference from the model {difference:.1e}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -21,7 +21,6 @@ from mmvidformer.config import config_name, load_config
 from mmvidformer.convert import published
 from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.web import MAX_PIXELS, build_page
 
@@ -73,7 +72,3 @@ def main(argv: Sequence[str] | None = None) -> None:
             max_file_size=int(args.max_mb * 1e6),
             ssr_mode=False,
         )
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -27,7 +27,6 @@ from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.visualization import annotate
 from mmvidformer.visualization.timeline import WindowTable, draw_timeline, write_parts
@@ -221,7 +220,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     if failed := sum("error" in one for one in records):
         print(f"{failed} of {len(args.videos)} videos failed", file=sys.stderr)
     return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -13,8 +13,7 @@ from shlex import join
 
 import torch
 
-from mmvidformer.__main__ import main as run_command
-from mmvidformer.engine.errors import run_tool
+from mmvidformer.cli import train
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
 from mmvidformer.finetune.recipe import METHODS, PROBES, Recipe
 from mmvidformer.tasks.lists import TASKS, read_task_lists
@@ -88,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{recipe.method}, {chosen}: {share(**result)}")
     else:
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
-        if status := run_command(["train", str(path), *several]):
+        if status := train.main([str(path), *several]):
             return status
         saved = [*work_dir.glob("best_*.pth")] or [*work_dir.glob("epoch_*.pth")]
         checkpoint = max(saved, key=lambda file: file.stat().st_mtime)
@@ -101,7 +100,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         result["gpu_memory"] = torch.cuda.max_memory_allocated() / 2**20
     path.with_name("result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))
