@@ -1,4 +1,4 @@
-"""Build step that adds configs, tools and the model index to the package as ``.mim``."""
+"""Build step that adds configs, scripts and the model index to the package as ``.mim``."""
 
 import shutil
 from pathlib import Path

@@ -2,7 +2,7 @@
 
     python -m benchmarks.decoding demo.mp4 test.mp4 --out work_dirs/decoding.csv
 
-Prepares each video as tools/data/prepare_videos.py does, and decodes random clips on one thread in
+Prepares each video as mmvidformer data prepare does, and decodes random clips on one thread in
 alternating rounds. Prints the median milliseconds per clip for each library that is installed.
 """
 

@@ -1,6 +1,6 @@
 """Bounds of the accuracies on a generated dataset: python -m benchmarks.motion_bounds FOLDER.
 
-FOLDER holds a dataset of ``tools/data/make_motion_dataset.py`` with the preset ``phases``,
+FOLDER holds a dataset of ``mmvidformer data generate`` with the preset ``phases``,
 ``sequences``, ``cues``, ``recall`` or ``images``. Prints the chance level, which is the accuracy of
 the best constant prediction, and the best possible accuracy given what can be observed.
 """

@@ -1,7 +1,7 @@
 """Time and memory of a long stream: python -m benchmarks.stream CONFIG --out stream.csv.
 
 Writes a video of a moving disc, streams it through the config's model with initial weights, as
-tools/demo_stream.py does, and measures for each minute of the video the time per step (wall clock,
+mmvidformer stream does, and measures for each minute of the video the time per step (wall clock,
 and processor time, which other programs on the machine affect less) and the memory of the process.
 A picture is drawn beside the csv file.
 """

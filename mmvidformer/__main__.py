@@ -1,44 +1,43 @@
-"""The command ``mmvidformer``, which runs the scripts of ``tools/``, from a wheel or a clone."""
+"""The command ``mmvidformer``, whose commands are the modules of ``mmvidformer.cli``."""
 
-import ast
 import sys
 import warnings
-from collections.abc import Sequence
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 
-from mmvidformer.lookup import config_folder, look_up
+from mmvidformer.lookup import look_up
 
-# The script of each command, and of the commands of each group.
-SCRIPTS = {
-    "train": "train.py",
-    "test": "test.py",
-    "demo": "demo.py",
-    "stream": "demo_stream.py",
-    "web": "web.py",
-    "models": "list_models.py",
-    "paper": "paper.py",
-    "finetune": "finetune.py",
-    "pretrain": "pretrain.py",
-    "convert": "convert_checkpoint.py",
-    "export": "export.py",
-    "features": "extract_features.py",
+# Title of each command, and of the commands of each group.
+COMMANDS: dict[str, str | dict[str, str]] = {
+    "train": "Train a recognizer",
+    "test": "Test a recognizer on several views of each video",
+    "demo": "Classify videos",
+    "stream": "Predict while a video, a camera or an address runs",
+    "web": "Classify videos on a page in the browser",
+    "models": "List shipped configs and published weights",
+    "paper": "List, show and run the rows of the papers' tables",
+    "finetune": "Fine-tune on videos of your own",
+    "pretrain": "Pretrain on videos without labels",
+    "convert": "Convert a checkpoint of a video transformer or an image ViT",
+    "export": "Export a recognizer",
+    "features": "Extract features of videos",
     "data": {
-        "list": "data/make_annotations.py",
-        "check": "data/check_videos.py",
-        "prepare": "data/prepare_videos.py",
-        "generate": "data/make_motion_dataset.py",
+        "list": "List your own videos for MMAction2",
+        "check": "Find bad videos",
+        "prepare": "Re-encode a dataset for fast decoding",
+        "generate": "Write a motion dataset",
     },
     "plot": {
-        "confusion": "visualizations/confusion.py",
-        "curves": "visualizations/training_curves.py",
-        "field": "visualizations/receptive_field.py",
-        "horst": "visualizations/horst_attention.py",
-        "masked": "visualizations/masked.py",
-        "rollout": "visualizations/rollout.py",
-        "tsne": "visualizations/tsne.py",
-        "views": "visualizations/views.py",
+        "confusion": "Draw the errors of a test",
+        "curves": "Draw training curves",
+        "field": "Draw the receptive field of a token",
+        "horst": "Show what HORST attends to",
+        "masked": "Show what masked pretraining predicts",
+        "rollout": "Show what a model attends to",
+        "tsne": "Draw features of videos",
+        "views": "Draw accuracy against views",
     },
-    "count": "analysis/complexity.py",
+    "count": "Count parameters and multiply-accumulates",
 }
 
 
@@ -52,36 +51,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status, 2 for a user's mistake.
     """
     args = list(sys.argv[1:] if argv is None else argv)
-    name, script = "mmvidformer", SCRIPTS
-    while isinstance(script, dict):
+    words: list[str] = []
+    commands: Mapping | str = COMMANDS
+    while isinstance(commands, Mapping):
         if not args or args[0] in ("-h", "--help"):
-            print(_help(name, script))
+            print(list_commands(words, commands))
             return 0 if args else 2
         try:
-            name, script = f"{name} {args[0]}", look_up(script, args.pop(0), "command")
+            commands = look_up(commands, args[0], "command")
         except KeyError as error:
             print(f"error: {error.args[0]}", file=sys.stderr)
             return 2
-    path = config_folder().parent / "tools" / script
+        words.append(args.pop(0))
     warnings.filterwarnings("ignore", "Fail to import ``MultiScale")  # of mmcv-lite
     from mmvidformer.engine.errors import run_tool
 
-    spec = spec_from_file_location("mmvidformer_tool", path)
-    tool = module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    sys.argv[:] = [name, *args]  # argparse prints the name
-    return run_tool(tool.main)
+    command = import_module(".".join(["mmvidformer.cli", *words]))
+    sys.argv[:] = [" ".join(["mmvidformer", *words]), *args]  # argparse prints the name
+    return run_tool(command.main)
 
 
-def _help(name: str, scripts: dict) -> str:
-    """List the commands with the titles of their scripts, and groups with their commands."""
+def list_commands(words: Sequence[str], commands: Mapping[str, str | Mapping]) -> str:
+    """List the commands with their titles, and groups with their commands."""
+    name = " ".join(["mmvidformer", *words])
     lines = [f"usage: {name} COMMAND [arguments]", ""]
-    for command, script in scripts.items():
-        if isinstance(script, dict):
-            text = " | ".join(script)
-        else:
-            tree = ast.parse((config_folder().parent / "tools" / script).read_text("utf-8"))
-            text = ast.get_docstring(tree).splitlines()[0].partition(":")[0].rstrip(".")
+    for command, title in commands.items():
+        text = title if isinstance(title, str) else " | ".join(title)
         lines.append(f"  {command:<11}{text}")
     return "\n".join([*lines, "", f"{name} COMMAND --help describes the arguments."])
 

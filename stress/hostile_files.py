@@ -28,27 +28,24 @@ from mmengine.runner import load_checkpoint
 from tqdm import tqdm
 
 from mmvidformer.analysis.tables import print_table
+from mmvidformer.cli.convert import main as convert
+from mmvidformer.cli.plot.rollout import main as rollout
+from mmvidformer.cli.test import main as test
+from mmvidformer.cli.train import main as train
 from mmvidformer.convert import init_from_image
 from mmvidformer.convert.fetch import cached_path
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.models import ViViT
 from mmvidformer.registry import MODELS
-
-COLUMNS = ("refused", "error", "accepted", "hangs")  # what users saw
-TOOLS = Path(__file__).parents[1] / "tools"
-sys.path[:0] = [str(TOOLS), str(TOOLS / "visualizations")]
-from convert_checkpoint import main as convert  # noqa: E402
-from rollout import main as rollout  # noqa: E402
-from test import main as test  # noqa: E402
-from train import main as train  # noqa: E402
-
-from stress.hostile_content import (  # noqa: E402
+from stress.hostile_content import (
     ELSEWHERE,
     code_files,
     config_text,
     partial_files,
 )
-from stress.tiny_run import fork, prepare, write_config  # noqa: E402
+from stress.tiny_run import fork, prepare, write_config
+
+COLUMNS = ("refused", "error", "accepted", "hangs")  # what users saw
 
 
 class Server(HTTPServer):
@@ -114,13 +111,13 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
         return ViViT(**{k: v for k, v in cfg.model.backbone.items() if k != "type"})
 
     return {
-        "tools/convert_checkpoint.py FILE": lambda p: convert([str(p), str(out / "a.pth")]),
+        "mmvidformer convert FILE": lambda p: convert([str(p), str(out / "a.pth")]),
         "tools/train.py --resume FILE": lambda p: train([str(config), *work, "--resume", str(p)]),
         "tools/train.py --resume": resume_newest,
         "load_from=FILE": lambda p: train([str(config), *work, "--cfg-options", f"load_from={p}"]),
         "load_from=ADDRESS": from_address,
         "tools/test.py CONFIG FILE": lambda p: test([str(config), str(p), *work]),
-        "tools/visualizations/rollout.py": lambda p: rollout(
+        "mmvidformer plot rollout": lambda p: rollout(
             [str(config), str(p), video, "--out-dir", str(out)]
         ),
         "backbone init_from=FILE": lambda p: init_from_image(backbone(), p),

@@ -31,11 +31,8 @@ from mmengine.hooks import Hook
 from tqdm import tqdm
 
 from mmvidformer import atomic
+from mmvidformer.cli.train import main as train
 from mmvidformer.registry import HOOKS
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from train import main as train
-
 from stress.tiny_run import BATCHES, fork, prepare, write_config
 
 # Shared with the runs: the step that a run began with, its finished steps, whether it is writing.

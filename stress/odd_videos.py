@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -31,13 +30,10 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from tqdm import tqdm
 
+from mmvidformer.cli.test import main as test
+from mmvidformer.cli.train import main as train
 from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.registry import MODELS, TRANSFORMS
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
-from test import main as test
-from train import main as train
-
 from stress.odd_kinds import KINDS, encode
 from stress.tiny_run import fork, prepare, write_config
 

@@ -1,4 +1,4 @@
-"""Prepare odd videos with tools/data/prepare_videos.py, and kill the tool again and again.
+"""Prepare odd videos with mmvidformer data prepare, and kill the tool again and again.
 
     python -m stress.prepare_videos --videos 200 --kills 3 --out prepared.json
 
@@ -30,7 +30,6 @@ from tqdm import tqdm
 
 from mmvidformer.datasets.decoding.readers import open_video
 
-TOOL = Path(__file__).parents[1] / "tools" / "data" / "prepare_videos.py"
 SHORT_SIDE, KEY_FRAMES = 128, 16
 RATES = ("10", "25/2", "15", "24000/1001", "24", "25", "28", "30000/1001", "30", "50", "60")
 SIZES = ((96, 64), (64, 96), (340, 256), (256, 340), (320, 180), (130, 128), (128, 128), (65, 49))
@@ -183,8 +182,9 @@ def run(
     Returns:
         Its exit code, and the videos that were complete at the last kill, with their times.
     """
-    command = [sys.executable, "-W", "ignore", str(TOOL), str(folder / "list.txt"), "--root"]
-    command += [str(folder), "--out", str(out), "--workers", "2", *options]
+    command = [sys.executable, "-W", "ignore", "-m", "mmvidformer", "data", "prepare"]
+    command += [str(folder / "list.txt"), "--root", str(folder), "--out", str(out)]
+    command += ["--workers", "2", *options]
     complete: dict[Path, float] = {}
     for kill in range(kills + 1):
         with log.open("a") as file:

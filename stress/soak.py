@@ -5,7 +5,7 @@
     python -m stress.soak runs --count 30               # runs of vivit_fe_motion
 
 ``starts`` lets each of two processes start its workers at once after a collective, in each of many
-epochs. ``runs`` needs data/motion (tools/data/make_motion_dataset.py). Ends with status 1 at the
+epochs. ``runs`` needs data/motion (mmvidformer data generate). Ends with status 1 at the
 first start or run that hangs or fails.
 """
 
@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int | None:
         if args.what == "runs":
             return train(args.count, args.config, args.limit, options)
         os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        return start_processes(__file__, sys.argv[1:] if argv is None else argv, 2)
+        return start_processes([__file__, *(sys.argv[1:] if argv is None else argv)], 2)
 
 
 if __name__ == "__main__":

@@ -167,7 +167,9 @@ def _write(path: Path, frames: np.ndarray) -> None:
 
 
 def load_tool(name: str) -> ModuleType:
-    """Import ``tools/<name>.py``, which is no package."""
+    """Import a command, as ``data.list``, or a script of ``tools/``, which is no package."""
+    if not (ROOT / "tools" / f"{name}.py").is_file() or name in ("train", "test"):
+        return importlib.import_module(f"mmvidformer.cli.{name}")
     spec = importlib.util.spec_from_file_location(f"tool_{name}", ROOT / "tools" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -188,25 +190,25 @@ def weights() -> Callable:
 
 @pytest.fixture(scope="session")
 def train() -> Callable:
-    """The ``main`` of ``tools/train.py``; it runs in this process."""
+    """The ``main`` of ``mmvidformer train``; it runs in this process."""
     return kept_instances()(load_tool("train").main)
 
 
 @pytest.fixture(scope="session")
 def test() -> Callable:
-    """The ``main`` of ``tools/test.py``; it runs in this process."""
+    """The ``main`` of ``mmvidformer test``; it runs in this process."""
     return kept_instances()(load_tool("test").main)
 
 
 @pytest.fixture(scope="session")
 def load() -> Callable:
-    """Import a tool as a module."""
+    """Import a command or a tool as a module."""
     return load_tool
 
 
 @pytest.fixture(scope="session")
 def main_of() -> Callable:
-    """The ``main`` of ``tools/<name>.py``; it runs in this process."""
+    """The ``main`` of a command or a tool; it runs in this process."""
     return lambda name: load_tool(name).main
 
 

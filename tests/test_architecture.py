@@ -66,7 +66,27 @@ ALLOWED = {
     },
     "visualization": {"apis", "layers", "lookup", "tasks"},
     "web": {"apis", "convert", "datasets", "engine", "visualization"},
-    "__main__": {"lookup", "engine"},
+    "cli": {
+        "analysis",
+        "apis",
+        "config",
+        "convert",
+        "datasets",
+        "engine",
+        "evaluation",
+        "experiments",
+        "export",
+        "finetune",
+        "lookup",
+        "models",
+        "papers",
+        "probing",
+        "registry",
+        "tasks",
+        "visualization",
+        "web",
+    },
+    "__main__": {"cli", "engine", "lookup"},
 }
 PURE = {"layers": {"torch", "einops"}, "convert": {"torch", "numpy"}}
 MM = {"mmaction", "mmengine", "mmcv"}

@@ -1,27 +1,38 @@
 """The command ``mmvidformer``."""
 
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import mmvidformer.cli
 from mmvidformer import list_models
-from mmvidformer.__main__ import SCRIPTS, main
-from mmvidformer.lookup import config_folder
+from mmvidformer.__main__ import COMMANDS, main
 
-TOOLS = config_folder().parent / "tools"
-
-
-def paths(scripts: dict) -> list[str]:
-    lists = [paths(value) if isinstance(value, dict) else [value] for value in scripts.values()]
-    return [path for one in lists for path in one]
+CLI = Path(mmvidformer.cli.__file__).parent
 
 
-def test_each_script_is_a_command() -> None:
-    there = {str(path.relative_to(TOOLS)) for path in TOOLS.rglob("*.py")}
-    # Some are not in the wheel.
-    there -= {"analysis/memory.py", "benchmark_data.py", "verify_published.py"}
-    assert sorted(paths(SCRIPTS)) == sorted(there)
+def modules(commands: dict, *group: str) -> Iterator[str]:
+    for name, title in commands.items():
+        if isinstance(title, dict):
+            yield from modules(title, *group, name)
+        else:
+            yield "/".join([*group, f"{name}.py"])
+
+
+def test_each_module_is_a_command() -> None:
+    files = [str(path.relative_to(CLI)) for path in CLI.rglob("*.py")]
+    assert sorted(modules(COMMANDS)) == sorted(x for x in files if not x.endswith("__init__.py"))
+
+
+@pytest.mark.parametrize("module", [*modules(COMMANDS)])
+def test_the_help_begins_with_the_title(module: str) -> None:
+    *group, name = module.removesuffix(".py").split("/")
+    title = (COMMANDS[group[0]] if group else COMMANDS)[name]
+    text = import_module(".".join(["mmvidformer.cli", *group, name])).__doc__
+    assert text.startswith((f"{title}.", f"{title}: mmvidformer {' '.join([*group, name])} "))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +43,7 @@ def test_the_commands_are_listed_with_titles(arguments, group, status, capsys) -
     assert main(arguments) == status
     usage, _, *rows, _, _ = capsys.readouterr().out.splitlines()
     assert usage == f"usage: mmvidformer{f' {group}' if group else ''} COMMAND [arguments]"
-    commands = SCRIPTS[group] if group else SCRIPTS
+    commands = COMMANDS[group] if group else COMMANDS
     assert [row.split()[0] for row in rows] == list(commands)
     assert all(len(row.split()) > 2 and len(row) < 100 for row in rows)
 
@@ -51,7 +62,7 @@ def test_mistakes_are_named(arguments: list[str], message: str, capsys, monkeypa
     assert f"error: {message}" in capsys.readouterr().err
 
 
-def test_a_script_runs_under_the_name_of_the_command(capsys, monkeypatch, tmp_path: Path) -> None:
+def test_a_command_runs_under_its_name(capsys, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "argv", ["mmvidformer", "count", "vivit_fe_k400"])
     assert main() == 0
     assert "vivit_fe_k400" in capsys.readouterr().out

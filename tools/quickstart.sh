@@ -11,7 +11,7 @@ export PATH PYTHON
 echo "installed after $((SECONDS - start)) s"
 
 data=data/camera_quickstart work=work_dirs/camera_quickstart
-python tools/data/make_motion_dataset.py $data --preset camera --train 0 --val 0 --test 900
+mmvidformer data generate $data --preset camera --train 0 --val 0 --test 900
 echo "data ready after $((SECONDS - start)) s"
 
 procs=$(python -c "import torch; print(torch.cuda.device_count() or 2)")
@@ -28,8 +28,8 @@ bash tools/dist_test.sh camera_motion "$checkpoint" "$procs" --work-dir $work \
   test_dataloader.dataset.data_prefix.video=$data
 echo "tested after $((SECONDS - start)) s"
 
-python tools/visualizations/training_curves.py $work --names camera_motion --out $work/curves.png
-python tools/visualizations/confusion.py $work/scores.npz --out-dir $work
-python tools/demo.py camera_motion "$checkpoint" $data/film.mp4 --window 1 \
+mmvidformer plot curves $work --names camera_motion --out $work/curves.png
+mmvidformer plot confusion $work/scores.npz --out-dir $work
+mmvidformer demo camera_motion "$checkpoint" $data/film.mp4 --window 1 \
   --timeline $work/timeline.png --out $work/film.mp4
 echo "plotted after $((SECONDS - start)) s"

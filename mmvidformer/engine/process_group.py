@@ -22,8 +22,8 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 GRACE = 10.0
 
 
-def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
-    """Run a script in several processes on this node, one per GPU, or on the CPU without one.
+def start_processes(arguments: Sequence[str], count: int) -> int:
+    """Run Python in several processes on this node, one per GPU, or on the CPU without one.
 
     The environment variables ``NNODES``, ``NODE_RANK``, ``MASTER_ADDR`` and ``PORT`` describe
     several nodes. Each process has its own session. SIGTERM, SIGUSR1 and Ctrl-C are passed on to
@@ -32,8 +32,8 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
     Linux; on macOS the processes are, but not what they have started.
 
     Args:
-        script: Path of the script. It gets the arguments, and ``--launcher pytorch``.
-        arguments: Its arguments.
+        arguments: Arguments of Python: a script, or ``-m`` and a module, and what these take. They
+            also get ``--launcher pytorch``.
         count: Number of processes on this node.
 
     Returns:
@@ -50,7 +50,7 @@ def start_processes(script: str, arguments: Sequence[str], count: int) -> int:
     port = env.get("PORT", "29500" if nodes > 1 else str(get_free_port()))
     env |= {"WORLD_SIZE": str(nodes * count), "LOCAL_WORLD_SIZE": str(count), "MASTER_PORT": port}
     env.setdefault("MASTER_ADDR", "127.0.0.1")
-    command = [sys.executable, script, *arguments, "--launcher", "pytorch"]
+    command = [sys.executable, *arguments, "--launcher", "pytorch"]
     started: list[subprocess.Popen] = []
     received: list[int] = []
 

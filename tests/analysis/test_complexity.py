@@ -156,6 +156,6 @@ def test_counts_of_another_view_match_the_formula() -> None:
 
 def test_the_table_of_the_tool(main_of, tmp_path: Path) -> None:
     names = ["vivit_fe_k400", "vivit/table2/model_2"]
-    main_of("analysis/complexity")([*names, "--csv", str(tmp_path / "a.csv")])
+    main_of("count")([*names, "--csv", str(tmp_path / "a.csv")])
     lines = (tmp_path / "a.csv").read_text().splitlines()
     assert lines[1:] == [f"{name},32x224x224,115.063,283.34" for name in names]

@@ -1,6 +1,5 @@
 """Converting checkpoint files."""
 
-import importlib.util
 import json
 import math
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mmvidformer.cli import convert
 from mmvidformer.convert import FORMATS, convert_file, load_checkpoint, read_model, recognize
 from mmvidformer.convert.own import VIDEO_VITS, from_own, settings_of
 from mmvidformer.convert.video_models import to_other
@@ -21,12 +21,8 @@ MSGPACK = GOLDEN / "vivit_m2_token_a.flax.msgpack"
 
 @pytest.fixture(scope="module")
 def command() -> Callable[[list], int]:
-    """The ``main`` of ``tools/convert_checkpoint.py``, which is in no package."""
-    path = ROOT / "tools" / "convert_checkpoint.py"
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return lambda args: module.main([str(arg) for arg in args])
+    """The ``main`` of ``mmvidformer convert``."""
+    return lambda args: convert.main([str(arg) for arg in args])
 
 
 def test_command_prints_a_report_and_writes_ours(

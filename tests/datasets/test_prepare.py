@@ -89,7 +89,7 @@ def test_wrong_arguments_are_refused(videos, tmp_path):
 
 def test_tool(videos, tmp_path, main_of, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    main = main_of("data/prepare_videos")
+    main = main_of("data.prepare")
     (videos / "good.txt").write_text("a.mp4 0\n")
     options = ["--root", str(videos), "--short-side", "32", "--workers", "1"]
     assert main([str(videos / "good.txt"), "--out", "good", *options]) == 0

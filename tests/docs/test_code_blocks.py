@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import mmvidformer
-from mmvidformer.__main__ import SCRIPTS
+from mmvidformer.__main__ import COMMANDS
 from tests.docs.blocks import Block, inline_commands, is_shell, read_blocks, split_commands
 
 ROOT = Path(__file__).parents[2]
@@ -43,12 +43,14 @@ SHAPES = [
     ("docs/feature_fixation.md", "FeatureFixationTransformer("),
     ("docs/horst.md", "Horst(128"),
 ]
-# Shell scripts: the tool whose options they pass on, and how many words come before them.
+# Scripts of MMAction2's users: the command whose options they pass on.
 PASS_ON = {
-    "tools/dist_train.sh": "tools/train.py",
-    "tools/dist_test.sh": "tools/test.py",
-    "tools/slurm_train.sh": "tools/train.py",
-    "tools/slurm_test.sh": "tools/test.py",
+    "tools/train.py": "mmvidformer.cli.train",
+    "tools/test.py": "mmvidformer.cli.test",
+    "tools/dist_train.sh": "mmvidformer.cli.train",
+    "tools/dist_test.sh": "mmvidformer.cli.test",
+    "tools/slurm_train.sh": "mmvidformer.cli.train",
+    "tools/slurm_test.sh": "mmvidformer.cli.test",
 }
 
 
@@ -109,7 +111,7 @@ def test_tables_name_blocks(table: list[tuple[str, str]]) -> None:
 
 @cache
 def parser_of(script: str) -> argparse.ArgumentParser:
-    """The parser of a tool, caught as it starts to read its arguments."""
+    """The parser of a command or a tool, caught as it starts to read its arguments."""
 
     class Caught(Exception):
         pass
@@ -118,15 +120,17 @@ def parser_of(script: str) -> argparse.ArgumentParser:
         raise Caught(self)
 
     kind, names = argparse.ArgumentParser, ("parse_args", "parse_intermixed_args")
-    saved = sys.argv, [getattr(kind, name) for name in names], list(sys.path)
+    saved = sys.argv, [getattr(kind, name) for name in names]
     sys.argv, kind.parse_args, kind.parse_intermixed_args = [script], catch, catch
-    sys.path.insert(0, str((ROOT / script).parent))  # as for a script that is run
     try:
-        runpy.run_path(str(ROOT / script), run_name="__main__")
+        if script.startswith("mmvidformer."):
+            importlib.import_module(script).main([])
+        else:
+            runpy.run_path(str(ROOT / script), run_name="__main__")
     except Caught as caught:
         return caught.args[0]
     finally:
-        sys.argv, (kind.parse_args, kind.parse_intermixed_args), sys.path[:] = saved
+        sys.argv, (kind.parse_args, kind.parse_intermixed_args) = saved
     raise AssertionError(f"{script} reads no arguments")
 
 
@@ -147,24 +151,25 @@ def options_of(script: str, words: list[str]) -> set[str]:
 def check_command(block: Block, words: list[str]) -> None:
     if words[0] in ("python", "bash") and len(words) > 1 and not words[1].startswith("-"):
         words = words[1:]
-    script, commands = words[0], SCRIPTS
+    script, commands = words[0], COMMANDS
     if script == "mmvidformer":
-        words = words[1:]
+        words, script = words[1:], "mmvidformer.cli"
         while isinstance(commands, dict):
             assert words[0] in commands, f"{block}: no command {words[0]}"
-            commands, *words = commands[words[0]], *words[1:]
-        script, words = f"tools/{commands}", ["mmvidformer", *words]
-    if not script.startswith("tools/"):
+            script, commands, *words = f"{script}.{words[0]}", commands[words[0]], *words[1:]
+        words = ["mmvidformer", *words]
+    elif script.startswith("tools/"):
+        assert (ROOT / script).is_file(), f"{block}: {script} does not exist"
+        script = PASS_ON.get(script, script)
+    else:
         return
-    assert (ROOT / script).is_file(), f"{block}: {script} does not exist"
-    script = PASS_ON.get(script, script)
-    if script.endswith(".py"):
+    if not script.endswith(".sh"):
         known = options_of(script, words)
         for word in words[1:]:
             if re.match(r"--?[a-zA-Z]", word):
                 option = word.split("=")[0]
                 assert option in known, f"{block}: {script} has no option {option}"
-    if script == "tools/paper.py":  # names of tables and rows
+    if script == "mmvidformer.cli.paper":  # names of tables and rows
         return
     for word in words[1:]:
         if re.fullmatch(r"configs/\w+\.py", word) and "CONFIG" not in word:

@@ -117,7 +117,7 @@ def test_processes_end_together(case, tmp_path, monkeypatch, capsys):
     pids = "os.getpid(), file=open(f'{sys.argv[1]}/{rank}', 'w')"
     script = tmp_path / "script.py"
     script.write_text(f"{setup}\nprint({pids})\n{code}\n")
-    assert process_group.start_processes(str(script), [str(tmp_path)], 2) == status
+    assert process_group.start_processes([str(script), str(tmp_path)], 2) == status
     printed = capsys.readouterr().err
     assert message in printed and bool(message) == bool(printed)
     sessions = {int((tmp_path / str(rank)).read_text()) for rank in range(2)}
@@ -147,7 +147,7 @@ def test_signals_are_passed_on_and_a_second_one_kills(numbers, status, tmp_path,
             os.kill(os.getpid(), numbers.pop(0))
 
     monkeypatch.setattr(process_group.time, "sleep", act)
-    assert process_group.start_processes(str(script), [str(tmp_path)], 2) == status
+    assert process_group.start_processes([str(script), str(tmp_path)], 2) == status
 
 
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:

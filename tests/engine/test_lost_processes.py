@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 START = """
 import sys
 from mmvidformer.engine.process_group import start_processes
-sys.exit(start_processes(sys.argv[1], sys.argv[2:], 2))
+sys.exit(start_processes(sys.argv[1:], 2))
 """
 
 

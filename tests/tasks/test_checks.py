@@ -60,7 +60,7 @@ def test_a_column_that_is_missing_is_named(
     with pytest.raises(ValueError, match=error):
         find_annotation_faults(folder / "all.csv", folder, task)
     options = [str(folder / "all.csv"), *(["--task", task] if task else [])]
-    assert run_tool(lambda: main_of("data/check_videos")(options)) == 2
+    assert run_tool(lambda: main_of("data.check")(options)) == 2
     assert "has no column" in capsys.readouterr().err
 
 
@@ -68,7 +68,7 @@ def test_the_task_is_not_mistaken_for_boxes(folder: Path, main_of, capsys) -> No
     (folder / "all.csv").write_text(
         SPANS.replace("video,start,end,label", '"video",start,end,label')
     )
-    assert main_of("data/check_videos")([str(folder / "all.csv"), "--task", "frames"]) == 1
+    assert main_of("data.check")([str(folder / "all.csv"), "--task", "frames"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         f"{folder / 'all.csv'}, line 2: {WRONG}",
         f"{folder / 'all.csv'}: 1 faults",
@@ -91,7 +91,7 @@ ROWS = "val_0.mp4,0,1,run\nval_1.mp4,1,2,sit\n"
 def test_faults_are_named_before_lists_are_written(folder, main_of, capsys, row, error) -> None:
     (folder / "all.csv").write_text(f"video,start,end,label\n{ROWS}{row}\n")
     command = [str(folder / "all.csv"), "--task", "segments", "--out", str(folder / "lists")]
-    assert run_tool(lambda: main_of("data/make_annotations")(command)) == 2
+    assert run_tool(lambda: main_of("data.list")(command)) == 2
     said = capsys.readouterr().err
     assert "has 1 faults; --no-check does not look into the videos:" in said
     with pytest.raises(ValueError, match=error):

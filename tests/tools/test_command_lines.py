@@ -8,11 +8,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from mmvidformer.__main__ import SCRIPTS, main
+from mmvidformer import __main__
+from mmvidformer.__main__ import main
 
-GROUPS = {name: rows for name, rows in SCRIPTS.items() if isinstance(rows, dict)}
+GROUPS = {name: rows for name, rows in __main__.COMMANDS.items() if isinstance(rows, dict)}
 COMMANDS = {
-    **{name: [name] for name in SCRIPTS if name not in GROUPS},
+    **{name: [name] for name in __main__.COMMANDS if name not in GROUPS},
     **{f"{group} {name}": [group, name] for group, rows in GROUPS.items() for name in rows},
 }
 FILES = {

@@ -44,9 +44,9 @@ def test_features_of_two_videos_in_one_file_are_refused(
         (root / video).symlink_to(tiny_videos.root / "val_0.mp4")
     command = [*model, str(root), "--out", str(out), "--every", "4"]
     with pytest.raises(ValueError, match=r"a\.avi and \S+a\.mp4 would both be written to .*a\.csv"):
-        main_of("extract_features")([*command, "--rows", "4"])
+        main_of("features")([*command, "--rows", "4"])
     assert not out.exists()
-    assert main_of("extract_features")(command) == 0
+    assert main_of("features")(command) == 0
     assert sorted(path.name for path in out.glob("*.npz")) == ["a.avi.npz", "a.mp4.npz"]
 
 

@@ -67,7 +67,7 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
     names = prediction_data / "data" / "motion_phases" / "classes.txt"
     out, lines = tmp_path / "new" / "out.mp4", tmp_path / "steps.jsonl"
     options = ["--out", str(out), "--json", str(lines), "--classes", str(names), "--topk", "3"]
-    main_of("demo_stream")([*early, clip, "--overlay", *options])
+    main_of("stream")([*early, clip, "--overlay", *options])
     with Capture(clip) as video:
         expected = list(StreamRecognizer(*early)(video))
         rate = video.fps / 3
@@ -86,7 +86,7 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
 
 
 def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
-    main = main_of("demo_stream")
+    main = main_of("stream")
     lines = tmp_path / "steps.jsonl"
     main([*causal, clip, "--json", str(lines), "--topk", "2"])
     found = [json.loads(line) for line in lines.read_text().splitlines()]
@@ -99,11 +99,11 @@ def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
         main([*causal, clip, "--out", str(tmp_path / "out.mp4"), "--overlay"])
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
-        main_of("visualizations/horst_attention")([*causal, clip, "--out-dir", str(tmp_path)])
+        main_of("plot.horst")([*causal, clip, "--out-dir", str(tmp_path)])
 
 
 def test_demo_prints_all_times_ahead(main_of, unrolling, sequence, capsys) -> None:
-    main_of("demo_stream")([*unrolling, sequence])
+    main_of("stream")([*unrolling, sequence])
     printed = capsys.readouterr()
     records = [json.loads(line) for line in printed.out.splitlines()]
     assert [record["seconds"] for record in records[:3]] == [0, 0.25, 0.5]
@@ -118,7 +118,7 @@ def test_demo_prints_all_times_ahead(main_of, unrolling, sequence, capsys) -> No
 
 
 def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, monkeypatch) -> None:
-    main = main_of("demo_stream")
+    main = main_of("stream")
     for options, message in (
         (["--overlay"], "--overlay needs --show or --out"),
         (["--topk", "0"], "--topk: must be a whole number of at least 1"),
@@ -140,7 +140,7 @@ def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, mon
 
 
 def test_strips_of_moments(main_of, unrolling, sequence, tmp_path, capsys) -> None:
-    main = main_of("visualizations/horst_attention")
+    main = main_of("plot.horst")
     main([*unrolling, sequence, "--out-dir", str(tmp_path), "--at", "0.6", "3", "--layer", "0"])
     path = tmp_path / f"{Path(sequence).stem}_mp4_horst.png"
     assert str(path) in capsys.readouterr().out

@@ -155,7 +155,7 @@ def test_lora_by_two_processes_resumes_sharded(
     (tiny_videos.root / "classes.txt").write_text("red\ngreen\nblue\n")
     options = ["--config", make_config("lora"), "--data", tiny_videos.root, "--weights", start]
     options += ["--method", "lora", "--epochs", 2, "--workers", 0, "--work-dir", tmp_path / "whole"]
-    finish(run(sys.executable, tools / "finetune.py", *options, "--procs", 2))
+    finish(run(sys.executable, "-m", "mmvidformer", "finetune", *options, "--procs", 2))
     config = tmp_path / "whole" / "finetune" / "config.py"
     command = [sys.executable, tools / "train.py", config, "--procs", 2, "--strategy", "fsdp"]
     resumed = ["--resume", tmp_path / "whole" / "epoch_1.pth", "--work-dir", tmp_path / "rest"]

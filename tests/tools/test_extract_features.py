@@ -13,7 +13,7 @@ from mmvidformer.probing.probes import compute_features
 
 
 def test_features_are_written_once_and_completely(main_of, model, folder, tmp_path, capsys) -> None:
-    main, out = main_of("extract_features"), tmp_path / "features"
+    main, out = main_of("features"), tmp_path / "features"
     assert main([*model, str(folder), "--out", str(out)]) == 1
     assert "2 written, 0 skipped, 1 failed" in capsys.readouterr().out
     assert "bad.mp4\tcannot read" in (out / "failed.txt").read_text()
@@ -70,16 +70,16 @@ def test_tokens_of_a_list(main_of, model, tiny_videos, tmp_path) -> None:
     listed = tiny_videos.root / "two.txt"
     listed.write_text("val_0.mp4 0\nval_1.mp4 1\n")
     out = tmp_path / "tokens"
-    assert main_of("extract_features")([*model, str(listed), "--out", str(out), "--tokens"]) == 0
+    assert main_of("features")([*model, str(listed), "--out", str(out), "--tokens"]) == 0
     # A view, a token for each of 2 pairs of frames, 16 channels.
     assert np.load(out / "val_1.mp4.npy").shape == (1, 2, 1, 1, 16)
     with pytest.raises(FileNotFoundError, match="list gone.txt does not exist"):
-        main_of("extract_features")([*model, "gone.txt", "--out", str(out)])
+        main_of("features")([*model, "gone.txt", "--out", str(out)])
 
 
 def test_a_row_for_each_window(main_of, model, tiny_videos, tmp_path) -> None:
     """A clip of 4 frames at interval 2 spans 8 of 24 frames; one starts every 4 frames."""
-    video, main = str(tiny_videos.root / "val_0.mp4"), main_of("extract_features")
+    video, main = str(tiny_videos.root / "val_0.mp4"), main_of("features")
     assert main([*model, video, "--out", str(tmp_path / "rows"), "--every", "4"]) == 0
     rows = np.load(tmp_path / "rows" / "val_0.mp4.npz")["features"]
     assert rows.shape == (5, 16)

@@ -49,7 +49,7 @@ def test_lora_from_weights_of_other_classes(
     accuracy = json.loads((work_dir / "test_1x1_score.json").read_text())["metrics"]
     # Merged, it has the names of the model without LoRA, whose config reads both.
     merged, plain = tmp_path / "merged.pth", str(make_config("plain"))
-    main_of("convert_checkpoint")([str(work_dir / "epoch_2.pth"), str(merged)])
+    main_of("convert")([str(work_dir / "epoch_2.pth"), str(merged)])
     assert not any("lora_" in name for name in weights(merged))
     for number, checkpoint in enumerate((merged, work_dir / "epoch_2.pth")):
         folder = tmp_path / f"test_{number}"

@@ -19,7 +19,7 @@ def folder(tiny_videos, tmp_path):
 
 
 def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
-    main = main_of("data/make_annotations")
+    main = main_of("data.list")
     main([str(folder)])
     said = capsys.readouterr().out
     assert f"skipped {folder / 'stray.mp4'}: it is in no folder of a class" in said
@@ -40,6 +40,6 @@ def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
 
 
 def test_lists_elsewhere(main_of, folder) -> None:
-    main_of("data/make_annotations")([str(folder), "--out", str(folder / "lists")])
+    main_of("data.list")([str(folder), "--out", str(folder / "lists")])
     written = (folder / "lists" / "train.txt").read_text()
     assert f"{folder / 'clap' / 'val_4.mp4'}\t0\n" in written

@@ -58,7 +58,7 @@ def top1(test: Callable, config: str, checkpoint: Path, work_dir: Path) -> float
 def test_predictions_are_those_of_the_weights_in_one_file(trained, own, main_of, test, tmp_path):
     assert trained.path.stat().st_size < trained.frozen.stat().st_size
     whole, video = tmp_path / "whole" / "whole.pth", f"{own}/val_0.mp4"
-    main_of("convert_checkpoint")([str(trained.path), str(whole)])
+    main_of("convert")([str(trained.path), str(whole)])
     recognizers = [Recognizer(trained.config, str(x)) for x in (trained.path, whole)]
     scores = [recognizer(video).scores["class"] for recognizer in recognizers]
     assert scores[0] == pytest.approx(scores[1], abs=1e-6)
@@ -70,7 +70,7 @@ def test_other_commands_read_both_files(trained, own, main_of, tmp_path, capsys)
     video, out = f"{own}/val_0.mp4", tmp_path / "out"
     both = [trained.config, str(trained.path)]
     assert main_of("demo")([*both, video]) == 0
-    assert main_of("extract_features")([*both, video, "--out", str(out)]) == 0
+    assert main_of("features")([*both, video, "--out", str(out)]) == 0
     assert main_of("export")([*both, "--out", str(tmp_path / "model.pt2")]) == 0
     assert [*out.glob("*.npy")] and (tmp_path / "model.pt2").is_file()
     trained.frozen.unlink()

@@ -40,14 +40,14 @@ def test_pretrain_look_and_finetune(
 
     video = next(tiny_videos.root.glob("*.mp4"))
     pictures = tmp_path / "pictures"
-    main_of("visualizations/masked")(
+    main_of("plot.masked")(
         [str(path), str(checkpoint), str(video), "--out-dir", str(pictures), "--device", "cpu"]
     )
     (picture,) = pictures.glob("*_masked.png")
     assert Image.open(picture).size[0] > 500
     with pytest.raises(ValueError, match="must be a config of mmvidformer pretrain"):
         plain = make_config("plain")
-        main_of("visualizations/masked")([str(plain), "none", str(video), "--device", "cpu"])
+        main_of("plot.masked")([str(plain), "none", str(video), "--device", "cpu"])
 
     (tiny_videos.root / "classes.txt").write_text("red\ngreen\nblue\n")
     tuned = tmp_path / "tuned"

@@ -86,7 +86,7 @@ def launched(monkeypatch) -> list[tuple]:
 
 def test_nodes_meet_at_the_given_address(launched):
     os.environ.update(NNODES="2", NODE_RANK="1", MASTER_ADDR="first", PORT="1234")
-    assert start_processes("train.py", ["c.py", "--procs", "4"], 4) == 0
+    assert start_processes(["train.py", "c.py", "--procs", "4"], 4) == 0
     command = [sys.executable, "train.py", "c.py", "--procs", "4", "--launcher", "pytorch"]
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     assert launched[0][0] == command
@@ -97,10 +97,10 @@ def test_nodes_meet_at_the_given_address(launched):
 
 @pytest.mark.parametrize("processes, threads", [(1, 32), (2, 12), (4, 5), (60, 1)])
 def test_processes_and_their_workers_share_the_cores(launched, processes, threads):
-    start_processes("train.py", [], processes)
+    start_processes(["train.py"], processes)
     env = launched[0][1]
     assert env["OMP_NUM_THREADS"] == env["MKL_NUM_THREADS"] == str(threads)
-    start_processes("train.py", [], processes)
+    start_processes(["train.py"], processes)
     assert launched[-1][1]["MASTER_PORT"] != env["MASTER_PORT"]
 
 

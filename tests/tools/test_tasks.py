@@ -63,7 +63,7 @@ def test_a_task_from_annotation_to_picture(
     task, annotate, main_of, test, make_config, tmp_path, capsys, tiny_videos
 ) -> None:
     root, run = annotate(task), tmp_path / "run"
-    main_of("data/make_annotations")([str(root / "all.csv"), "--task", task])
+    main_of("data.list")([str(root / "all.csv"), "--task", task])
     options = ["--config", str(make_config(task)), "--data", str(root), "--task", task]
     options += ["--work-dir", str(run), "--epochs", "2", "--batch", "4", "--workers", "0"]
     balance = ["--balance", "weights"] if task in ("labels", "frames") else []
@@ -112,9 +112,9 @@ def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) 
     with pytest.raises(FileNotFoundError, match="train.csv does not exist; mmvidformer data list"):
         main_of("finetune")([*options, "--task", "number"])
     with pytest.raises(ValueError, match="--task must be labels, number, frames, seg"):
-        main_of("data/make_annotations")([str(root / "all.csv")])
+        main_of("data.list")([str(root / "all.csv")])
     numbers = annotate("number")
-    main_of("data/make_annotations")([str(numbers / "all.csv"), "--task", "number"])
+    main_of("data.list")([str(numbers / "all.csv"), "--task", "number"])
     options[3] = str(numbers)
     with pytest.raises(MISTAKES, match="balance of the task number is not available"):
         main_of("finetune")([*options, "--task", "number", "--balance", "weights"])
@@ -124,7 +124,7 @@ def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) 
 def frames_model(annotate, main_of, make_config, tmp_path_factory) -> Recognizer:
     """A model of frames with random weights."""
     root, run = annotate("frames"), tmp_path_factory.mktemp("frames_model")
-    main_of("data/make_annotations")([str(root / "all.csv"), "--task", "frames"])
+    main_of("data.list")([str(root / "all.csv"), "--task", "frames"])
     options = ["--config", str(make_config("frames_model")), "--data", str(root), "--prepare"]
     main_of("finetune")([*options, "--task", "frames", "--work-dir", str(run)])
     return Recognizer(Config.fromfile(run / "finetune" / "config.py"), None)
@@ -184,7 +184,7 @@ def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
 def segments_model(annotate, main_of, make_config, tmp_path) -> Recognizer:
     """A model of segments with random weights; a clip spans 8 frames."""
     root = annotate("segments")
-    main_of("data/make_annotations")([str(root / "all.csv"), "--task", "segments"])
+    main_of("data.list")([str(root / "all.csv"), "--task", "segments"])
     options = ["--config", str(make_config("segments_model")), "--data", str(root), "--prepare"]
     main_of("finetune")([*options, "--task", "segments", "--work-dir", str(tmp_path)])
     cfg = Config.fromfile(tmp_path / "finetune" / "config.py")
@@ -271,7 +271,7 @@ def test_boxes_from_annotation_to_film(
     (tmp_path / "all.csv").write_text("".join(rows))
     (tmp_path / "classes.txt").write_text("walk\nsit\n")
     shares = ["--val", "0.25", "--test", "0.25"]
-    main_of("data/make_annotations")([str(tmp_path / "all.csv"), "--task", "boxes", *shares])
+    main_of("data.list")([str(tmp_path / "all.csv"), "--task", "boxes", *shares])
     whole = dict(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
     config = make_config("boxes", model=dict(backbone=whole))
     options = ["--config", str(config), "--data", str(tmp_path)]

@@ -146,7 +146,7 @@ def test_bmn_on_saved_features(theirs, main_of, make_config, tiny_videos, tmp_pa
     options = ["--out", str(features), "--every", "4", "--rows", "16"]
     config, weights = str(make_config("features")), tmp_path / "weights.pth"
     torch.save(load_recognizer(Config.fromfile(config), None, "cpu").state_dict(), weights)
-    main_of("extract_features")([config, str(weights), str(videos), *options])
+    main_of("features")([config, str(weights), str(videos), *options])
     cfg = Config.fromfile(MIM / "configs" / BMN)
     cfg.model.update(feat_dim=16, temporal_dim=16, num_samples=4)
     for split in ("train", "val", "test"):

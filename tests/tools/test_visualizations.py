@@ -33,7 +33,7 @@ def test_rollout_writes_a_strip_and_a_video(
     names.write_text("red\ngreen\nblue\n")
     videos = [str(tiny_videos.root / f"val_{i}.mp4") for i in range(2)]
     options = ["--out-dir", str(tmp_path / "out"), "--clips", "3", "--classes", str(names)]
-    main_of("visualizations/rollout")([*model_files, *videos, *options])
+    main_of("plot.rollout")([*model_files, *videos, *options])
     found = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert found == [f"val_{i}_mp4_rollout.{kind}" for i in range(2) for kind in ("mp4", "png")]
     strip = cv2.imread(str(tmp_path / "out" / "val_0_mp4_rollout.png"))
@@ -48,7 +48,7 @@ def test_rollout_writes_a_strip_and_a_video(
 def test_attention_writes_a_picture(main_of, model_files, tiny_videos, tmp_path: Path) -> None:
     video = str(tiny_videos.root / "val_0.mp4")
     options = ["--out-dir", str(tmp_path), "--matrices", "0"]
-    main_of("visualizations/rollout")([*model_files, video, *options])
+    main_of("plot.rollout")([*model_files, video, *options])
     assert cv2.imread(str(tmp_path / "val_0_mp4_attention.png")).std() > 20
 
 
@@ -63,7 +63,7 @@ def test_pixels_beyond_the_last_tubelet_are_not_shown(
         state = MODELS.build(cfg.model).state_dict()
     torch.save(state, tmp_path / "three.pth")
     video = str(tiny_videos.root / "val_0.mp4")
-    main_of("visualizations/rollout")([config, str(tmp_path / "three.pth"), video, *options])
+    main_of("plot.rollout")([config, str(tmp_path / "three.pth"), video, *options])
     video_file = cv2.VideoCapture(str(tmp_path / "val_0_mp4_rollout.mp4"))
     assert video_file.get(cv2.CAP_PROP_FRAME_COUNT) == 3  # of 4
 
@@ -72,7 +72,7 @@ def test_rollout_names_wrong_videos_first(
     main_of, tiny_videos, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.chdir(tiny_videos.root)
-    main, options = main_of("visualizations/rollout"), ["--out-dir", str(tmp_path)]
+    main, options = main_of("plot.rollout"), ["--out-dir", str(tmp_path)]
     with pytest.raises(FileNotFoundError, match="video gone.mp4 does not exist"):
         main(["no.py", "no.pth", "gone.mp4", *options])
     with pytest.raises(ValueError, match="videos must have different names, got val_0.mp4, val_0"):
@@ -81,7 +81,7 @@ def test_rollout_names_wrong_videos_first(
 
 def test_tsne_draws_saved_features(main_of, model_files, tiny_videos, tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn of setup.cfg is not installed")
-    main, videos = main_of("visualizations/tsne"), str(tiny_videos.val)
+    main, videos = main_of("plot.tsne"), str(tiny_videos.val)
     out, names = tmp_path / "new" / "map.png", tmp_path / "names.txt"
     files = [str(tmp_path / "features"), videos, "--out", str(out), "--classes", str(names)]
     names.write_text("red\ngreen\n")
@@ -95,7 +95,7 @@ def test_tsne_draws_saved_features(main_of, model_files, tiny_videos, tmp_path: 
     unlabelled.write_text("a.mp4 1\nb.mp4\n")
     with pytest.raises(ValueError, match="each line of .*unlabelled.txt must have a label"):
         main([files[0], str(unlabelled), *files[2:], "--perplexity", "1"])
-    main_of("extract_features")([*model_files, videos, "--out", files[0]])
+    main_of("features")([*model_files, videos, "--out", files[0]])
     main(files)
     assert cv2.imread(str(out)).std() > 5
     saved = np.load(out.with_suffix(".npz"))
@@ -117,7 +117,7 @@ def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) 
     test([*model_files, "--work-dir", str(tmp_path), "--dump", str(scores)])
     names.write_text("red\ngreen\nblue\n")
     options = ["--out-dir", str(tmp_path / "out"), "--classes", str(names)]
-    main_of("visualizations/confusion")([str(scores), *options])
+    main_of("plot.confusion")([str(scores), *options])
     for name in ("confusion", "class_accuracy"):
         assert cv2.imread(str(tmp_path / "out" / f"{name}.png")).std() > 5
     with open(tmp_path / "out" / "class_accuracy.csv") as file:
@@ -129,14 +129,14 @@ def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) 
     ]
     named = ["--dump", str(scores), "--cfg-options", "class_names=[r,g,b]"]
     test([*model_files, "--work-dir", str(tmp_path), *named])
-    main_of("visualizations/confusion")([str(scores), "--out-dir", str(tmp_path / "named")])
+    main_of("plot.confusion")([str(scores), "--out-dir", str(tmp_path / "named")])
     with open(tmp_path / "named" / "class_accuracy.csv") as file:
         assert [row["name"] for row in csv.DictReader(file)] == ["r", "g", "b"]
     metrics = json.loads((tmp_path / "test_1x1_score.json").read_text())["metrics"]
     assert sum(int(row["correct"]) for row in rows) == pytest.approx(7 * metrics["acc/top1"])
     names.write_text("red\n")
     with pytest.raises(ValueError, match="'class' has 3 classes, but 1 names"):
-        main_of("visualizations/confusion")([str(scores), *options])
+        main_of("plot.confusion")([str(scores), *options])
 
 
 def test_accuracy_by_views_is_that_of_the_tests(
@@ -144,7 +144,7 @@ def test_accuracy_by_views_is_that_of_the_tests(
 ) -> None:
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, path: drawn.append(figure.axes[0]))
-    main, options = main_of("visualizations/views"), [str(tmp_path), "--out", "views.png"]
+    main, options = main_of("plot.views"), [str(tmp_path), "--out", "views.png"]
     with pytest.raises(ValueError, match="has no test_<views>_<fusion>.json with acc/top1"):
         main(options)
     for views in ("2x1", "1x1", "1x3"):
@@ -171,7 +171,7 @@ def test_training_curves_of_two_runs(main_of, tmp_path: Path, capsys) -> None:
         (tmp_path / run / "1" / "vis_data" / "scalars.json").write_text(row)
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
     out = tmp_path / "new" / "curves.png"
-    main = main_of("visualizations/training_curves")
+    main = main_of("plot.curves")
     main([*runs, "--out", str(out), "--names", "first", "second"])
     assert cv2.imread(str(out)).std() > 5
     with pytest.raises(SystemExit):

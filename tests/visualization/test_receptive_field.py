@@ -145,6 +145,6 @@ def test_mistakes_are_named() -> None:
 def test_tool(main_of, tmp_path: Path, capsys) -> None:
     small = ["--cfg-options", "model.backbone.arch.embed_dims=16", "--grid", "2", "4", "4"]
     out = tmp_path / "field.png"
-    main_of("visualizations/receptive_field")(["compose_windows_motion", "--out", str(out), *small])
+    main_of("plot.field")(["compose_windows_motion", "--out", str(out), *small])
     assert out.stat().st_size > 1000
     assert f"written: {out}" in capsys.readouterr().out

@@ -25,7 +25,7 @@ def check(main_of, tmp_path):
     def run(text, *options):
         (tmp_path / "list.txt").write_text(text)
         options = ["--root", str(tmp_path), "--workers", "2", *options]
-        status = main_of("data/check_videos")([str(tmp_path / "list.txt"), *options])
+        status = main_of("data.check")([str(tmp_path / "list.txt"), *options])
         with (tmp_path / "list_bad.csv").open() as file:
             rows = {int(row["line"]): (row["path"], row["reason"]) for row in csv.DictReader(file)}
         return status, rows, (tmp_path / "list_clean.txt").read_text()

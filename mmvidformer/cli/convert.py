@@ -15,7 +15,6 @@ from pathlib import Path
 
 from mmvidformer.convert import convert_file
 from mmvidformer.convert.formats import OUTPUTS
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.finetune import config_of_checkpoint
 
 
@@ -56,7 +55,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -4,12 +4,10 @@ Loss, learning rate and accuracy of one or more runs, from the vis_data/scalars.
 writes into a work dir. A resumed run is one curve; a run may still be in progress.
 """
 
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.plots import draw_training, read_log
 
 
@@ -32,7 +30,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     draw_training(logs, args.metrics).savefig(args.out)
     print(f"written: {args.out}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

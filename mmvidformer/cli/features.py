@@ -17,7 +17,6 @@ from mmvidformer.apis import VideoPipeline, features
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.engine.arguments import add_model_arguments, positive
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.inference import optimize_for_inference, reuse_frames
 
@@ -81,7 +80,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
     print(f"{written} written, {skipped} skipped, {len(failed)} failed")
     return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

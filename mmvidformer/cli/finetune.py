@@ -13,8 +13,7 @@ from shlex import join
 
 import torch
 
-from mmvidformer.__main__ import main as run_command
-from mmvidformer.engine.errors import run_tool
+from mmvidformer.cli import train
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
 from mmvidformer.finetune.recipe import METHODS, PROBES, Recipe
 from mmvidformer.tasks.lists import TASKS, read_task_lists
@@ -89,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         before = times_of_checkpoints(work_dir)
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
-        if status := run_command(["train", str(path), *several]):
+        if status := train.main([str(path), *several]):
             return status
         written = dict(times_of_checkpoints(work_dir).items() - before.items())
         best = [file for file in written if file.name.startswith("best_")]
@@ -111,7 +110,3 @@ def times_of_checkpoints(work_dir: Path) -> dict[Path, int]:
     patterns = ("best_*.pth", "epoch_*.pth", "iter_*.pth")
     files = [file for pattern in patterns for file in work_dir.glob(pattern)]
     return {file: file.stat().st_mtime_ns for file in files}
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -4,15 +4,13 @@ The model of the config learns to predict the pixels of masked places (VideoMAE)
 mmvidformer finetune --weights CHECKPOINT.
 """
 
-import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from shlex import join
 
-from mmvidformer.__main__ import main as run_command
+from mmvidformer.cli import train
 from mmvidformer.config import merge_overrides
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.finetune import Pretraining, apply_pretraining, arguments
 
 
@@ -31,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg.dump(path)
     print(*notes, f"config: {path}", sep="\n", flush=True)
     several = ["--procs", str(settings.procs)] if settings.procs > 1 else []
-    if status := run_command(["train", str(path), *several]):
+    if status := train.main([str(path), *several]):
         return status
     checkpoint = path.parents[1] / f"epoch_{settings.epochs}.pth"
     look = join(map(str, (path, checkpoint, videos[0])))
@@ -39,7 +37,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"done; look:      mmvidformer plot masked {look}")
     print(f"      fine-tune: mmvidformer finetune {tune} --data LABELED")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -6,14 +6,12 @@ it prints what is wrong by line. The exit code is 0 if all is good, and 1 if not
 """
 
 import os
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.lists import read_list, write_report
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.lists import TASKS
 
@@ -44,7 +42,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     bad, clean = write_report(args.ann_file, out_dir, lines, faults)
     print(f"{len(faults)} of {len(files)} files are bad: see {bad}, and {clean} without them")
     return int(bool(faults))
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -25,7 +25,6 @@ from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import check_targets, find_videos
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.visualization import annotate
 from mmvidformer.visualization.timeline import WindowTable, draw_timeline, open_rows
@@ -229,7 +228,3 @@ def print_prediction(one: Prediction, args: Namespace) -> None:
         tqdm.write(f"{one.source}{part}: {one.text(args.topk)}")
     elif not (args.json or args.csv or args.windows):
         tqdm.write("  {:.2f}-{:.2f} s: ".format(*one.seconds) + one.text(args.topk))
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

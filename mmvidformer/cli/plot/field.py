@@ -4,14 +4,12 @@ Follows a token through the blocks of a config's backbone, and draws the input t
 depends on after each. The size of the grid does not have to be the config's.
 """
 
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.config import config_scope, load_config
 from mmvidformer.engine.arguments import add_model_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization.receptive_field import draw_receptive_field, receptive_field
 
@@ -36,7 +34,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     title = f"{Path(args.config).stem}\ninput tokens that {who} has seen"
     draw_receptive_field(fields, None if args.cls else token, title).savefig(args.out)
     print(f"written: {args.out}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

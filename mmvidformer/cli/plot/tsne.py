@@ -5,7 +5,6 @@ MMAction2's format. The features are embedded in the plane by t-SNE (van der Maa
 2008). An .npz beside the picture holds features, labels and points.
 """
 
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ import numpy as np
 from sklearn.manifold import TSNE
 
 from mmvidformer.datasets.lists import read_list
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.plots import draw_classes
 
 
@@ -56,7 +54,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     table = args.out.with_suffix(".npz")
     np.savez(table, features=features, labels=labels, points=points)
     print(f"written: {args.out}, {table}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

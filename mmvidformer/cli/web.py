@@ -18,7 +18,6 @@ from mmvidformer.config import config_name, load_config
 from mmvidformer.convert import published
 from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows
@@ -86,7 +85,3 @@ def main(argv: Sequence[str] | None = None) -> None:
             ssr_mode=False,
             app_kwargs={"middleware": [quota]},
         )
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

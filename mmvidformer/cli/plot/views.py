@@ -5,13 +5,11 @@ checkpoint with --views 1x1, 2x1, 4x1, 1x3 and so on. There is a curve for each 
 """
 
 import json
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.plots import draw_views
 
 
@@ -35,7 +33,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     checkpoints = ", ".join(sorted({Path(one["checkpoint"]).name for one in tests}))
     draw_views(curves, args.metric, checkpoints).savefig(args.out)
     print(f"written: {args.out}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -6,7 +6,6 @@ SCORES.npz is the file of mmvidformer test --dump SCORES.npz. Writes a confusion
 """
 
 import csv
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from sklearn.metrics import confusion_matrix
 
 from mmvidformer.apis import class_names
 from mmvidformer.engine.arguments import add_classes_argument
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.plots import draw_class_accuracy, draw_confusion, read_scores
 
 
@@ -49,7 +47,3 @@ def main(argv: Sequence[str] | None = None) -> None:
             times = wrong[i, other]
             rows.writerow([i, name, videos[i], correct[i], names[other] if times else "", times])
     print(f"written: confusion.png, class_accuracy.png and class_accuracy.csv in {args.out_dir}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -7,7 +7,6 @@ a class labels, speed (number), scripts (frames, segments) and boxes.
 """
 
 import os
-import sys
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -15,7 +14,6 @@ from dataclasses import fields, replace
 from mmvidformer.datasets.motion import PRESETS, settings_of
 from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.datasets.motion.spec import SPLITS
-from mmvidformer.engine.errors import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -49,7 +47,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     print("  videos: " + ", ".join(f"{getattr(spec, split)} {split}" for split in SPLITS))
     if spec.class_names:
         print(f"  {len(spec.class_names)} classes: {', '.join(spec.class_names)}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -3,7 +3,6 @@
 For each video a picture with frames of a clip: original, masked and reconstructed.
 """
 
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ from mmengine.dataset import pseudo_collate
 
 from mmvidformer.config import config_scope, load_config, type_name
 from mmvidformer.engine.arguments import add_model_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.visualization.heatmaps import draw_masked, masked_frames
 from mmvidformer.visualization.videos import picture_paths
@@ -43,7 +41,3 @@ def main(argv: Sequence[str] | None = None) -> None:
         images = masked_frames(model, batch["inputs"][0, 0])
         draw_masked(images, video.name, args.columns).savefig(path)
         print(f"written: {path}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -5,13 +5,11 @@ without bad videos, which <name>_bad.csv lists. Run it again after an interrupti
 are skipped. The exit code is 1 if some videos are bad.
 """
 
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.datasets.prepare import prepare_list
-from mmvidformer.engine.errors import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +33,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     if min(args["short_side"], args["key_frames"]) < 1 or not 0 <= args["crf"] <= 51:
         parser.error("side and key frames must be positive, and crf from 0 to 51")
     return int(sum(prepare_list(file, **args) for file in files) > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -8,7 +8,6 @@ way. FILE.json is in ActivityNet's format.
 """
 
 import os
-import sys
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +16,6 @@ from pathlib import Path
 
 from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.own_videos import SPLITS, read_class_folders, split_videos, write_lists
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.lists import TASKS, split_annotations
 
 MOST_PRINTED = 20
@@ -79,7 +77,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"written to {lists.root}")
     if lists.delimiter == "\t":
         print('some paths have spaces: set delimiter="\\t" of the datasets in a config of your own')
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

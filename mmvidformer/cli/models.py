@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import yaml
 
-from mmvidformer import list_models
 from mmvidformer.analysis.tables import print_table
+from mmvidformer.config import list_models
 from mmvidformer.convert.published import by_name
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.lookup import config_folder
 
 
@@ -40,7 +39,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     columns = ("config", "T x H x W", "M params", "G MACs", "published weights", "license")
     print_table(columns, rows)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

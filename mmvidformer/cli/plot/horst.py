@@ -1,10 +1,9 @@
-"""Show what HORST attends to: python horst_attention.py CONFIG CHECKPOINT VIDEO ... --out-dir DIR.
+"""Show what HORST attends to: mmvidformer plot horst CONFIG CHECKPOINT VIDEO ...
 
 For each video a strip (.png) of the frames that a layer remembers, with their temporal attention
 as weights and their spatial attention as heat, as in figures 4 and 5 of the paper.
 """
 
-import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import stream_bars
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
@@ -66,7 +64,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):
         draw_strips(draw_moments(recognizer, video, args)).savefig(path)
         tqdm.write(f"written: {path}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -19,7 +19,6 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.annotate import annotate_frame, stream_bars
 from mmvidformer.visualization.horst import look_back
 from mmvidformer.visualization.videos import VideoOutput, check_display
@@ -95,7 +94,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{count} steps, {each:.1f} ms each{written}", file=sys.stderr)
     if source.is_live:
         print(source.report(), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -9,7 +9,6 @@
 A row's name, such as vivit/table2/model_3, works wherever a config's name does.
 """
 
-import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -17,7 +16,6 @@ from pathlib import Path
 
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.engine.arguments import add_overrides
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.experiments.run_rows import run_rows
 from mmvidformer.experiments.runs import results
 from mmvidformer.experiments.summary import tabulate
@@ -119,7 +117,3 @@ def main(argv: Sequence[str] | None = None) -> None:
             start=args.start, skip=not args.row,
         )  # fmt: skip
     show(args, table)
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -1,6 +1,5 @@
 """Count parameters and multiply-accumulates: mmvidformer count [CONFIG ...]."""
 
-import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ import mmvidformer
 from mmvidformer.analysis.complexity import count
 from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import config_name, is_recurrent, load_config
-from mmvidformer.engine.errors import run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -31,7 +29,3 @@ def main(argv: Sequence[str] | None = None) -> None:
         row = [config_name(name), "x".join(map(str, size.shape[1:]))]
         rows.append([*row, f"{size.parameters / 1e6:.3f}", f"{size.macs / 1e9:.2f}"])
     print_table(["config", "view", "M params", "G MACs"], rows, file=args.csv)
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -20,7 +20,6 @@ from mmvidformer.apis.pipeline import inference_transforms
 from mmvidformer.apis.predictions import class_names, class_tasks, known_names
 from mmvidformer.config import config_name, load_config, type_name, view_shape
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import ExportError, export, make_card, make_graph
 
@@ -71,7 +70,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"outputs: {', '.join(graph.output_names)}")
     print(f"{args.out}: largest difference from the model {difference:.1e}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

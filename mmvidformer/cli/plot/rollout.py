@@ -4,7 +4,6 @@ For each video a strip of frames (.png) and a video (.mp4) with the attention ro
 or the attention weights of a block as matrices (figure 2 of feature fixation).
 """
 
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ from tqdm import tqdm
 from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
-from mmvidformer.engine.errors import run_tool
 from mmvidformer.visualization.attention_matrices import attention_matrices, draw_matrices
 from mmvidformer.visualization.heatmaps import draw_strips, rollout_clips
 from mmvidformer.visualization.videos import VideoOutput, picture_paths
@@ -53,7 +51,3 @@ def main(argv: Sequence[str] | None = None) -> None:
                     output.add(image)
         draw_strips(strips, args.columns).savefig(path.with_suffix(".png"))
         tqdm.write(f"written: {path.with_suffix('.png')}, {path}")
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -1,0 +1,171 @@
+"""Test a recognizer on several views of each video: mmvidformer test CONFIG [CHECKPOINT]."""
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from mmengine.config import Config
+from mmengine.dist import master_only
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.runner import Runner
+
+from mmvidformer.config import config_name, load_config
+from mmvidformer.convert.published import PREFIX
+from mmvidformer.engine.arguments import (
+    add_model_arguments,
+    add_shared_arguments,
+    merge_shared_arguments,
+)
+from mmvidformer.engine.launch import build_runner
+from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.engine.pipelines import align_clips, get_views, parse_views, set_views
+from mmvidformer.engine.process_group import start_processes
+
+
+def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+    """Read the command line."""
+    parser = ArgumentParser(description=__doc__)
+    add_model_arguments(parser, checkpoint=None, device=False)
+    parser.add_argument(
+        "--views",
+        type=parse_views,
+        metavar="KxC",
+        help="temporal clips x spatial crops (1, 3 or 10) of each video (default: the config's)",
+    )
+    parser.add_argument(
+        "--fuse",
+        choices=["score", "prob"],
+        help="average the logits of the views, or their probabilities (default: the config's)",
+    )
+    parser.add_argument(
+        "--align",
+        action="store_true",
+        help="move clips by a few frames, so that models of single frames compute those that clips "
+        "share once; the scores are not those of the published protocols",
+    )
+    parser.add_argument("--dump", metavar="FILE", help="file of scores and labels: .npz or .pkl")
+    parser.add_argument("--show-dir", help="save annotated frames in this folder")
+    parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
+    parser.add_argument("--interval", type=int, default=1, help="show every n-th sample")
+    parser.add_argument("--wait-time", type=float, default=2, help="seconds to show a window")
+    parser.add_argument(
+        "--amp", action="store_true", help="mixed precision: fp16 on a GPU, bf16 on a CPU"
+    )
+    add_shared_arguments(parser)
+    args = parser.parse_args(argv)
+    args.checkpoint = args.checkpoint or PREFIX + config_name(args.config)
+    return args
+
+
+def merge_arguments(cfg: Config, args: Namespace) -> None:
+    """Write the arguments of testing into ``cfg``.
+
+    Raises:
+        ValueError: If ``cfg`` has no test, ``--dump`` names another file than .npz or .pkl, or the
+            model has no head to ``--fuse``.
+    """
+    parts = ("test_cfg", "test_dataloader", "test_evaluator")
+    if missing := [name for name in parts if cfg.get(name) is None]:
+        raise ValueError(f"{args.config} has no {', '.join(missing)}")
+    cfg.load_from = args.checkpoint
+    cfg.resume = False
+    if args.amp:
+        cfg.test_cfg.fp16 = True
+    if args.views is not None:
+        set_views(cfg, *args.views)
+    if args.align:
+        from mmvidformer.models.inference import frames_of_stage  # not in each worker
+
+        tubelet = frames_of_stage(build_meta_model(cfg))
+        if tubelet is None:
+            raise ValueError("--align is for models whose first stage sees frames on their own")
+        align_clips(cfg, tubelet)
+    if args.fuse is not None:
+        if "cls_head" not in cfg.model:
+            raise ValueError(f"--fuse needs a cls_head in the model of {args.config}")
+        cfg.model.cls_head.average_clips = args.fuse
+    if args.dump is not None:
+        evaluators = cfg.test_evaluator
+        evaluators = evaluators if isinstance(evaluators, list | tuple) else [evaluators]
+        if args.dump.endswith(".npz"):
+            dump = dict(type="mmvidformer.SaveScores", path=args.dump)
+        elif args.dump.endswith((".pkl", ".pickle")):
+            dump = dict(type="DumpResults", out_file_path=args.dump)
+        else:
+            raise ValueError(f"--dump must name an .npz, .pkl or .pickle file, got {args.dump}")
+        cfg.test_evaluator = [*evaluators, dump]
+    if args.show or args.show_dir is not None:
+        hook = dict(type="VisualizationHook", enable=True, out_dir=args.show_dir)
+        hook |= dict(show=args.show, wait_time=args.wait_time, interval=args.interval)
+        cfg.default_hooks.visualization = hook
+
+
+class OptimizeHook(Hook):
+    """Test a copy of the model that ``optimize_for_inference`` makes, whose scores are the same."""
+
+    priority = "LOWEST"  # after hooks that change the weights, such as EMAHook
+
+    def before_test_epoch(self, runner: Runner) -> None:
+        """Replace the model, without a wrapper, which testing does not need."""
+        from mmvidformer.models.inference import optimize_for_inference, reuse_frames  # as above
+
+        self.model = runner.model
+        plain = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        if hasattr(getattr(plain, "backbone", None), "encoders"):  # a VideoTransformer
+            runner.model = reuse_frames(optimize_for_inference(plain, share_weights=True))
+            runner.logger.info("the model is optimized for inference (optimize_for_inference)")
+
+    def after_test_epoch(self, runner: Runner, metrics: Mapping | None = None) -> None:
+        """Restore the model."""
+        runner.model = self.model
+
+
+def in_words(value: float, share: bool) -> str:
+    """Format a result: a share as a percentage, counts and other values as numbers."""
+    if share:
+        return f"{100 * value:.2f}%"
+    return str(value) if isinstance(value, int | np.integer) else f"{value:.4g}"
+
+
+@master_only
+def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
+    """Print the metrics and save them as test_<views>_<fusion>[_aligned].json in the work dir."""
+    from mmvidformer.evaluation.shares import is_share  # not in each worker
+
+    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    views = "x".join(map(str, get_views(runner.cfg)))
+    fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
+    for name, value in metrics.items():
+        if name == "bad_videos":
+            print(f"bad videos: {value}")  # the log says which, and what they count as
+        elif np.ndim(value) == 0:  # not a confusion matrix
+            called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
+            share = is_share(name, getattr(runner.test_loop.evaluator, "metrics", ()))
+            print(f"{called}: {in_words(value, share)}")
+    aligned = ", aligned" if args.align else ""
+    print(f"{args.checkpoint}, {views} views (clips x crops{aligned}), fusion of views: {fuse}")
+    figures = dict(config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse)
+    figures |= dict(metrics=metrics, **({"align": True} if args.align else {}))
+    path = Path(runner.work_dir) / f"test_{views}_{fuse}{'_aligned' * args.align}.json"
+    path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
+    print(f"saved in {path}")
+
+
+def main(argv: Sequence[str] | None = None) -> int | None:
+    """Test with the arguments of the command line."""
+    args = parse_args(argv)
+    if args.procs is not None and args.launcher == "none":
+        arguments = sys.argv[1:] if argv is None else argv
+        return start_processes(["-m", "mmvidformer", "test", *arguments], args.procs)
+    cfg = load_config(args.config, args.cfg_options)
+    merge_shared_arguments(cfg, args)
+    merge_arguments(cfg, args)
+    runner = build_runner(cfg)
+    # Folded weights are rounded otherwise in half precision, and sharded ones cannot be folded.
+    if not cfg.test_cfg.get("fp16") and type(runner) is Runner:
+        runner.register_hook(OptimizeHook())
+    report(runner.test(), runner, args)

@@ -1,0 +1,101 @@
+"""Train a recognizer: mmvidformer train CONFIG [options]."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+
+from mmengine.config import Config
+
+from mmvidformer.config import load_config
+from mmvidformer.engine.arguments import (
+    add_model_arguments,
+    add_shared_arguments,
+    merge_shared_arguments,
+)
+from mmvidformer.engine.launch import build_runner
+from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.engine.process_group import start_processes
+
+
+def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+    """Read the command line."""
+    parser = ArgumentParser(description=__doc__)
+    add_model_arguments(parser, checkpoint=False, device=False)
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const="auto",
+        help="resume from this checkpoint; without a path, from the last complete one in the work "
+        "dir, or start from the beginning if there is none",
+    )
+    parser.add_argument(
+        "--amp",
+        nargs="?",
+        const="auto",
+        choices=["auto", "fp16", "bf16"],
+        help="use mixed precision; auto is fp16 on a GPU and bf16 on a CPU",
+    )
+    parser.add_argument("--no-validate", action="store_true", help="train without validation")
+    parser.add_argument(
+        "--auto-scale-lr",
+        action="store_true",
+        help="scale the learning rate by the real batch over auto_scale_lr.base_batch_size",
+    )
+    parser.add_argument("--seed", type=int, help="random seed")
+    flag = dict(action="store_true", default=None)  # None: the config's
+    parser.add_argument("--diff-rank-seed", **flag, help="use another seed in each process")
+    parser.add_argument("--deterministic", **flag, help="use deterministic algorithms of cuDNN")
+    parser.add_argument(
+        "--strategy",
+        choices=["ddp", "fsdp"],
+        default="ddp",
+        help="how several processes share the model: a copy in each, or a shard in each",
+    )
+    parser.add_argument(
+        "--tensorboard",
+        action="store_true",
+        help="also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data",
+    )
+    add_shared_arguments(parser)
+    return parser.parse_args(argv)
+
+
+def merge_arguments(cfg: Config, args: Namespace) -> None:
+    """Write the arguments of training into ``cfg``.
+
+    Raises:
+        ValueError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr`` or the visualizer
+            for ``--tensorboard``, or if ``--strategy fsdp`` has no launcher.
+    """
+    if args.no_validate:
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    if args.amp is not None:
+        use_amp(cfg, args.amp)
+    if args.tensorboard:
+        if not cfg.get("visualizer"):
+            raise ValueError(f"--tensorboard needs a visualizer in {args.config}")
+        backends = cfg.visualizer.get("vis_backends") or []
+        cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
+    if args.strategy == "fsdp":
+        if args.launcher == "none":
+            raise ValueError("--strategy fsdp needs a launcher: start it with --procs")
+        cfg.runner_type = "mmvidformer.ShardedRunner"
+    if args.auto_scale_lr:
+        if "base_batch_size" not in (cfg.get("auto_scale_lr") or {}):
+            raise ValueError(f"{args.config} has no auto_scale_lr.base_batch_size")
+        cfg.auto_scale_lr.enable = True
+    names = ("seed", "diff_rank_seed", "deterministic")
+    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    cfg.randomness = {"seed": None, **(cfg.get("randomness") or {}), **given}
+
+
+def main(argv: Sequence[str] | None = None) -> int | None:
+    """Train with the arguments of the command line."""
+    args = parse_args(argv)
+    if args.procs is not None and args.launcher == "none":
+        arguments = sys.argv[1:] if argv is None else argv
+        return start_processes(["-m", "mmvidformer", "train", *arguments], args.procs)
+    cfg = load_config(args.config, args.cfg_options)
+    merge_shared_arguments(cfg, args)
+    merge_arguments(cfg, args)
+    build_runner(cfg, args.resume).train()
