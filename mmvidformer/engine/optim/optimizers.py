@@ -1,7 +1,8 @@
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+import torch
 from mmengine.optim import DefaultOptimWrapperConstructor
-from timm.optim import create_optimizer_v2
+from timm.optim import create_optimizer_v2, muon
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -14,6 +15,9 @@ def timm_optimizer(
 ) -> Optimizer:
     """Build one of timm's optimizers.
 
+    timm's Muon orthogonalizes in bfloat16. CPUs without AVX-512 emulate it, which takes 20 times as
+    long, so that on a CPU it is done in float32.
+
     Args:
         params: Parameters or parameter groups.
         name: Name in ``timm.optim.list_optimizers()``, such as ``'lamb'``; ``'lookahead_'`` before
@@ -23,7 +27,20 @@ def timm_optimizer(
     Raises:
         ValueError: If there is no such optimizer.
     """
+    muon.zeropower_via_newtonschulz = _orthogonalize
     return create_optimizer_v2([*params], name, **options)
+
+
+def _orthogonalize(
+    update: Tensor,
+    *args: object,
+    original: Callable = muon.zeropower_via_newtonschulz,
+    **kwargs: object,
+) -> Tensor:
+    """Run timm's function, on a CPU in float32."""
+    if update.device.type == "cpu":
+        kwargs.setdefault("dtype", torch.float32)
+    return original(update, *args, **kwargs)
 
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
