@@ -100,7 +100,7 @@ def test_a_film_is_cut_into_its_motions(main_of, tmp_path: Path, capsys) -> None
     table, picture = tmp_path / "film.csv", tmp_path / "film.png"
     options = ["--csv", str(table), "--timeline", str(picture)]
     assert main_of("demo")([NAME, *options, str(video), "--device", "cpu"]) == 0
-    assert "pan left" in capsys.readouterr().out and picture.stat().st_size > 10_000
+    assert "film.mp4: 7 windows" in capsys.readouterr().out and picture.stat().st_size > 10_000
     with open(table, newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["label"] for row in rows] == ["pan left", "zoom in"]

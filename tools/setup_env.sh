@@ -21,5 +21,5 @@ if [ -f "$FILE" ]; then
 fi
 PIP=("$VENV/bin/python" -m pip install --quiet --disable-pip-version-check)
 "${PIP[@]}" ${VERSIONS[@]+"${VERSIONS[@]}"} --upgrade "pip>=24"
-echo "installing mmvidformer[$EXTRAS] into $VENV (about 6 GB the first time)"
+echo "installing mmvidformer[$EXTRAS] into $VENV (7 GB the first time)"
 "${PIP[@]}" ${VERSIONS[@]+"${VERSIONS[@]}"} -e ".[$EXTRAS]"

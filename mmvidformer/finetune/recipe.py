@@ -34,7 +34,7 @@ class RunSettings:
         epochs: Number of epochs.
         batch: Batch size per process, at most the number of videos per process.
         procs: Number of processes, one per GPU if there are GPUs.
-        amp: Whether to use mixed precision (bfloat16 on the CPU).
+        amp: Whether to use mixed precision: fp16 on a GPU, bf16 on a CPU.
         workers: Number of dataloader workers per process. Default: the config's, but at most the
             number of cores.
         seed: Random seed.

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,13 @@ def test_workflows_run_scripts_that_exist() -> None:
             for step in job["steps"]:
                 for script in re.findall(r"tools/\S+\.sh|\.ci/run", step.get("run", "")):
                     assert (ROOT / script).is_file()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/classify.md"])
+def test_licenses_are_those_of_the_published_checkpoints(page: str) -> None:
+    published = yaml.safe_load((ROOT / "mmvidformer/convert/published.yml").read_text())
+    counts = Counter(entry.get("license", "name none") for entry in published)
+    text = " ".join((ROOT / page).read_text().split())
+    said = text[text.index("Licenses of the") :].split(". ")[0]
+    assert f"the {len(published)} [published" in said
+    assert len(counts) == 4 and all(f" {count} {name}" in said for name, count in counts.items())

@@ -103,7 +103,7 @@ def test_memory_of_a_gpu_that_other_processes_use_is_not_told(
 ) -> None:
     tool = load("finetune")
     options = ["--config", pretrained[0], "--data", own, "--weights", pretrained[1]]
-    monkeypatch.setattr(tool, "run_command", lambda arguments: 0)
+    monkeypatch.setattr(tool.train, "main", lambda arguments: 0)
     for memory, told in ((0, {}), (2**21, {"gpu_memory": 2.0})):
         monkeypatch.setattr(tool.torch.cuda, "max_memory_allocated", lambda memory=memory: memory)
         folder = tmp_path / str(memory)

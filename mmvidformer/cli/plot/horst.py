@@ -1,4 +1,4 @@
-"""Show what HORST attends to: mmvidformer plot horst CONFIG CHECKPOINT VIDEO ...
+"""Show what HORST attends to: mmvidformer plot horst CONFIG CHECKPOINT VIDEO ... --out-dir DIR.
 
 For each video a strip (.png) of the frames that a layer remembers, with their temporal attention
 as weights and their spatial attention as heat, as in figures 4 and 5 of the paper.

@@ -1,0 +1,116 @@
+"""What the quick start shows, with commands that only print; not what it trains."""
+
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+LOG = Path("work_dirs/camera_quickstart/quickstart.log")
+COMMAND = r"""#!/bin/sh
+i=0
+while [ $i -lt 100 ]; do echo "warning: $1 is deprecated"; i=$((i + 1)); done
+case $1 in
+    train)
+        echo $1 >work_dirs/camera_quickstart/last_checkpoint
+        for n in 20 110 225; do echo "Epoch(train) [1][$n/225] loss: 1.0"; sleep 1.2; done ;;
+    test) echo "top-1: 82.33%" ;;
+esac
+[ "$1" != "$SLEEPS" ] || sleep 600
+[ "$1" != "$FAILS" ] || { echo "the disk is full"; exit 3; }
+"""
+
+
+@pytest.fixture
+def start(tools: Path, tmp_path: Path) -> Callable:
+    """Start the script in a tree of its own, whose commands print and sleep or fail if told to."""
+    scripts, venv = tmp_path / "tools", tmp_path / ".venv" / "bin"
+    for folder in (scripts, venv):
+        folder.mkdir(parents=True)
+    shutil.copy(tools / "quickstart.sh", scripts)
+    fakes = [scripts / "setup_env.sh", venv / "mmvidformer", venv / "python"]
+    for path, text in zip(fakes, (COMMAND, COMMAND, "#!/bin/sh\necho 2\n"), strict=True):
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def run(stdout: int = subprocess.PIPE, **variables: str) -> subprocess.Popen:
+        env = {"PATH": os.environ["PATH"], **variables}
+        script = ["bash", str(scripts / "quickstart.sh")]
+        options = dict(env=env, cwd=tmp_path, text=True, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(script, stdout=stdout, stderr=subprocess.STDOUT, **options)
+
+    return run
+
+
+def test_a_dozen_lines_tell_what_was_measured(start: Callable, tmp_path: Path) -> None:
+    process = start()
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, printed
+    assert len(printed.splitlines()) <= 14 and "warning" not in printed
+    assert "7 GB" in printed and "4 minutes" in printed
+    assert "82.33% of 900 hard clips" in printed
+    assert " 48%" in printed  # of the batches of training
+    for name in ("curves.png", "confusion.png", "film.mp4", "timeline.png", str(LOG)):
+        assert name in printed
+    assert (tmp_path / LOG).read_text().count("warning: ") == 700
+
+
+def test_a_terminal_has_a_bar(start: Callable) -> None:
+    ours, theirs = pty.openpty()
+    process = start(stdout=theirs)
+    os.close(theirs)
+    printed = b""
+    with suppress(OSError):  # how Linux ends a terminal
+        while True:
+            printed += os.read(ours, 4096)
+    assert process.wait(timeout=60) == 0
+    assert b"[#########           ]  48%" in printed
+    assert printed.count(b"\n") <= 14
+
+
+@pytest.mark.parametrize("name", ["lite", "data", "train", "plot", "test", "demo"])
+def test_a_step_that_fails_shows_its_end(start: Callable, name: str) -> None:
+    process = start(FAILS=name)
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "the disk is full" in printed and str(LOG) in printed
+    assert len(printed.splitlines()) < 30 and "82.33" not in printed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["train", "test", "demo"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_all(start: Callable, tmp_path: Path, name: str, number: int) -> None:
+    process = start(SLEEPS=name)
+    deadline = time.monotonic() + 60
+    logs = [tmp_path / LOG, (tmp_path / LOG).with_name("pictures.log")]
+    while f"warning: {name} is" not in "".join(map(_text, logs)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _running(tmp_path)
+    process.send_signal(number)
+    printed, _ = process.communicate(timeout=60)  # returns when no child holds the pipe
+    assert process.returncode == 130 and "stopped after" in printed
+    assert not _running(tmp_path)
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def _running(folder: Path) -> list[int]:
+    """Return processes whose working folder is the tree of the test, but its script."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            inside = Path(os.readlink(entry / "cwd")) == folder
+            command = (entry / "cmdline").read_bytes()
+        except OSError:  # it has just ended
+            continue
+        if inside and b"quickstart" not in command:
+            found.append(int(entry.name))
+    return found
