@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mmvidformer.apis.pipeline import rate_of
+from mmvidformer.apis.windows import rate_of
 
 PERSON = 1  # class of COCO
 MIN_SCORE = 0.8

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
-from mmvidformer.datasets.decoding.errors import BadVideo, first_line
-from mmvidformer.datasets.transforms.rates import number_by_time
+from mmvidformer.datasets.decoding.errors import first_line
 from mmvidformer.engine.pipelines import set_views
 
 logger = logging.getLogger("mmvidformer")
@@ -189,26 +188,6 @@ def _warn_of_repeats(name: str, frames: int, clip: int) -> None:
         "the answer is uncertain",
         *(name, clip, frames),
     )
-
-
-def rate_of(opened: dict) -> float:
-    """Number the frames of an opened video by time, and return how many there are in a second.
-
-    Args:
-        opened: A result of ``VideoPipeline.open``; ``total_frames`` and ``avg_fps`` change if the
-            rate of the file varies (``VideoReader.number_by_time``).
-
-    Raises:
-        ValueError: If the rate is unknown, or varies and the decoder cannot number frames by time.
-    """
-    if not opened.get("avg_fps"):
-        name = opened.get("filename", "the array")
-        raise ValueError(f"the frame rate of {name} is unknown, set fps")
-    try:
-        number_by_time(opened)
-    except BadVideo as error:
-        raise ValueError(str(error)) from error
-    return opened["avg_fps"]
 
 
 class StreamFrame(NamedTuple):

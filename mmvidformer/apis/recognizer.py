@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.structures import InstanceData
 
 from mmvidformer.apis.factory import PUBLISHED, LoadedModel
-from mmvidformer.apis.pipeline import Source, VideoPipeline, rate_of
+from mmvidformer.apis.pipeline import Source, VideoPipeline
 from mmvidformer.apis.predictions import Prediction, to_prediction, to_segment
 from mmvidformer.apis.windows import (
     answer_windows,
@@ -19,6 +19,7 @@ from mmvidformer.apis.windows import (
     last_frames,
     list_parts,
     list_windows,
+    rate_of,
     read_ahead,
     stream_segments,
     stream_steps,

@@ -16,6 +16,8 @@ from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.datasets.decoding.errors import BadVideo
+from mmvidformer.datasets.transforms.rates import number_by_time
 
 logger = logging.getLogger("mmvidformer")
 
@@ -29,6 +31,26 @@ Predict = Callable[[dict], ActionDataSample]
 # Scores, and where: the seconds; or a segment.
 Answer = tuple[ActionDataSample | InstanceData, dict]
 Item = TypeVar("Item")
+
+
+def rate_of(opened: dict) -> float:
+    """Number the frames of an opened video by time, and return how many there are in a second.
+
+    Args:
+        opened: A result of ``VideoPipeline.open``; ``total_frames`` and ``avg_fps`` change if the
+            rate of the file varies (``VideoReader.number_by_time``).
+
+    Raises:
+        ValueError: If the rate is unknown, or varies and the decoder cannot number frames by time.
+    """
+    if not opened.get("avg_fps"):
+        name = opened.get("filename", "the array")
+        raise ValueError(f"the frame rate of {name} is unknown, set fps")
+    try:
+        number_by_time(opened)
+    except BadVideo as error:
+        raise ValueError(str(error)) from error
+    return opened["avg_fps"]
 
 
 def list_windows(frames: int, size: int, step: int, to_end: bool = True) -> list[tuple[int, int]]:
