@@ -43,9 +43,15 @@ def start(tools: Path, tmp_path: Path) -> Callable:
         env = {"PATH": os.environ["PATH"], **variables}
         script = ["bash", str(scripts / "quickstart.sh")]
         options = dict(env=env, cwd=tmp_path, text=True, stdin=subprocess.DEVNULL)
-        return subprocess.Popen(script, stdout=stdout, stderr=subprocess.STDOUT, **options)
+        options |= dict(stderr=subprocess.STDOUT, preexec_fn=_listen_to_interrupts)
+        return subprocess.Popen(script, stdout=stdout, **options)
 
     return run
+
+
+def _listen_to_interrupts() -> None:
+    """Undo what shells do to commands in the background: bash cannot trap what was ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_a_dozen_lines_tell_what_was_measured(start: Callable, tmp_path: Path) -> None:
