@@ -24,10 +24,10 @@ import torch
 from mmaction.evaluation import mean_average_precision
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.datasets.motion import PRESETS
-from mmvidformer.datasets.motion.render import DIRECTIONS
-from mmvidformer.datasets.motion.spec import MotionSpec
-from mmvidformer.experiments.summary import interval
+from mmvidformer.papers.summary import interval
+from mmvidformer.synthetic import PRESETS
+from mmvidformer.synthetic.render import DIRECTIONS
+from mmvidformer.synthetic.spec import MotionSpec
 from mmvidformer.tasks.metrics import SegmentsMetric
 from mmvidformer.visualization.timeline import list_segments
 

@@ -25,8 +25,8 @@ from tqdm import tqdm
 
 from benchmarks.attention_cost import KINDS, Cost, cases, growth, measure
 from benchmarks.plots import draw_growth
-from mmvidformer.analysis.tables import print_table
 from mmvidformer.engine.loading import default_device
+from mmvidformer.engine.tables import print_table
 from mmvidformer.models.feature_fixation import ARCH, SCHEMES
 
 DTYPES = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16")}

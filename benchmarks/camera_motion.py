@@ -24,15 +24,15 @@ from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_windows import FRAMES, Unusable, Window, cut_windows
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
-from mmvidformer.datasets.motion.camera.clips import film
-from mmvidformer.datasets.motion.camera.paths import (
+from mmvidformer.synthetic.camera.clips import film
+from mmvidformer.synthetic.camera.paths import (
     CLASSES,
     EDGE,
     FASTEST,
     THRESHOLD,
     draw_steps,
 )
-from mmvidformer.datasets.motion.camera.textures import SIDE, texture
+from mmvidformer.synthetic.camera.textures import SIDE, texture
 
 SIZE = 64  # what a model sees
 SPEEDS = (THRESHOLD, 0.1, 0.2, FASTEST)

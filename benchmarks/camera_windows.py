@@ -14,7 +14,7 @@ import av
 import cv2
 import numpy as np
 
-from mmvidformer.datasets.motion.camera.paths import (
+from mmvidformer.synthetic.camera.paths import (
     CLASSES,
     FPS,
     THRESHOLD,

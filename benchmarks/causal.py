@@ -12,7 +12,7 @@ from torch import Tensor
 
 from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
-from mmvidformer.analysis.tables import print_table
+from mmvidformer.engine.tables import print_table
 from mmvidformer.layers import KERNELS
 from mmvidformer.layers.masks import Causal
 

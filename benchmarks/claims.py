@@ -21,7 +21,7 @@ from statistics import mean
 
 import yaml
 
-from mmvidformer.experiments.summary import interval, mean_interval
+from mmvidformer.papers.summary import interval, mean_interval
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docs" / "benchmark" / "claims.csv"

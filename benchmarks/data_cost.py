@@ -18,9 +18,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from mmvidformer.analysis.complexity import count
 from mmvidformer.config import config_scope
 from mmvidformer.datasets.bad_videos import with_inner
+from mmvidformer.papers.complexity import count
 from mmvidformer.registry import MODELS
 
 # A dataloader that is only as fast as the model still makes it wait at times.

@@ -21,10 +21,10 @@ import torch
 from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 
-from mmvidformer.analysis.tables import print_table
-from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.datasets.prepare import encode_video
 from mmvidformer.datasets.transforms.decode import VideoInit
+from mmvidformer.engine.tables import print_table
+from mmvidformer.video.readers import BACKENDS
 
 # Recipe: frames of a clip, and frames between them.
 CLIPS = {"ViViT 32x2": (32, 2), "TimeSformer 8x32": (8, 32)}

@@ -25,9 +25,9 @@ from mmengine.utils import get_installed_path
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.features import write_features
 from mmvidformer.config import get_config
-from mmvidformer.datasets.motion import PRESETS
-from mmvidformer.datasets.motion.render import DIRECTIONS, write_video
-from mmvidformer.experiments.summary import interval
+from mmvidformer.papers.summary import interval
+from mmvidformer.synthetic import PRESETS
+from mmvidformer.synthetic.render import DIRECTIONS, write_video
 from mmvidformer.tasks.metrics import SegmentsMetric
 from mmvidformer.visualization.timeline import list_segments
 

@@ -19,11 +19,11 @@ from tqdm import tqdm
 
 import mmvidformer
 from benchmarks.model_zoo_texts import INTRO, MEASURED, PUBLISHED_WEIGHTS, ROWS
-from mmvidformer.analysis.complexity import count
+from mmvidformer.checkpoints import published
 from mmvidformer.config import view_shape
-from mmvidformer.convert import published
+from mmvidformer.config.rows import Row, Table, count_rows, list_rows, read_paper
 from mmvidformer.engine.pipelines import get_views
-from mmvidformer.papers import Row, Table, count_rows, list_rows, read_paper
+from mmvidformer.papers.complexity import count
 
 ROOT = Path(__file__).resolve().parents[1]
 

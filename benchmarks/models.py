@@ -33,9 +33,9 @@ from benchmarks.compare import PASSES, Result, Settings, compare
 from benchmarks.page import COLUMNS, fill_page, row_of, write_results
 from benchmarks.plots import draw_bars
 from benchmarks.versions import versions
-from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import config_name, load_config
 from mmvidformer.engine.loading import default_device
+from mmvidformer.engine.tables import print_table
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 

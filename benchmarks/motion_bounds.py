@@ -15,17 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.datasets.motion.cues import CuesSpec
-from mmvidformer.datasets.motion.directions import CLASSES, JITTER, PhasesSpec
-from mmvidformer.datasets.motion.render import Look
-from mmvidformer.datasets.motion.sequences import (
+from mmvidformer.synthetic.cues import CuesSpec
+from mmvidformer.synthetic.directions import CLASSES, JITTER, PhasesSpec
+from mmvidformer.synthetic.render import Look
+from mmvidformer.synthetic.sequences import (
     ACTIONS,
     COUNT,
     Action,
     SequencesSpec,
     distribution,
 )
-from mmvidformer.datasets.motion.spec import SPLITS
+from mmvidformer.synthetic.spec import SPLITS
 
 KINDS = {"CuesSpec": CuesSpec, "PhasesSpec": PhasesSpec, "SequencesSpec": SequencesSpec}
 RATIOS = (0.25, 0.5, 1.0)  # observed shares of a clip

@@ -25,12 +25,12 @@ from torch import Tensor, nn
 
 from benchmarks.attention import read_arch
 from benchmarks.camera_windows import cut_windows
-from mmvidformer.datasets.motion.directions import DirectionsSpec
-from mmvidformer.datasets.motion.render import Look
-from mmvidformer.experiments.summary import interval
 from mmvidformer.layers.linear import optimize_for_training
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.masked import MaskedPretraining
+from mmvidformer.papers.summary import interval
+from mmvidformer.synthetic.directions import DirectionsSpec
+from mmvidformer.synthetic.render import Look
 
 FRAMES, SIZE, BATCH = 8, 32, 16
 WARMUP = 0.1  # share of the time

@@ -24,7 +24,7 @@ from benchmarks.plots import draw_minutes
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments
-from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.video.writer import VideoOutput
 
 COLUMNS = ("minute", "steps", "wall_ms", "cpu_ms", "rss_mib", "peak_mib")
 

@@ -28,12 +28,12 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 
 from benchmarks.live_server import LiveServer
-from mmvidformer.analysis.tables import print_table
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.pipelines import align_clips
+from mmvidformer.engine.tables import print_table
 from mmvidformer.models.inference import optimize_for_inference, reuse_frames
-from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.video.writer import VideoOutput
 
 SMALL = dict(arch=dict(embed_dims=192, depth=4, num_heads=3), img_size=112)
 # Config, changes of its backbone, width, length and interval of a clip, short side of frames.

@@ -7,7 +7,7 @@ plugin for MMAction2: configs import it.
 import importlib
 from typing import Any
 
-from mmvidformer.version import __version__
+__version__ = "0.1.0"
 
 # Imported on demand: layers and models need none of it.
 _LAZY = {

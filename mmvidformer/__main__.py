@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 
 # Title of each command, and of the commands of each group.
 COMMANDS: dict[str, str | dict[str, str]] = {

@@ -32,9 +32,9 @@ from tqdm import tqdm
 
 from mmvidformer import get_config
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.decoding.errors import BadVideo
-from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.video.errors import BadVideo
+from mmvidformer.video.readers import BACKENDS
 
 CHUNK = 100
 CODECS = {"mp4v": ".mp4", "MJPG": ".avi", "XVID": ".avi", "VP80": ".webm"}

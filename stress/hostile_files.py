@@ -27,14 +27,14 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import load_checkpoint
 from tqdm import tqdm
 
-from mmvidformer.analysis.tables import print_table
+from mmvidformer.checkpoints import init_from_image
+from mmvidformer.checkpoints.fetch import cached_path
 from mmvidformer.cli.convert import main as convert
 from mmvidformer.cli.plot.rollout import main as rollout
 from mmvidformer.cli.test import main as test
 from mmvidformer.cli.train import main as train
-from mmvidformer.convert import init_from_image
-from mmvidformer.convert.fetch import cached_path
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.tables import print_table
 from mmvidformer.models import ViViT
 from mmvidformer.registry import MODELS
 from stress.hostile_content import (

@@ -32,8 +32,8 @@ from tqdm import tqdm
 
 from mmvidformer.cli.test import main as test
 from mmvidformer.cli.train import main as train
-from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.registry import MODELS, TRANSFORMS
+from mmvidformer.video.readers import BACKENDS
 from stress.odd_kinds import KINDS, encode
 from stress.tiny_run import fork, prepare, write_config
 

@@ -28,7 +28,7 @@ import decord
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.video.readers import open_video
 
 SHORT_SIDE, KEY_FRAMES = 128, 16
 RATES = ("10", "25/2", "15", "24000/1001", "24", "25", "28", "30000/1001", "30", "50", "60")

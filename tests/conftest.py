@@ -117,10 +117,10 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in (55, 100):
         _write_kitchen(here / "data" / f"epic_kitchens{number}")
     _write_something(here / "data" / "sthv2")
-    from mmvidformer.datasets.motion.cues import CuesSpec
-    from mmvidformer.datasets.motion.directions import PhasesSpec
-    from mmvidformer.datasets.motion.render import Look
-    from mmvidformer.datasets.motion.sequences import SequencesSpec
+    from mmvidformer.synthetic.cues import CuesSpec
+    from mmvidformer.synthetic.directions import PhasesSpec
+    from mmvidformer.synthetic.render import Look
+    from mmvidformer.synthetic.sequences import SequencesSpec
 
     data, size = here / "data", dict(train=3, val=3, test=3)
     PhasesSpec(**size, shortest=12, look=Look(frames=20)).write(data / "motion_phases")
@@ -222,7 +222,7 @@ def run() -> Callable:
         env = dict(
             os.environ,
             PYTHON=sys.executable,
-            PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "tests" / "tools"), inherited]),
+            PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "tests" / "cli"), inherited]),
             OMP_NUM_THREADS="1",
             MKL_NUM_THREADS="1",
             CUDA_VISIBLE_DEVICES="",
@@ -263,7 +263,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable]:
     """Replace the table of published checkpoints."""
-    from mmvidformer.convert import published
+    from mmvidformer.checkpoints import published
 
     def write(*rows: dict) -> None:
         (tmp_path / "published.yml").write_text(yaml.safe_dump(list(rows)))

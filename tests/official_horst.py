@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.convert.keymap import Conversion, Rule, apply_rules, read_rows, strip_prefixes
+from mmvidformer.checkpoints.keymap import Conversion, Rule, apply_rules, read_rows, strip_prefixes
 
 PREFIXES = ("module.",)
 # Layers that the official forward pass does not use.

@@ -13,14 +13,14 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
 from mmvidformer.apis import Recognizer, create_model
-from mmvidformer.convert.fetch import fetch
-from mmvidformer.datasets.motion.camera.clips import film
-from mmvidformer.datasets.motion.camera.dataset import CameraMotionDataset
-from mmvidformer.datasets.motion.camera.paths import CLASSES, FPS, class_of
-from mmvidformer.datasets.motion.camera.textures import texture
+from mmvidformer.checkpoints.fetch import fetch
+from mmvidformer.checkpoints.labels import read_labels
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.labels import read_labels
-from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.synthetic.camera.clips import film
+from mmvidformer.synthetic.camera.dataset import CameraMotionDataset
+from mmvidformer.synthetic.camera.paths import CLASSES, FPS, class_of
+from mmvidformer.synthetic.camera.textures import texture
+from mmvidformer.video.writer import VideoOutput
 
 NAME, WEIGHTS = "camera_motion", "published://camera_motion"
 SPEED = 0.25  # of the motions of test videos, in widths per second

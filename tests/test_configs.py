@@ -14,15 +14,15 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config, list_models
 from mmvidformer.config import frame_size, leaf_datasets
+from mmvidformer.config.rows import list_rows
+from mmvidformer.config.shipped import config_folder
 from mmvidformer.engine.pipelines import get_views
-from mmvidformer.lookup import config_folder
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
-from mmvidformer.papers import list_rows
 from mmvidformer.registry import DATASETS, METRICS, MODELS
 from tests.tiny_configs import sample, sampler, shrink, tiles
 
 # Recognizers of views of a video. Others have tests of their own: feature_fixation_image in
-# tests/tools/test_image_pretraining, camera_motion in test_camera_motion, and recurrent models,
+# tests/cli/test_image_pretraining, camera_motion in test_camera_motion, and recurrent models,
 # with other pipelines and heads, in test_configs_recurrent.
 NAMES = [
     name

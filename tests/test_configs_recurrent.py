@@ -14,7 +14,7 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
 from mmvidformer import get_config, list_models
-from mmvidformer.papers import list_rows
+from mmvidformer.config.rows import list_rows
 from mmvidformer.registry import MODELS
 
 NAMES = [name for name in list_models() if name.startswith(("horst_", "causal_"))]

@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
 from mmvidformer.config import load_config
-from mmvidformer.lookup import config_folder
+from mmvidformer.config.shipped import config_folder
 from mmvidformer.registry import DATASETS, METRICS, MODELS
 from tests.tiny_configs import sample, shrink
 

@@ -9,7 +9,7 @@ from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
-from mmvidformer.lookup import config_folder
+from mmvidformer.config.shipped import config_folder
 from mmvidformer.registry import MODELS
 from tests.tiny_configs import FRAMES, SIDE
 

@@ -9,8 +9,8 @@ from torch.utils._pytree import tree_leaves
 
 from mmvidformer import get_config, list_models
 from mmvidformer.config import clip_shape, is_recurrent
+from mmvidformer.config.rows import list_rows
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.papers import list_rows
 
 
 def distinct() -> list:

@@ -15,16 +15,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.convert import read_model
-from mmvidformer.convert.flax import from_scenic
-from mmvidformer.convert.keymap import apply_rules, count_blocks
-from mmvidformer.convert.own import settings_of
-from mmvidformer.convert.video_models import from_feature_fixation, from_timesformer
+from mmvidformer.checkpoints import read_model
+from mmvidformer.checkpoints.flax import from_scenic
+from mmvidformer.checkpoints.keymap import apply_rules, count_blocks
+from mmvidformer.checkpoints.own import settings_of
+from mmvidformer.checkpoints.video_models import from_feature_fixation, from_timesformer
 from mmvidformer.datasets.transforms.sampling import ObserveBefore
-from mmvidformer.evaluation.multi_task import AnticipationMetric
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
 from mmvidformer.models.horst.layer import HorstLayer
+from mmvidformer.tasks.multi_task import AnticipationMetric
 from tests.official_horst import from_horst, layer_rules
 
 DEFAULT = Path(__file__).parent / "golden"

@@ -15,8 +15,8 @@ from mmengine.model import BaseModel
 from mmengine.runner import Runner
 
 from mmvidformer import get_config, list_models
-from mmvidformer.lookup import config_folder
-from mmvidformer.papers import list_rows
+from mmvidformer.config.rows import list_rows
+from mmvidformer.config.shipped import config_folder
 
 MMACTION = "timesformer_divST_8xb8-8x32x1-15e_kinetics400-rgb.py"
 

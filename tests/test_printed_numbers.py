@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from mmvidformer import get_config
+from mmvidformer.config.rows import find_row, list_papers, list_rows
 from mmvidformer.engine.pipelines import get_views
-from mmvidformer.papers import find_row, list_papers, list_rows
 
 PRINTED = yaml.safe_load(
     Path(__file__).with_suffix("").with_name("printed_numbers.yml").read_text()

@@ -8,8 +8,8 @@ import timm
 
 from mmvidformer import get_config, list_models
 from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.config.shipped import config_folder
 from mmvidformer.engine.pipelines import get_views
-from mmvidformer.lookup import config_folder
 
 Channels = tuple[float, ...]
 

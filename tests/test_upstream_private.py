@@ -24,11 +24,11 @@ IMPORTED = {
 # class, attribute: the file that uses it, and what it needs it for
 ATTRIBUTES = {
     ("mmengine.registry.Registry", "_locations"): (
-        "compat/__init__.py",
+        "registry/repairs/__init__.py",
         "repairing heads when MMAction2 imports them",
     ),
     ("mmengine.registry.Registry", "_imported"): (
-        "compat/__init__.py",
+        "registry/repairs/__init__.py",
         "repairing heads when MMAction2 has imported them",
     ),
     **{

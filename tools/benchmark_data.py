@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.config import load_config
-from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.video.readers import BACKENDS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.data_cost import (
@@ -35,7 +35,7 @@ from benchmarks.data_cost import (
     worker_cost,
 )
 from benchmarks.mmaction_pipeline import use_mmaction_classes
-from mmvidformer.analysis.tables import print_table
+from mmvidformer.engine.tables import print_table
 
 
 def rows_of(parts: Sequence[Part]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Memory of a training step: python tools/analysis/memory.py CONFIG ...
+"""Memory of a training step: python tools/memory.py CONFIG ...
 
 Estimates the memory with each activation checkpointing (model.backbone.with_cp) by running
 the operators of a step on fake tensors. The peak is beyond weights and input and includes the
@@ -19,7 +19,7 @@ from mmvidformer.engine.errors import run_tool
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.memory import PRECISIONS, estimate
-from mmvidformer.analysis.tables import print_table
+from mmvidformer.engine.tables import print_table
 
 COLUMNS = ("config", "view", "batch", "type", "with_cp", "weights GB", "estimated peak GB")
 WITH_CP = {"off": False, "activations": "activations", "on": True}

@@ -1,7 +1,8 @@
 """Check published checkpoints: python tools/verify_published.py [NAME ...].
 
 Fetches them, loads them into their configs, and compares logits with published ones. Without names
-all of the table (mmvidformer/convert/published.yml), several GB. The exit status is 1 if one fails.
+all of the table (mmvidformer/checkpoints/published.yml), several GB. The exit status is 1 if one
+fails.
 Needs a clone of the repository, since --write changes the table.
 """
 
@@ -20,12 +21,12 @@ from PIL import Image
 from torch import Tensor
 from torchvision.transforms.functional import resize
 
+from mmvidformer.checkpoints import published
+from mmvidformer.checkpoints.fetch import WEIGHTS, fetch, hash_of
 from mmvidformer.config import clip_shape, get_config, type_name
-from mmvidformer.convert import published
-from mmvidformer.convert.fetch import WEIGHTS, fetch, hash_of
+from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.finetune import config_of_checkpoint
 
 VIDEOS = "hf-internal-testing/spaghetti-video"  # dataset of the hub
 TOLERANCE = 1e-4

@@ -10,10 +10,10 @@ from torch import nn
 
 from mmvidformer.apis.classifier import VideoClassifier
 from mmvidformer.apis.predictions import class_names, class_tasks, known_names
+from mmvidformer.checkpoints import info
+from mmvidformer.checkpoints.fetch import is_address
+from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of
 from mmvidformer.config import config_name, load_config, pipelines, view_shape
-from mmvidformer.convert import info
-from mmvidformer.convert.fetch import is_address
-from mmvidformer.convert.published import PREFIX, Published, by_name, row_of
 from mmvidformer.models.inference import optimize_for_inference
 
 PUBLISHED = "published"
@@ -25,7 +25,7 @@ def find_model(
     """Find a config and the address of its weights; see ``Recognizer``."""
     named = isinstance(config, str | Path)
     if is_address(config) or (named and Path(config, "config.json").is_file()):
-        from mmvidformer.finetune.checkpoint_config import config_of_checkpoint
+        from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 
         return config_of_checkpoint(config).cfg, str(config)
     if checkpoint == PUBLISHED:
@@ -87,7 +87,7 @@ def create_model(
 
     Args:
         model_name: Shipped config (``list_models``), config file, or HuggingFace folder or address
-            of a checkpoint (``mmvidformer.schemes``), whose config is found or made.
+            of a checkpoint (``mmvidformer.checkpoints.schemes``), whose config is found or made.
         pretrained: Whether to load the published weights, or those of the address. Otherwise the
             weights are random, or those of ``init_from`` if it is given.
         num_classes: Number of classes, by task if the head has tasks. If it is not that of the

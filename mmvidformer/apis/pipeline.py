@@ -14,11 +14,11 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
-from mmvidformer.datasets.decoding.errors import first_line
 from mmvidformer.engine.pipelines import set_views
+from mmvidformer.video.capture import Capture
+from mmvidformer.video.errors import first_line
 
 logger = logging.getLogger("mmvidformer")
 

@@ -7,10 +7,10 @@ import torch
 from mmengine.config import Config
 from torch import Tensor
 
-from mmvidformer.apis.capture import Capture
 from mmvidformer.apis.factory import LoadedModel
 from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
 from mmvidformer.apis.predictions import to_prediction
+from mmvidformer.video.capture import Capture
 
 
 class StreamRecognizer(LoadedModel):

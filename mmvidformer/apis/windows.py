@@ -16,8 +16,8 @@ from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.rates import number_by_time
+from mmvidformer.video.errors import BadVideo
 
 logger = logging.getLogger("mmvidformer")
 

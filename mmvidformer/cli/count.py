@@ -7,9 +7,9 @@ from pathlib import Path
 from tqdm import tqdm
 
 import mmvidformer
-from mmvidformer.analysis.complexity import count
-from mmvidformer.analysis.tables import print_table
 from mmvidformer.config import config_name, is_recurrent, load_config
+from mmvidformer.engine.tables import print_table
+from mmvidformer.papers.complexity import count
 
 
 def main(argv: Sequence[str] | None = None) -> None:

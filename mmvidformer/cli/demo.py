@@ -20,15 +20,15 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.apis.capture import is_stream
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import check_targets, find_videos
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
 from mmvidformer.tasks.annotations import read_spans
+from mmvidformer.video.capture import is_stream
+from mmvidformer.video.writer import VideoOutput, check_display, target_of
 from mmvidformer.visualization import annotate
 from mmvidformer.visualization.timeline import WindowTable, draw_timeline, open_rows
-from mmvidformer.visualization.videos import VideoOutput, check_display, target_of
 
 PARTS = {"clip": "windows", "steps": "steps", "segments": "segments", "boxes": "boxes"}
 

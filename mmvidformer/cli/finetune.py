@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     recipe = read_settings(Recipe, args)
     lists = read_task_lists(args.data, recipe.task)
     if args.compare:
-        from mmvidformer.probing import compare_methods
+        from mmvidformer.finetune.compare import compare_methods
 
         compare_methods(args, argv, recipe, lists)
         return 0
@@ -74,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     work_dir, result = path.parents[1], {}
     if recipe.method in PROBES and recipe.task == "classes":
-        from mmvidformer.probing import probe, share
+        from mmvidformer.finetune.compare import share
+        from mmvidformer.finetune.probes import probe
 
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
         features = args.features or work_dir / "features"

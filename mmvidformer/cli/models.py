@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import yaml
 
-from mmvidformer.analysis.tables import print_table
+from mmvidformer.checkpoints.published import by_name
 from mmvidformer.config import list_models
-from mmvidformer.convert.published import by_name
-from mmvidformer.lookup import config_folder
+from mmvidformer.config.shipped import config_folder
+from mmvidformer.engine.tables import print_table
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
 
-from mmvidformer.analysis.tables import print_table
+from mmvidformer.config.rows import Row, Table, count_rows, list_papers, list_rows, read_paper
 from mmvidformer.engine.arguments import add_overrides
-from mmvidformer.experiments.run_rows import run_rows
-from mmvidformer.experiments.runs import results
-from mmvidformer.experiments.summary import tabulate
-from mmvidformer.lookup import look_up
-from mmvidformer.papers import Row, Table, count_rows, list_papers, list_rows, read_paper
+from mmvidformer.engine.tables import print_table
+from mmvidformer.layers.lookup import look_up
+from mmvidformer.papers.run_rows import run_rows
+from mmvidformer.papers.runs import results
+from mmvidformer.papers.summary import tabulate
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:

@@ -19,9 +19,9 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
+from mmvidformer.video.writer import VideoOutput, check_display
 from mmvidformer.visualization.annotate import annotate_frame, stream_bars
 from mmvidformer.visualization.horst import look_back
-from mmvidformer.visualization.videos import VideoOutput, check_display
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:

@@ -13,8 +13,8 @@ from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 
+from mmvidformer.checkpoints.published import PREFIX
 from mmvidformer.config import config_name, load_config
-from mmvidformer.convert.published import PREFIX
 from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
@@ -134,7 +134,7 @@ def in_words(value: float, share: bool) -> str:
 @master_only
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
     """Print the metrics and save them as test_<views>_<fusion>[_aligned].json in the work dir."""
-    from mmvidformer.evaluation.shares import is_share  # not in each worker
+    from mmvidformer.tasks.shares import is_share  # not in each worker
 
     model = runner.model.module if is_model_wrapper(runner.model) else runner.model
     views = "x".join(map(str, get_views(runner.cfg)))

@@ -14,10 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mmvidformer.checkpoints import published
 from mmvidformer.config import config_name, load_config
-from mmvidformer.convert import published
-from mmvidformer.datasets.motion.camera.spec import CameraSpec
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides
+from mmvidformer.synthetic.camera.spec import CameraSpec
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows

@@ -12,10 +12,10 @@ from mmaction.structures import ActionDataSample
 from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
-from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos, first_line, path_of
 from mmvidformer.datasets.transforms.decode import check_decoders
 from mmvidformer.datasets.workers import limited_time, set_seed
 from mmvidformer.registry import DATASETS
+from mmvidformer.video.errors import BadVideo, TooManyBadVideos, first_line, path_of
 
 # Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
 READING = (

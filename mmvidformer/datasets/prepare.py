@@ -9,17 +9,17 @@ import numpy as np
 from av import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.atomic import write_atomically
-from mmvidformer.datasets.decoding.check_files import find_faults
-from mmvidformer.datasets.decoding.containers import (
+from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.datasets.lists import read_list, write_report
+from mmvidformer.datasets.own_videos import check_targets
+from mmvidformer.video.check_files import find_faults
+from mmvidformer.video.containers import (
     index_of,
     open_container,
     repeat_frames,
     video_stream,
 )
-from mmvidformer.datasets.decoding.errors import with_suffix
-from mmvidformer.datasets.lists import read_list, write_report
-from mmvidformer.datasets.own_videos import check_targets
+from mmvidformer.video.errors import with_suffix
 
 
 def prepare_list(

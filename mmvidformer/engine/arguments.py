@@ -6,8 +6,8 @@ from pathlib import Path
 from mmengine.config import Config, DictAction
 
 from mmvidformer.config import config_name
-from mmvidformer.datasets.decoding.readers import BACKENDS
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.video.readers import BACKENDS
 
 
 def add_overrides(parser: ArgumentParser) -> None:

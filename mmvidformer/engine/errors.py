@@ -13,7 +13,7 @@ from typing import NoReturn
 from mmengine.dist import is_main_process
 from torch import distributed
 
-from mmvidformer.lookup import config_folder
+from mmvidformer.config.shipped import config_folder
 
 # What mistakes in arguments, configs and files raise before a runner runs. Those of files come from
 # the system; the others are mistakes if these projects raise them, not if their code fails.

@@ -33,8 +33,9 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         cfg: Complete config.
         resume: Checkpoint to resume from; ``'auto'`` for the newest intact one of the run, if any.
     """
+    # Imported here: it registers the runner and takes a second.
+    from mmvidformer.checkpoints.schemes import read_all_kinds
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-    from mmvidformer.schemes import read_all_kinds  # registers the runner; takes a second
 
     read_all_kinds()
     loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test")]

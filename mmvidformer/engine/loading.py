@@ -11,10 +11,10 @@ from mmengine.config import Config
 from mmengine.logging import MMLogger, print_log
 from torch import Tensor, nn
 
+from mmvidformer.checkpoints.on_load import convert_for
+from mmvidformer.checkpoints.schemes import Device, load_from_source
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
-from mmvidformer.conversion import convert_for
 from mmvidformer.registry import MODELS
-from mmvidformer.schemes import Device, load_from_source
 
 HEAD = ("cls_head.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")  # or of pretraining
 Purpose = Literal["evaluation", "features", "resume", "start"]
@@ -130,7 +130,7 @@ def read_checkpoint(source: str, model: nn.Module, device: str = "cpu") -> dict:
     """Read a checkpoint for a model; convert it if the model's backbone is this package's.
 
     Args:
-        source: File, folder or address (``mmvidformer.schemes``).
+        source: File, folder or address (``mmvidformer.checkpoints.schemes``).
         model: A recognizer.
         device: Device of the tensors; ``'meta'`` to read names and shapes only.
 

@@ -1,10 +1,12 @@
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from mmengine.config import Config
 
-from mmvidformer.config import pipelines, type_name
+from mmvidformer.config import leaf_datasets, pipelines, type_name
+from mmvidformer.datasets.own_videos import SPLITS
 
 # Crop transforms, and how many crops of a frame each takes.
 CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
@@ -114,3 +116,27 @@ def dicts_in(part: object) -> Iterator[dict]:
     if isinstance(part, dict | list | tuple):
         for inner in part.values() if isinstance(part, dict) else part:
             yield from dicts_in(inner)
+
+
+def datasets_in(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the configs of all datasets, with their splits and dataloaders."""
+    for split in SPLITS:
+        if loader := cfg.get(f"{split}_dataloader"):
+            yield from ((split, loader, leaf) for leaf in leaf_datasets(loader.dataset))
+
+
+def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
+    """Set the number of classes throughout a config, and store their names as ``class_names``.
+
+    Raises:
+        ValueError: If there are too few.
+    """
+    if len(names) < least:
+        raise ValueError(f"at least {least} classes are needed, got {list(names)}")
+    cfg.model.cls_head.num_classes = len(names)
+    for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
+        if "num_classes" in part:
+            part.num_classes = len(names)
+    for _, _, dataset in datasets_in(cfg):
+        dataset.pop("metainfo", None)  # class names of the config's own data
+    cfg.class_names = list(names)

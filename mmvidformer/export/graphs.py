@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.layer import Features, HorstLayer, HorstOutput, State
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import Entry

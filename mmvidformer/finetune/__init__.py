@@ -1,7 +1,6 @@
 """Shipped configs adapted to your videos, with labels or without."""
 
-from mmvidformer.finetune.checkpoint_config import config_of_checkpoint
 from mmvidformer.finetune.pretraining import Pretraining, apply_pretraining
 from mmvidformer.finetune.recipe import Recipe, apply_recipe
 
-__all__ = ["Pretraining", "Recipe", "apply_pretraining", "apply_recipe", "config_of_checkpoint"]
+__all__ = ["Pretraining", "Recipe", "apply_pretraining", "apply_recipe"]

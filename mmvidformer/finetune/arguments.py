@@ -11,8 +11,8 @@ from typing import Any, TypeVar, get_args
 import torch
 from mmengine.config import Config
 
+from mmvidformer.checkpoints.fetch import is_address
 from mmvidformer.config import config_name, load_config, merge_overrides, type_name
-from mmvidformer.convert.fetch import is_address
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides

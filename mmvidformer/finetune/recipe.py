@@ -13,8 +13,9 @@ from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.engine.pipelines import set_classes
 from mmvidformer.engine.preflight.checks import mirrors, names_side
-from mmvidformer.finetune.tasks import TASKS, set_balance, set_classes, set_task
+from mmvidformer.finetune.tasks import TASKS, set_balance, set_task
 from mmvidformer.registry import DATASETS
 
 METHODS = ("full", "lora", "attentive", "linear", "knn")

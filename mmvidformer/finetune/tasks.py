@@ -1,19 +1,18 @@
 """What a config answers: one class, several, numbers, frames, segments or boxes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from mmengine.config import Config
 
-from mmvidformer.config import clip_shape, is_recurrent, leaf_datasets, pipelines, type_name
+from mmvidformer.config import clip_shape, is_recurrent, pipelines, type_name
 from mmvidformer.datasets.lists import read_list
-from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.engine.pipelines import dicts_in
+from mmvidformer.engine.pipelines import datasets_in
 from mmvidformer.registry import DATA_SAMPLERS
 from mmvidformer.tasks.annotations import BACKGROUND, read_spans, read_values
 
@@ -227,30 +226,6 @@ class BalancedSampler(ResumableSampler):
         of_classes = np.array(class_weights(np.bincount(classes)))
         np.maximum.at(weights, samples, of_classes[classes])
         return torch.from_numpy(np.where(weights > 0, weights, 1.0))
-
-
-def datasets_in(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the configs of all datasets, with their splits and dataloaders."""
-    for split in SPLITS:
-        if loader := cfg.get(f"{split}_dataloader"):
-            yield from ((split, loader, leaf) for leaf in leaf_datasets(loader.dataset))
-
-
-def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
-    """Set the number of classes throughout a config, and store their names as ``class_names``.
-
-    Raises:
-        ValueError: If there are too few.
-    """
-    if len(names) < least:
-        raise ValueError(f"at least {least} classes are needed, got {list(names)}")
-    cfg.model.cls_head.num_classes = len(names)
-    for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
-        if "num_classes" in part:
-            part.num_classes = len(names)
-    for _, _, dataset in datasets_in(cfg):
-        dataset.pop("metainfo", None)  # class names of the config's own data
-    cfg.class_names = list(names)
 
 
 def set_balance(cfg: Config, task: str, how: str, lists: VideoLists) -> str:

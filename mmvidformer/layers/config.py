@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 
 ClsPolicy = Literal["mean", "global", "skip"]
 WithCp = Literal[False, "activations", True]

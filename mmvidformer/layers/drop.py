@@ -1,6 +1,6 @@
 from torch import Tensor, nn
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 
 
 class DropPath(nn.Module):

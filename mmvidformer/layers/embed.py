@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
+from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import Grid, grid_size
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.lookup import Registry, look_up
 
 logger = logging.getLogger("mmvidformer")
 

@@ -12,13 +12,13 @@ from mmvidformer.layers.block import TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.embed import POSITIONS
 from mmvidformer.layers.kernels import KERNELS, SoftmaxKernel
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.mlp import DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import PATTERNS, Grid
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.lookup import look_up
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted

@@ -3,7 +3,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.lookup import Registry, look_up
+from mmvidformer.layers.lookup import Registry, look_up
 
 
 class QuickGELU(nn.Module):

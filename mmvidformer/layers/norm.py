@@ -4,7 +4,7 @@ from functools import partial
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.lookup import Registry
+from mmvidformer.layers.lookup import Registry
 
 
 class RMSNorm(nn.LayerNorm):

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.layers.embed import repeat_along
+from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
-from mmvidformer.lookup import Registry, look_up
 
 
 class RotaryEmbedding(nn.Module):

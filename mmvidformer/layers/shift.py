@@ -19,7 +19,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.lookup import Registry
+from mmvidformer.layers.lookup import Registry
 
 Offset = tuple[int, int, int]  # frames, rows and columns
 

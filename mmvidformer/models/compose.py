@@ -52,7 +52,7 @@ def image_options(
     """
     if not str(arch).startswith("timm:"):
         return {"arch": arch}
-    from mmvidformer.convert.timm_models import arguments_of  # timm is slow to import
+    from mmvidformer.checkpoints.timm_models import arguments_of  # timm is slow to import
 
     found = arguments_of(str(arch))
     if preset is not None:

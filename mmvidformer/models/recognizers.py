@@ -5,7 +5,7 @@ from mmaction.models.recognizers import Recognizer3D
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mmvidformer.conversion import ConvertsWeights
+from mmvidformer.checkpoints.on_load import ConvertsWeights
 from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
 
 

@@ -13,8 +13,8 @@ from mmvidformer.layers.checks import check_cls, check_patterns, check_positions
 from mmvidformer.layers.config import Choice, check_names, read
 from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.linear import add_lora
+from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.lookup import check_options, look_up
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
@@ -199,7 +199,7 @@ class VideoTransformer(nn.Module):
         """Load the image model ``init_from``, if any; MMEngine calls it once before training."""
         options = {"source": self.init_from} if isinstance(self.init_from, str) else self.init_from
         if options is not None:
-            from mmvidformer.convert.image_vit import init_from_image
+            from mmvidformer.checkpoints.image_vit import init_from_image
 
             init_from_image(self, **{"temporal": self.temporal_init, **options})
 

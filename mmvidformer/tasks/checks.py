@@ -8,8 +8,6 @@ from pathlib import Path
 from av.error import FFmpegError
 
 from mmvidformer.datasets.csv_rows import read_header, read_rows, read_text
-from mmvidformer.datasets.decoding.errors import with_suffix
-from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.datasets.own_videos import CLASSES, find_named
 from mmvidformer.tasks.activitynet import read_activitynet
 from mmvidformer.tasks.annotations import (
@@ -21,6 +19,8 @@ from mmvidformer.tasks.annotations import (
     value_names,
 )
 from mmvidformer.tasks.boxes import COLUMNS, line_faults, read_box
+from mmvidformer.video.errors import with_suffix
+from mmvidformer.video.readers import open_video
 
 REQUIRED = {  # columns of csv files, by task
     "labels": ("video", "label"),

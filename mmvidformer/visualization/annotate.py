@@ -12,7 +12,7 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, Prediction, Recognizer, StreamFrame
 from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.tasks.boxes import read_boxes
-from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.video.writer import VideoOutput
 
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28

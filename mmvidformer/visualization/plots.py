@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.visualization.figures import without_formulas
 
 Curve = dict[float, float]

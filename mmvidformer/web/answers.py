@@ -10,12 +10,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction, Recognizer
-from mmvidformer.datasets.decoding.readers import open_video
 from mmvidformer.engine.errors import describe
+from mmvidformer.video.readers import open_video
+from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization.annotate import annotate_video, classify_boxes
 from mmvidformer.visualization.heatmaps import rollout_clips
 from mmvidformer.visualization.timeline import draw_timeline
-from mmvidformer.visualization.videos import VideoOutput
 
 WINDOW, MOST = 2.0, 8  # seconds of a window, and most windows without overlap
 MAX_PIXELS = 4096 * 2304  # of a frame: decoded frames of a small file can be huge

@@ -18,7 +18,7 @@ from mmvidformer.registry import MODELS
 @pytest.fixture
 def cfg(tiny_videos) -> Config:
     """The config of the tests of the tools, on the tiny videos."""
-    cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     for split in ("train", "val", "test"):
         dataset = cfg[f"{split}_dataloader"].dataset
         dataset.ann_file = str(tiny_videos.train if split == "train" else tiny_videos.val)

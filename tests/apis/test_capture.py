@@ -87,8 +87,8 @@ def camera(monkeypatch: pytest.MonkeyPatch, times: list[float]) -> Capture:
         def release(self) -> None:
             left.clear()
 
-    monkeypatch.setattr("mmvidformer.apis.capture.cv2.VideoCapture", Camera)
-    monkeypatch.setattr("mmvidformer.apis.capture.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("mmvidformer.video.capture.cv2.VideoCapture", Camera)
+    monkeypatch.setattr("mmvidformer.video.capture.time.perf_counter", lambda: now[0])
     return Capture("0")
 
 

@@ -6,7 +6,7 @@ import torch
 from torchvision.models import detection
 
 from mmvidformer.apis.detector import PersonDetector
-from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.video.readers import open_video
 
 BUILD = detection.fasterrcnn_resnet50_fpn_v2
 

@@ -16,10 +16,10 @@ from mmvidformer import config as configs
 from mmvidformer import create_model, get_config, list_models
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.classifier import VideoClassifier
-from mmvidformer.convert import published
-from mmvidformer.convert.video_models import from_timesformer, to_other
-from mmvidformer.labels import read_labels
-from mmvidformer.lookup import config_folder
+from mmvidformer.checkpoints import published
+from mmvidformer.checkpoints.labels import read_labels
+from mmvidformer.checkpoints.video_models import from_timesformer, to_other
+from mmvidformer.config.shipped import config_folder
 from mmvidformer.registry import MODELS
 
 NAME = "timesformer_b_k400"
@@ -120,7 +120,8 @@ def test_pretrained_modules(source: str, shipped, web) -> None:
 
 
 def test_random_weights_are_not_fetched(web, monkeypatch) -> None:
-    monkeypatch.setattr("mmvidformer.convert.image_vit.read_model", lambda *_: pytest.fail("read"))
+    read = "mmvidformer.checkpoints.image_vit.read_model"
+    monkeypatch.setattr(read, lambda *_: pytest.fail("read"))
     assert "init_from" in get_config(NAME).model.backbone
     first = create_model(NAME, **SMALL)
     assert first.num_features == 16 and not web.fetched

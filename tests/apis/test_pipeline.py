@@ -8,7 +8,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import VideoPipeline, normalize
-from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.video.writer import VideoOutput
 
 
 def test_clips_of_a_video_are_the_center_views(cfg, model, tiny_videos) -> None:

@@ -8,8 +8,8 @@ from mmengine.config import Config
 from mmvidformer import get_config
 from mmvidformer.apis import class_names, class_tasks, known_names
 from mmvidformer.apis.predictions import to_prediction
-from mmvidformer.datasets.motion.directions import DirectionsSpec
-from mmvidformer.labels import read_labels
+from mmvidformer.checkpoints.labels import read_labels
+from mmvidformer.synthetic.directions import DirectionsSpec
 
 
 def test_names_of_text_and_csv_files(tmp_path: Path) -> None:

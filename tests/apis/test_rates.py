@@ -11,7 +11,7 @@ from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.apis.features import read_windows
 from mmvidformer.engine.pipelines import set_video_backend
-from tests.datasets.decoding.toys import BURST, read_clock, shown_at, write_clock
+from tests.video.toys import BURST, read_clock, shown_at, write_clock
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from mmvidformer.registry import MODELS
 @pytest.fixture(scope="module")
 def cfg(tiny_videos) -> Config:
     """A tiny ViViT with 2 x 3 test views."""
-    cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     cfg.class_names = ["red", "green", "blue"]
     dataset = cfg.test_dataloader.dataset
     dataset.ann_file, dataset.data_prefix.video = str(tiny_videos.val), str(tiny_videos.root)

@@ -76,7 +76,7 @@ class CameraServer(socketserver.ThreadingTCPServer):
 
 
 def test_an_rtsp_address_that_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mmvidformer.apis.capture.WAIT", 0.02)
+    monkeypatch.setattr("mmvidformer.video.capture.WAIT", 0.02)
     found = []
     with (
         CameraServer(20, connections=2) as server,

@@ -6,8 +6,8 @@ from mmcv.transforms import BaseTransform
 from benchmarks.data_cost import Part, loading_rate, nominal_rate, suggest_workers
 from benchmarks.mmaction_pipeline import use_mmaction_classes
 from mmvidformer import get_config
-from mmvidformer.analysis.complexity import count
 from mmvidformer.config import config_scope, type_name
+from mmvidformer.papers.complexity import count
 from mmvidformer.registry import TRANSFORMS
 
 

@@ -129,7 +129,7 @@ def test_share_of_the_peak() -> None:
 def test_parts_name_tests_that_exist() -> None:
     command = next(part.command for part in PARTS if part.name == "tests")
     assert "tests/benchmarks/test_compare.py" in command
-    assert "tests/tools/test_distributed.py" in command
+    assert "tests/cli/test_distributed.py" in command
     assert Path(__file__).name not in command
 
 

@@ -7,7 +7,7 @@ import yaml
 
 import mmvidformer
 from benchmarks import model_zoo
-from mmvidformer.papers import Row
+from mmvidformer.config.rows import Row
 
 ROOT = Path(__file__).parents[2]
 

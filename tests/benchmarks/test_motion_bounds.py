@@ -15,10 +15,10 @@ from benchmarks.motion_bounds import (
     forecast,
     main,
 )
-from mmvidformer.datasets.motion.cues import CuesSpec
-from mmvidformer.datasets.motion.directions import PhasesSpec
-from mmvidformer.datasets.motion.sequences import ACTIONS, SequencesSpec, distribution
-from mmvidformer.datasets.motion.spec import MotionSpec
+from mmvidformer.synthetic.cues import CuesSpec
+from mmvidformer.synthetic.directions import PhasesSpec
+from mmvidformer.synthetic.sequences import ACTIONS, SequencesSpec, distribution
+from mmvidformer.synthetic.spec import MotionSpec
 
 
 @pytest.mark.parametrize("past", [[], [(1, 2)], [(1, 2), (3, 3)], [(0, 1), (1, 2), (3, 0)]])

@@ -13,9 +13,9 @@ from benchmarks.camera_tracking import (
     name_motion,
 )
 from benchmarks.real_cameras import NAMES, accuracy, main, middle_square
-from mmvidformer.datasets.motion.camera import paths
-from mmvidformer.datasets.motion.camera.clips import film
-from mmvidformer.datasets.motion.camera.textures import texture
+from mmvidformer.synthetic.camera import paths
+from mmvidformer.synthetic.camera.clips import film
+from mmvidformer.synthetic.camera.textures import texture
 
 
 def scene(steps: np.ndarray) -> np.ndarray:

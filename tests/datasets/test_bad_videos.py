@@ -14,8 +14,8 @@ from mmaction.structures import ActionDataSample
 
 from mmvidformer.datasets import bad_videos
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos
-from tests.datasets.decoding.toys import (
+from mmvidformer.video.errors import BadVideo, TooManyBadVideos
+from tests.video.toys import (
     PACK,
     READ,
     Index,

@@ -8,8 +8,8 @@ import pytest
 
 av = pytest.importorskip("av", minversion="17")
 
-from mmvidformer.datasets.decoding.readers import open_video  # noqa: E402
 from mmvidformer.datasets.prepare import encode_video  # noqa: E402
+from mmvidformer.video.readers import open_video  # noqa: E402
 from stress.prepare_videos import number_in, picture  # noqa: E402
 
 # Whether PyAV writes rotation tags.

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.sampling import LimitToSegment, ObserveBefore, ObserveFirst
 from mmvidformer.tasks.annotations import CoverFrames, LabelFrames
 from mmvidformer.tasks.boxes import FramesAround
 from mmvidformer.tasks.checks import find_annotation_faults
-from tests.datasets.decoding.toys import BURST, read_clock, shown_at, write, write_clock
+from mmvidformer.video.errors import BadVideo
+from tests.video.toys import BURST, read_clock, shown_at, write, write_clock
 
 pytestmark = pytest.mark.usefixtures("scope")
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.decoding import readers
-from mmvidformer.datasets.decoding.errors import BadVideo
-from tests.datasets.decoding.toys import PACK, READ, Index, some_good, videos
+from mmvidformer.video import readers
+from mmvidformer.video.errors import BadVideo
+from tests.video.toys import PACK, READ, Index, some_good, videos
 
 pytestmark = pytest.mark.usefixtures("scope")
 

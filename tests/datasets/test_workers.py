@@ -19,10 +19,10 @@ from torch.utils.data import DataLoader
 
 from mmvidformer import get_config
 from mmvidformer.datasets.bad_videos import BAD, SafeDataset
-from mmvidformer.datasets.decoding.errors import BadVideo, TooManyBadVideos
 from mmvidformer.engine.launch import PRELOADED
-from tests.datasets.decoding.toys import Numbers
+from mmvidformer.video.errors import BadVideo, TooManyBadVideos
 from tests.datasets.draws import Draws, Stuck
+from tests.video.toys import Numbers
 
 ROOT = Path(__file__).parents[2]
 

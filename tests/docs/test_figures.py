@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from benchmarks import claims, real_cameras
-from mmvidformer.experiments.summary import interval
+from mmvidformer.papers.summary import interval
 
 DOCS = Path(__file__).parents[2] / "docs"
 AHEAD = ("2.00", "1.75", "1.50", "1.25", "1.00", "0.75", "0.50", "0.25")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mmvidformer.version import __version__
+from mmvidformer import __version__
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,7 +81,7 @@ def test_workflows_run_scripts_that_exist() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/classify.md"])
 def test_licenses_are_those_of_the_published_checkpoints(page: str) -> None:
-    published = yaml.safe_load((ROOT / "mmvidformer/convert/published.yml").read_text())
+    published = yaml.safe_load((ROOT / "mmvidformer/checkpoints/published.yml").read_text())
     counts = Counter(entry.get("license", "name none") for entry in published)
     text = " ".join((ROOT / page).read_text().split())
     said = text[text.index("Licenses of the") :].split(". ")[0]

@@ -43,7 +43,7 @@ def config(tmp_path, monkeypatch):
             Path(name).write_bytes(b"x")
         default = "".join(f"{name} {i % 2}\n" for i, name in enumerate(names))
         Path("list.txt").write_text(default if lines is None else lines)
-        cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+        cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
         cfg.model.cls_head.num_classes = 2
         cfg.work_dir = str(tmp_path / "work")
         for split in ("train", "val", "test"):

@@ -9,8 +9,8 @@ from mmengine.registry import EVALUATOR
 from mmvidformer import get_config, list_models
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.engine.bad_videos import apply_policy
-from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
-from tests.datasets.decoding.toys import Numbers
+from mmvidformer.tasks.evaluator import BadVideoEvaluator
+from tests.video.toys import Numbers
 
 POLICY = dict(on_bad_video="resample", max_bad_share=0.05)
 ACCURACY = dict(type="AccMetric")

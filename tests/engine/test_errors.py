@@ -17,7 +17,6 @@ from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from mmvidformer import get_config
-from mmvidformer.apis.capture import Capture
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
@@ -25,6 +24,7 @@ from mmvidformer.engine.loading import warn_of_pixels
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.kernels.performer import orthogonal_gaussian
 from mmvidformer.registry import MODELS
+from mmvidformer.video.capture import Capture
 
 
 def in_loop(main: Callable) -> Callable:

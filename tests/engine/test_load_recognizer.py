@@ -16,7 +16,7 @@ from mmvidformer.registry import MODELS
 
 @pytest.fixture
 def cfg() -> Config:
-    return Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    return Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
 
 
 @pytest.fixture

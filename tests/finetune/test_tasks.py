@@ -8,11 +8,11 @@ from mmengine.dataset import pseudo_collate
 
 from mmvidformer.apis import StreamRecognizer
 from mmvidformer.config import config_scope, get_config
-from mmvidformer.datasets.motion import PRESETS
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import check_classes
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.registry import DATASETS
+from mmvidformer.synthetic import PRESETS
 from mmvidformer.tasks.lists import read_task_lists
 
 FAMILIES = (

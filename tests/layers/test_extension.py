@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import KERNELS, MLPS, NORMS, PATTERNS, POSITIONS, Kernel, Pattern
+from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.masks import MASK_KINDS
-from mmvidformer.lookup import Registry
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
 

@@ -5,7 +5,9 @@ import pytest
 import torch
 from mmaction.structures import ActionDataSample
 
-from mmvidformer.datasets.motion.camera.paths import (
+from mmvidformer.models import camera_head
+from mmvidformer.models.camera_head import CameraMotionHead
+from mmvidformer.synthetic.camera.paths import (
     CLASSES,
     EDGE,
     FASTEST,
@@ -15,8 +17,6 @@ from mmvidformer.datasets.motion.camera.paths import (
     draw_velocity,
     integrate,
 )
-from mmvidformer.models import camera_head
-from mmvidformer.models.camera_head import CameraMotionHead
 
 LOSS = dict(type="CrossEntropyLoss")
 

@@ -8,7 +8,6 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 import mmvidformer
-from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import (
     FeatureFixationTransformer,
@@ -18,6 +17,7 @@ from mmvidformer.models import (
 )
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
+from mmvidformer.papers.complexity import count_macs
 from mmvidformer.registry import MODELS
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}

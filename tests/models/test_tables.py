@@ -6,10 +6,10 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from mmvidformer.analysis.complexity import count
 from mmvidformer.layers import SubLayer
 from mmvidformer.models import feature_fixation, timesformer, vivit
 from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.papers.complexity import count
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization import rollout
 from mmvidformer.visualization.receptive_field import receptive_field

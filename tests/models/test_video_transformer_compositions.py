@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mmvidformer.analysis.complexity import count_macs
 from mmvidformer.layers import KERNELS, Attention
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.papers.complexity import count_macs
 from mmvidformer.visualization import rollout
 from tests.layers.dense import attend
 from tests.models.tiny import ARCH, SIZE, STEM, perturb, same_examples

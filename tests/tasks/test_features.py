@@ -13,14 +13,14 @@ from mmengine.structures import InstanceData
 from mmvidformer import get_config
 from mmvidformer.config import config_scope
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.decoding.errors import BadVideo
-from mmvidformer.evaluation.bad_videos import BadVideoEvaluator
 from mmvidformer.finetune.tasks import META
 from mmvidformer.models.segments_head import SegmentsHead
 from mmvidformer.registry import DATASETS, MODELS
 from mmvidformer.tasks.annotations import SpanDataset
+from mmvidformer.tasks.evaluator import BadVideoEvaluator
 from mmvidformer.tasks.features import LoadFeatures
 from mmvidformer.tasks.metrics import SegmentsMetric
+from mmvidformer.video.errors import BadVideo
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Rollout of the clips of a video; tests/tools covers what it draws."""
+"""Rollout of the clips of a video; tests/cli covers what it draws."""
 
 from types import SimpleNamespace
 

@@ -5,7 +5,7 @@ import cv2
 import numpy as np
 import pytest
 
-from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.video.writer import VideoOutput
 
 
 def test_pages_are_the_frames_of_the_file(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ def test_pages_are_shown_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> N
         COLOR_RGB2BGR=cv2.COLOR_RGB2BGR,
         error=cv2.error,
     )
-    monkeypatch.setattr("mmvidformer.visualization.videos.cv2", fake)
-    monkeypatch.setattr("mmvidformer.visualization.videos.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("mmvidformer.video.writer.cv2", fake)
+    monkeypatch.setattr("mmvidformer.video.writer.time.perf_counter", lambda: now[0])
     monkeypatch.setenv("DISPLAY", ":0")
     image = np.full((2, 2, 3), [1, 2, 3], np.uint8)
     with VideoOutput(title="demo") as window:

@@ -10,11 +10,11 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import Prediction, Recognizer
-from mmvidformer.datasets.decoding.readers import READERS, open_video
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.finetune.tasks import set_task
-from mmvidformer.visualization.videos import VideoOutput
+from mmvidformer.video.readers import READERS, open_video
+from mmvidformer.video.writer import VideoOutput
 from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video, classes_of
 
 
@@ -81,7 +81,7 @@ def test_frames_times_pixels_are_limited(tmp_path: Path, monkeypatch) -> None:
 
 def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
     """A model of a task with random weights as the page has it, and what the page answers."""
-    cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     cfg.model.backbone.update(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
     set_task(cfg, task, VideoLists(folder, ("walk", "sit"), {}, ","))
     set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)

@@ -21,12 +21,12 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.convert import published
-from mmvidformer.convert.fetch import cached_path
-from mmvidformer.datasets.decoding.readers import open_video
+from mmvidformer.checkpoints import published
+from mmvidformer.checkpoints.fetch import cached_path
 from mmvidformer.registry import MODELS
+from mmvidformer.video.readers import open_video
 from mmvidformer.web.page import KEPT, UploadQuota
-from tests.datasets.decoding.numbered_videos import write as encode
+from tests.video.numbered_videos import write as encode
 from tests.web.test_answers import write
 
 OWN = "own"
@@ -55,7 +55,7 @@ def served(tmp_path_factory, tiny_videos, run) -> Iterator[tuple]:
     """
     pytest.importorskip("gradio")
     folder = tmp_path_factory.mktemp("web")
-    cfg = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     cfg.class_names = ["red", "green", "blue"]
     config, weights = folder / "tiny.py", folder / "tiny.pth"
     cfg.dump(config)

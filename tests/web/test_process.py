@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from mmvidformer.convert.fetch import cached_path, fetch, is_cached
+from mmvidformer.checkpoints.fetch import cached_path, fetch, is_cached
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows
 from tests.web.bad_models import BadModel
@@ -41,7 +41,7 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
 
 def test_a_visitor_who_leaves_ends_the_work(tiny_videos) -> None:
     video = str(tiny_videos.root / "val_0.mp4")
-    config = Config.fromfile(Path(__file__).parents[1] / "tools" / "tiny_vivit.py")
+    config = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     process = AnswerProcess({"tiny": Model(config)}, Limits())
     answers = process.answer("tiny", video, "")
     assert next(answers) == (1, "windows")

@@ -10,10 +10,10 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.lists import read_list, write_report
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.lists import TASKS
+from mmvidformer.video.check_files import find_faults, read_to_end
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,9 +11,9 @@ from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from mmvidformer.datasets.motion import PRESETS, settings_of
-from mmvidformer.datasets.motion.directions import ClassFoldersSpec, DirectionsSpec
-from mmvidformer.datasets.motion.spec import SPLITS
+from mmvidformer.synthetic import PRESETS, settings_of
+from mmvidformer.synthetic.directions import ClassFoldersSpec, DirectionsSpec
+from mmvidformer.synthetic.spec import SPLITS
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from mmvidformer.datasets.decoding.check_files import find_faults, read_to_end
 from mmvidformer.datasets.own_videos import SPLITS, read_class_folders, split_videos, write_lists
 from mmvidformer.tasks.lists import TASKS, split_annotations
+from mmvidformer.video.check_files import find_faults, read_to_end
 
 MOST_PRINTED = 20
 

@@ -13,10 +13,10 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, StreamRecognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
+from mmvidformer.video.writer import picture_paths
 from mmvidformer.visualization.annotate import stream_bars
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
-from mmvidformer.visualization.videos import picture_paths
 
 
 def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> list[HeatStrip]:

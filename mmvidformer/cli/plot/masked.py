@@ -14,8 +14,8 @@ from mmengine.dataset import pseudo_collate
 from mmvidformer.config import config_scope, load_config, type_name
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.video.writer import picture_paths
 from mmvidformer.visualization.heatmaps import draw_masked, masked_frames
-from mmvidformer.visualization.videos import picture_paths
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -13,9 +13,9 @@ from tqdm import tqdm
 from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
+from mmvidformer.video.writer import VideoOutput, picture_paths
 from mmvidformer.visualization.attention_matrices import attention_matrices, draw_matrices
 from mmvidformer.visualization.heatmaps import draw_strips, rollout_clips
-from mmvidformer.visualization.videos import VideoOutput, picture_paths
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
 
 

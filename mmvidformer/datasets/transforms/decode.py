@@ -12,10 +12,10 @@ from mmaction.datasets.transforms import (
     PyAVInit,
 )
 
-from mmvidformer.datasets.decoding.errors import with_suffix
-from mmvidformer.datasets.decoding.readers import BACKENDS, open_video
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.video.errors import with_suffix
+from mmvidformer.video.readers import BACKENDS, open_video
 
 
 @TRANSFORMS.register_module()

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from mmvidformer.datasets.decoding.containers import rate_fault
-from mmvidformer.datasets.decoding.errors import BadVideo, path_of
-from mmvidformer.datasets.decoding.readers import VideoReader
+from mmvidformer.video.containers import rate_fault
+from mmvidformer.video.errors import BadVideo, path_of
+from mmvidformer.video.readers import VideoReader
 
 
 def known_rate(results: Mapping) -> float:

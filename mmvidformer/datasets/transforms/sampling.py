@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from mmcv.transforms import BaseTransform
 
-from mmvidformer.datasets.decoding.errors import BadVideo, path_of
 from mmvidformer.datasets.transforms.rates import known_rate, number_by_time
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.video.errors import BadVideo, path_of
 
 
 class FrameSampler(BaseTransform):

@@ -9,8 +9,8 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 
-from mmvidformer.atomic import AtomicBackend
-from mmvidformer.convert.trained import Base
+from mmvidformer.checkpoints.atomic import AtomicBackend
+from mmvidformer.checkpoints.trained import Base
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, STARTED
 from mmvidformer.engine.checkpointing.trained import keep_trained, published_base

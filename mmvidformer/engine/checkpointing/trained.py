@@ -7,10 +7,10 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import nn
 
-from mmvidformer.atomic import write_atomically
-from mmvidformer.checkpoint_io import BASE
-from mmvidformer.convert.published import row_of
-from mmvidformer.convert.trained import Base, hashes_of
+from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.checkpoints.published import row_of
+from mmvidformer.checkpoints.safe import BASE
+from mmvidformer.checkpoints.trained import Base, hashes_of
 from mmvidformer.engine.loading import read_checkpoint
 
 

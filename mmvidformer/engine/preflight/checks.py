@@ -18,9 +18,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.decoding.errors import PATH_KEYS
 from mmvidformer.datasets.epic_kitchens import SegmentDataset
 from mmvidformer.datasets.image_folder import ImageFolderDataset
+from mmvidformer.video.errors import PATH_KEYS
 
 Problems = Iterator[tuple[bool, str]]  # whether it is an error, and its description
 LISTS = (VideoDataset, RawframeDataset)  # whose samples are the lines of a file

@@ -6,8 +6,8 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import BaseLoop, Runner
 from torch.utils.data import DataLoader
 
+from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.config import idle_variables
-from mmvidformer.conversion import convert_for
 from mmvidformer.engine.loading import WrongWeights, load_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
 

@@ -20,7 +20,7 @@ from mmvidformer.layers.kernels.linformer import LinformerKernel
 from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
-from mmvidformer.lookup import Registry
+from mmvidformer.layers.lookup import Registry
 
 KERNELS: Registry[Kernel] = Registry(
     "attention kernel",

@@ -73,7 +73,7 @@ class BNInception(FrameBackbone):
     def init_weights(self) -> None:
         """Load the checkpoint ``init_from``, if any; MMEngine calls it once before training."""
         if self.init_from is not None:
-            from mmvidformer.convert import read_model
+            from mmvidformer.checkpoints import read_model
 
             state = read_model(self.init_from)[1].state
             self.load_state_dict({k.removeprefix("backbone."): x for k, x in state.items()})

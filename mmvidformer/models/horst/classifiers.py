@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 
 FORMS = {"official", "paper"}
 Logits = dict[str, Tensor]

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from mmaction.models.heads import BaseHead
 from torch import Tensor, nn
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.heads import Samples, stack_labels, topk_accuracies
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits
 from mmvidformer.models.horst.layer import HorstOutput

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.lookup import look_up
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.convolutions import (
     FeedForward,
     OfficialReadout,

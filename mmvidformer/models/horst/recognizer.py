@@ -9,7 +9,7 @@ from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from mmvidformer.conversion import ConvertsWeights
+from mmvidformer.checkpoints.on_load import ConvertsWeights
 from mmvidformer.models.heads import Samples
 from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length

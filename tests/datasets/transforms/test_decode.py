@@ -10,7 +10,7 @@ from mmaction.datasets.transforms import SampleFrames
 
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit, check_decoders
-from tests.datasets.decoding.toys import PACK, READ, some_good, videos, write
+from tests.video.toys import PACK, READ, some_good, videos, write
 
 OPENERS = {
     "DecordInit": theirs.DecordInit,

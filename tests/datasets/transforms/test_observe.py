@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.sampling import LimitToSegment, ObserveBefore, ObserveFirst
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.video.errors import BadVideo
 
 check = settings(max_examples=100, deadline=None, derandomize=True)
 totals = st.integers(1, 2000)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from mmaction.datasets import RawframeDataset
 from mmengine.registry import DefaultScope
 
-from mmvidformer.datasets.decoding.errors import BadVideo
 from mmvidformer.datasets.transforms.sampling import (
     AlignClips,
     SegmentFrames,
     SpanFrames,
 )
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.video.errors import BadVideo
 
 check = settings(max_examples=100, deadline=None, derandomize=True)
 totals = st.integers(1, 2000)

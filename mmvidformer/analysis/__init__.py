@@ -1,1 +1,0 @@
-"""Size of the models in configs."""

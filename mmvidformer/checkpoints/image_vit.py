@@ -1,0 +1,282 @@
+"""Initialize a video model from an image model, or from another video model of this package.
+
+This works on names only, for any ``VideoTransformer``.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+
+from mmvidformer.checkpoints import timm_models
+from mmvidformer.checkpoints.formats import read_model
+from mmvidformer.checkpoints.keymap import Conversion, State, count_blocks
+from mmvidformer.checkpoints.own import VIDEO_VITS
+from mmvidformer.checkpoints.published import row_of
+from mmvidformer.layers.block import AttentionSubLayer
+from mmvidformer.layers.embed import POSITIONS as POSITION_TABLES
+from mmvidformer.layers.lookup import Registry, look_up
+from mmvidformer.layers.mlp import MLPS
+from mmvidformer.layers.norm import NORMS
+from mmvidformer.layers.resize import resize_positions
+from mmvidformer.layers.rotary import ROPES
+
+logger = logging.getLogger("mmvidformer")
+
+# ViViT section 3.4, eqs. 8 and 9: from a kernel (D, C, 1, h, w) to one for n frames.
+EMBEDS: dict[str, Callable[[Tensor, int], Tensor] | None] = {
+    "random": None,
+    "inflate": lambda kernel, n: kernel.repeat(1, 1, n, 1, 1) / n,
+    "central_frame": lambda kernel, n: pad(kernel, (0, 0, 0, 0, n // 2, n - 1 - n // 2)),
+}
+# Rules of ``layers.resize`` for position tables; both repeat a table of one frame.
+POSITIONS = {"tile": "linear", "bicubic": "bicubic"}
+# Parts of a sub-layer over time that get the weights of the image attention.
+TEMPORAL: dict[str, tuple[str, ...]] = {
+    "zero": (),
+    "copy": ("attn.",),
+    "copy_with_norm": ("attn.", "norm."),
+}
+# Options without which features differ, and what their names stand for.
+COMPARED: dict[str, Registry | None] = {
+    "norm": NORMS,
+    "norm_pre": None,
+    "mlp": MLPS,
+    "positions": POSITION_TABLES,
+    "rope": ROPES,
+    "qk_norm": NORMS,
+    "registers": None,
+}
+# What the names of a video model's weights tell of its formulas.
+FORMULAS = {
+    "ViViT": dict(norm=dict(type="layer", eps=1e-6), mlp=dict(type="mlp", act="gelu_tanh")),
+    "TimeSformer": dict(norm=dict(type="layer", eps=1e-6), mlp=dict(type="mlp", act="gelu")),
+}
+# Sub-layers of the source that are its image attention; the first one that exists is used.
+IMAGE_SUBLAYERS = ("joint", "space", "time_space")
+LAST_NORMS = ("fc_norm.", "encoders.0.norm.")  # of pooled features, or of tokens
+BACKBONE, SCALE = "backbone.", "scale.gamma"
+
+
+def init_from_image(
+    model: nn.Module,
+    source: str | Path,
+    embed: str = "central_frame",
+    positions: str = "tile",
+    temporal: str = "zero",
+) -> tuple[list[str], list[str], list[str]]:
+    """Initialize a model from an image model, in place, and log what was copied, zero and kept.
+
+    A warning names the arguments of the model, such as the epsilon of its norms, with which it
+    computes other features than the source, as far as the source tells.
+
+    Args:
+        model: A backbone with the names of this package.
+        source: ``'timm:NAME'``, or a file or address (``convert.fetch``) in any of
+            ``convert.FORMATS``: a timm or Google image ViT, or a checkpoint of this package with
+            another scheme, clip length, resolution or number of classes.
+        embed: Kernel for tubelets of several frames (ViViT section 3.4). ``'central_frame'``: the
+            image kernel at frame ``t // 2``, zeros elsewhere; ``'inflate'``: the image kernel
+            divided by ``t`` at each frame; ``'random'``: kernel and bias are kept. A kernel of
+            the same ``t`` is copied; one of another ``t`` is summed over its frames first.
+        positions: ``'tile'``: a table of one frame is repeated over time, one of another size is
+            resized linearly; ``'bicubic'``: likewise, with timm's antialiased bicubic resizing in
+            space. A causal model takes the first rows of a longer one.
+        temporal: Attention over time (``time``, ``causal_time``, ``dilated_time``, ...) that the
+            source does not have. ``'zero'``: its output projection is zero (ViViT, section 3.4), or
+            its ``fc`` already is, and its other weights are kept; ``'copy'``: it gets the weights
+            of the image attention, but its layer norm is kept (scenic's ViViT);
+            ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer).
+
+    Returns:
+        Names of the model that got weights or zeros, names of the source that were not used, and
+        names of the model that kept their weights.
+
+    Raises:
+        KeyError: If an option is unknown.
+        FileNotFoundError: If there is no such file.
+        ValueError: If depth, heads, norms or the shape of a tensor differ, or the file is not
+            understood.
+    """
+    make = look_up(EMBEDS, embed, "embed")
+    rule = look_up(POSITIONS, positions, "positions")
+    copied = look_up(TEMPORAL, temporal, "temporal")
+    found = _read(source)
+    wanted = model.state_dict()
+    weights = _fit_parts(found.state, wanted)
+    is_timm = str(source).startswith(timm_models.PREFIX)
+    hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
+    heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
+    ours, theirs = _describe(wanted, heads), _describe(weights, found.num_heads)
+    for what, size in ours.items():
+        if size != theirs[what] and None not in (size, theirs[what]):
+            raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
+    stated = FORMULAS.get(found.model, {}) | VIDEO_VITS.get(found.scheme or "", {})
+    _compare(model, source, stated | found.settings)
+    sublayers = {n: x for n, x in model.named_modules() if isinstance(x, AttentionSubLayer)}
+    # In a single frame, a token sees itself alone there.
+    over_time = {
+        name
+        for name, part in sublayers.items()
+        if all(p.num_keys((1, 4, 4)) == 1 for p in part.attn.patterns)
+    }
+    copies: dict[str, str] = {}  # names in the source
+    updates: State = {}
+    for name, own in wanted.items():
+        key = _source_name(name, weights, over_time, copied)
+        if key is None or (make is None and name.startswith("embed.")):
+            continue
+        copies[name], value = key, weights[key]
+        if make and name == "embed.proj.weight" and value.shape[2] != own.shape[2]:
+            # The sum over frames maps a static clip to the same embedding as its image.
+            value = make(value.sum(dim=2, keepdim=True), own.shape[2])
+        elif ".pos_embed." in name and not name.endswith(".cls"):
+            if getattr(model.get_submodule(name.rpartition(".")[0]), "causal", False):
+                value = value[:, : own.shape[1]]
+            value = resize_positions(value, own.shape[1:4], rule)
+        if value.shape != own.shape:
+            raise ValueError(
+                f"{name} has shape {tuple(own.shape)}, {key} of {source} {tuple(value.shape)}{hint}"
+            )
+        updates[name] = value
+    updates |= _neutral(copies, wanted)
+    silent = [name for name in updates if ".pos_embed." in name and name not in copies]
+    for name, part in sublayers.items():
+        block, proj, fc = name.partition(".sublayers.")[0], f"{name}.attn.proj.", f"{name}.fc."
+        last = fc if isinstance(part.fc, nn.Linear) else proj
+        if f"{block}.norm.weight" not in copies or f"{last}weight" in copies:
+            continue
+        silent.append(name)
+        if last == proj:  # ``fc`` is zero already
+            updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
+    model.load_state_dict(updates, strict=False)
+    others = [name for name in found.state if not name.startswith(BACKBONE)]
+    ignored = [*(n for n in weights if n not in copies.values()), *found.ignored, *others]
+    kept = [n for n in wanted if n not in updates]
+    text = "%s from %s: %d of %d tensors\ncopied: %s\nadd zero at first: %s\nkept: %s\nnot used: %s"
+    lists = (_groups(names) for names in (copies, silent, kept, ignored))
+    logger.info(text, type(model).__name__, source, len(copies), len(wanted), *lists)
+    if "mean" in found.info:
+        pixels = found.info["mean"], found.info["std"]
+        logger.info("%s was trained on pixels with mean %s and std %s", source, *pixels)
+    return list(updates), ignored, kept
+
+
+def _read(source: str | Path) -> Conversion:
+    row = row_of(source)
+    kind, _, name = str(row.address if row else source).partition(":")
+    if kind != "timm":
+        return read_model(source)[1]
+    model = timm_models.create(name)
+    result = timm_models.from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
+    result.settings = timm_models.describe(model)
+    result.num_heads = result.settings["arch"]["num_heads"]
+    known = getattr(model, "pretrained_cfg", {})
+    result.info = {k: [round(255 * x, 3) for x in known[k]] for k in ("mean", "std") if k in known}
+    return result
+
+
+def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, object]:
+    """What a model and its source must agree in; None if unknown, or without such a part."""
+    return {
+        "depth": count_blocks(state, "encoders.0.blocks."),
+        "depth of the second encoder": count_blocks(state, "encoders.1.blocks.") or None,
+        "number of heads": num_heads,
+        # Weights of layer norms and RMS norms would pass for each other.
+        "bias of norms": any("encoders" in n and n.endswith(".norm.bias") for n in state),
+    }
+
+
+def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
+    """Warn of arguments without which a model computes other features than its source."""
+    config = vars(model)["configs"][0]
+    wrong: dict[int, list[str]] = {logging.WARNING: [], logging.INFO: []}
+    for name, parts in COMPARED.items():
+        own = getattr(config, name)
+        needed = settings.get(name, own)
+        one, other = (parts.complete(x) if parts and x else x for x in (own, needed))
+        # Learned positions are copied or made up for.
+        if one == other or (name == "positions" and isinstance(needed, str)):
+            continue
+        # Equal to 5e-4, and timm has the exact one for weights that were trained with either.
+        near = name == "mlp" and {one.get("act"), other.get("act")} == {"gelu", "gelu_tanh"}
+        options = needed.items() if isinstance(needed, Mapping) else ()
+        text = f"dict({', '.join(f'{key}={x!r}' for key, x in options)})" if options else None
+        wrong[logging.INFO if near else logging.WARNING].append(f"{name}={text or repr(needed)}")
+    for level, names in wrong.items():
+        if names:
+            what = type(model).__name__, source, ", ".join(names)
+            logger.log(level, "%s computes other features than %s, which needs %s", *what)
+
+
+def _source_name(
+    name: str, weights: Mapping[str, Tensor], over_time: set[str], copied: tuple[str, ...]
+) -> str | None:
+    """Return the name in the source whose weights a name of the model gets, or None."""
+    stem, _, axes = name.rpartition(".")
+    head, _, rest = name.partition(".sublayers.")
+    sublayer, _, part = rest.partition(".")
+    options = [name]
+    if ".pos_embed." in name:  # tables over space have different names
+        options += [f"{stem}.{table}" for table in ("thw", "hw") if "hw" in axes]
+    elif f"{head}.sublayers.{sublayer}" not in over_time or part.startswith(copied):
+        options += [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
+    return next((option for option in options if option in weights), None)
+
+
+def _groups(names: Iterable[str]) -> str:
+    """Names by module, of all blocks together, with the number of each."""
+    modules = (re.sub(r"\.(weight|bias)$", "", name) for name in names)
+    parts = (
+        re.sub(r"(blocks\.)\d+(\.\w+)((?<=sublayers)\.\w+)?.*", r"\1*\2\3", m) for m in modules
+    )
+    return ", ".join(f"{part} ({n})" for part, n in Counter(parts).items()) or "nothing"
+
+
+def _fit_parts(state: State, wanted: Mapping[str, Tensor]) -> State:
+    """Rewrite weights for the parts of a backbone, ``wanted``, so that it computes the same.
+
+    LayerScale goes into the layers before it, a bias without that of the keys gets zeros, and the
+    last norm gets the name that the model has.
+    """
+    out = {n.removeprefix(BACKBONE): x for n, x in state.items() if n.startswith(BACKBONE)}
+    for one, other in (LAST_NORMS, LAST_NORMS[::-1]):
+        if f"{one}weight" in out and f"{one}weight" not in wanted:
+            out = {re.sub(f"^{one}", other, name): value for name, value in out.items()}
+    bias = max((len(x) for n, x in wanted.items() if n.endswith("attn.qkv.bias")), default=0)
+    for name, value in list(out.items()):
+        if name.endswith(SCALE) and not any(own.endswith(SCALE) for own in wanted):
+            layer = _before(name)
+            out[f"{layer}.weight"] = out[f"{layer}.weight"] * value[:, None]
+            out[f"{layer}.bias"] = out[f"{layer}.bias"] * out.pop(name)
+        if name.endswith("attn.qkv.bias") and 2 * bias == 3 * len(value):
+            queries, values = value.chunk(2)
+            out[name] = torch.cat([queries, torch.zeros_like(queries), values])
+    return out
+
+
+def _neutral(copies: Collection[str], wanted: Mapping[str, Tensor]) -> State:
+    """Return values that change nothing for parts of a model beside those that are copied."""
+    out = {}
+    for name, own in wanted.items():
+        encoder, table, _ = name.partition(".pos_embed.")
+        if name in copies:
+            continue
+        if name.endswith(SCALE) and f"{_before(name)}.weight" in copies:
+            out[name] = torch.ones_like(own)
+        elif (name.endswith(".bias") and f"{name.removesuffix('bias')}weight" in copies) or (
+            table and f"{encoder}.blocks.0.norm.weight" in copies
+        ):
+            out[name] = torch.zeros_like(own)
+    return out
+
+
+def _before(scale: str) -> str:
+    """Return the name of the layer whose output a LayerScale multiplies."""
+    stem = scale.removesuffix(SCALE)
+    return stem + ("attn.proj" if ".sublayers." in stem else "mlp.fc2")

@@ -1,0 +1,53 @@
+"""Schemes of addresses that the plugin adds to MMEngine's.
+
+Wherever MMEngine reads a checkpoint, it may be ``hf://ORG/NAME[@REVISION]`` or
+``published://NAME``; weights of other projects are converted as they are read. Wherever MMEngine
+reads a text file, ``labels://NAME`` is a list of class names.
+"""
+
+import torch
+from mmengine.fileio import BaseStorageBackend, register_backend
+from mmengine.runner import CheckpointLoader
+
+from mmvidformer.checkpoints.labels import read_labels
+from mmvidformer.checkpoints.on_load import convert_content
+
+Device = str | torch.device | None
+
+
+class Labels(BaseStorageBackend):
+    """Class names as the lines of a text file."""
+
+    def get(self, filepath: str) -> bytes:
+        """Return the names, encoded."""
+        return self.get_text(filepath).encode()
+
+    def get_text(self, filepath: str, encoding: str = "utf-8") -> str:
+        """Return the names of ``labels://NAME``, one per line."""
+        return "\n".join(read_labels(str(filepath)))
+
+
+def load_from_source(source: str, map_location: Device = None) -> object:
+    """Read an address, or a file or folder of any kind; see ``fetch`` and ``read_complete``."""
+    from mmvidformer.checkpoints.fetch import fetch
+    from mmvidformer.checkpoints.trained import read_complete
+
+    return read_complete(fetch(source), map_location)
+
+
+def load_from_address(source: str, map_location: Device = None) -> object:
+    """Read a checkpoint, and convert it if it is another project's; see ``convert_content``."""
+    return convert_content(load_from_source(source, map_location), source)
+
+
+def read_all_kinds() -> None:
+    """Let MMEngine read files, folders and URLs of all kinds in this process, as the tools do."""
+    prefixes = ["", "http://", "https://"]
+    CheckpointLoader.register_scheme(prefixes, loader=load_from_source, force=True)
+
+
+def register() -> None:
+    """Register the schemes."""
+    register_backend("labels", Labels, force=True, prefixes="labels")
+    prefixes = ["hf://", "published://"]
+    CheckpointLoader.register_scheme(prefixes, loader=load_from_address, force=True)

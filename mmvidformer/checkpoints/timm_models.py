@@ -1,0 +1,185 @@
+"""Image models of timm: the arguments of ``VideoTransformer`` that make them, and their weights."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from functools import reduce
+from math import isqrt
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.checkpoints.keymap import (
+    ADD_TIME,
+    Conversion,
+    Grid,
+    apply_rules,
+    key_map,
+    positions,
+)
+from mmvidformer.checkpoints.own import ENCODER, mlp_ratio
+from mmvidformer.layers import EncoderConfig
+
+PREFIX = "timm:"
+# Parts, and names of the classes of timm that have an equal here.
+PARTS = {
+    "patch_embed": ("PatchEmbed",),
+    "patch_embed.norm": ("Identity",),
+    "rope": ("NoneType", "RotaryEmbeddingCat", "RotaryEmbeddingDinoV3"),
+    "blocks.0": ("Block", "EvaBlock"),
+    "blocks.0.norm1": ("LayerNorm", "RmsNorm"),
+    "blocks.0.attn": ("Attention", "EvaAttention"),
+    "blocks.0.attn.norm": ("Identity",),
+    "blocks.0.attn.gate": ("NoneType",),
+    "blocks.0.mlp": ("Mlp", "GluMlp", "SwiGLU"),
+    "blocks.0.mlp.act": ("GELU", "GELUTanh", "QuickGELU", "SiLU"),
+}
+# Classifiers, and the attention pool of SigLIP, which is a head.
+IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*")
+SCALES = {"blocks.0.ls1.gamma", "blocks.0.gamma_1"}  # of a VisionTransformer, of an Eva
+ACTS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu"}
+
+
+def create(name: str, pretrained: bool = True) -> Any:
+    """Create an image model of timm without its classifier.
+
+    Raises:
+        ValueError: If timm has no such model, or ``VideoTransformer`` cannot compute its features;
+            the message names the part.
+    """
+    import timm  # slow to import
+
+    try:
+        model = timm.create_model(name, pretrained=pretrained, num_classes=0)
+    except RuntimeError as error:  # an unknown name or tag
+        raise ValueError(f"{PREFIX}{name}: {error}") from error
+    if obstacle := next(_obstacles(model), None):
+        raise ValueError(f"{PREFIX}{name} cannot be a start: {obstacle}")
+    return model
+
+
+def arguments_of(source: str) -> dict[str, Any]:
+    """Return the arguments of ``VideoTransformer`` that make an image model of timm.
+
+    With ``clip_len=1`` they give its features. All models of this package take ``arch=source``
+    instead, which sets those that go with their schemes.
+
+    Args:
+        source: ``'timm:NAME'``. No weights are fetched.
+
+    Raises:
+        ValueError: As ``create``.
+    """
+    with torch.device("meta"):
+        model = create(source.removeprefix(PREFIX), pretrained=False)
+    defaults = {one.name: one.default for one in fields(EncoderConfig)}
+    found = {k: v for k, v in describe(model).items() if v != defaults.get(k)}
+    rule = "bicubic"  # timm's, for tables that are loaded and for clips of another size
+    if found.get("positions", "joint") == "joint":
+        found["positions"] = dict(type="joint", rule=rule)
+    return {**found, "init_from": dict(source=source, positions=rule)}
+
+
+def describe(model: Any) -> dict[str, Any]:
+    """Return all arguments of ``VideoTransformer`` that make a model of ``create``."""
+    block, names = model.blocks[0], dict(model.named_parameters())
+    pool = None if model.global_pool == "token" else "mean"
+    separate = {"blocks.0.attn.q_bias", "blocks.0.attn.q_proj.bias"} & names.keys()
+    return dict(
+        arch=dict(
+            embed_dims=model.embed_dim,
+            depth=len(model.blocks),
+            num_heads=block.attn.num_heads,
+            mlp_ratio=mlp_ratio(model.embed_dim, block.mlp.fc2.in_features),
+        ),
+        stem=dict(tubelet=(1, *model.patch_embed.patch_size)),
+        positions="joint" if "pos_embed" in names else "time",
+        rope=_rope(getattr(model, "rope", None)),
+        # Without a class token, the first register takes its role in attention.
+        cls="mean" if model.num_prefix_tokens else None,
+        registers=max(model.num_prefix_tokens - 1, 0),
+        mlp=_mlp(block.mlp),
+        norm=_norm(block.norm1),
+        norm_pre=_norm(model.norm_pre) is not None,
+        qkv_bias=True if "blocks.0.attn.qkv.bias" in names else "qv" if separate else False,
+        qk_norm=_norm(block.attn.q_norm),
+        # Copies have the factors of the source; what is new starts at 1.
+        layer_scale=None if SCALES.isdisjoint(names) else 1.0,
+        pool=pool,
+        fc_norm=_norm(model.fc_norm) if pool else None,
+    )
+
+
+def _obstacles(model: Any) -> Iterator[str]:
+    if type(model).__name__ not in ("VisionTransformer", "Eva"):
+        yield f"it is a {type(model).__name__}, not a VisionTransformer or Eva"
+    for path, known in PARTS.items():
+        part = reduce(lambda part, name: getattr(part, name, None), path.split("."), model)
+        if part is not None and type(part).__name__ not in known:
+            yield f"{path} is a {type(part).__name__}, not {' or '.join(known)}"
+    rope, mlp = getattr(model, "rope", None), model.get_submodule("blocks.0.mlp")
+    if rope is not None and (rope.grid_offset, rope.grid_indexing) != (0, "ij"):
+        yield "its rotary positions have an offset, or the width first"
+    gated = type(mlp).__name__ != "Mlp"
+    if gated != (type(mlp.act).__name__ == "SiLU") or getattr(mlp, "gate_last", False):
+        yield f"blocks.0.mlp is a {type(mlp).__name__} with {mlp.act}"
+    if _norm(mlp.norm) not in (None, gated and dict(type="layer", eps=1e-6)):
+        yield f"blocks.0.mlp has the norm {mlp.norm}"
+    if (_norm(model.norm) is None) == (_norm(model.fc_norm) is None):
+        yield "it does not have one norm after the last block"
+
+
+def _norm(norm: nn.Module) -> dict[str, Any] | None:
+    if isinstance(norm, nn.Identity):
+        return None
+    return dict(type="rms" if type(norm).__name__ == "RmsNorm" else "layer", eps=norm.eps)
+
+
+def _mlp(mlp: Any) -> dict[str, Any]:
+    name = type(mlp.act).__name__
+    if name == "SiLU":
+        return dict(type="swiglu", norm=not isinstance(mlp.norm, nn.Identity))
+    tanh = getattr(mlp.act, "approximate", "none") == "tanh"
+    return dict(type="mlp", act="gelu_tanh" if tanh else ACTS[name])
+
+
+def _rope(rope: Any) -> dict[str, Any] | None:
+    if rope is None:
+        return None
+    if type(rope).__name__ == "RotaryEmbeddingDinoV3":
+        return dict(type="dinov3", base=rope.temperature)
+    places = rope.ref_feat_shape[0] if rope.ref_feat_shape else "integer"
+    return dict(type="eva02", base=rope.temperature, places=places)
+
+
+def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
+    """Convert a ``VisionTransformer`` or ``Eva`` of timm without its head.
+
+    Without a ``grid``, the position table of a model with LayerScale (DeiT III, DINOv2 with
+    registers) has no vectors for class token and registers if it is square.
+    """
+    state = dict(state)
+    # Without a class token, the first register takes its role in attention.
+    prefix = [state.pop(name) for name in ("cls_token", "reg_token") if name in state]
+    tokens = torch.cat(prefix, dim=1) if prefix else torch.empty(1, 0, 0)
+    cls, slots = bool(prefix), 0
+    if "pos_embed" in state:
+        table = state["pos_embed"]
+        count = table.shape[1]
+        square = isqrt(count) ** 2 == count and not SCALES.isdisjoint(state)
+        slots = 0 if (grid[1] * grid[2] == count if grid else square) else tokens.shape[1]
+        if slots > 1:  # registers have no positions in this package
+            tokens[:, 1:] += table[:, 1:slots]
+            state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
+    parts = zip(("cls_token", "reg_token"), tokens.tensor_split([1], dim=1), strict=True)
+    state |= {name: part for name, part in parts if part.shape[1]}
+    sections = "options", "apart", "eva", "positions_with_cls" if cls else "positions"
+    op = positions(grid, (), cls, bool(slots))
+    options = key_map("timm", *sections, ops={f"{ENCODER}.pos_embed.thw": op})
+    present = [rule for rule in options if rule.sources[0].replace("{i}", "0") in state]
+    known = {rule.targets for rule in present}
+    needed = key_map("timm", "needed", ops={"backbone.embed.proj.weight": ADD_TIME})
+    rules = [rule for rule in needed if rule.targets not in known] + present
+    norm = key_map("timm", "fc_norm" if "fc_norm.weight" in state else "norm")
+    rules += norm if "blocks.0.norm1.bias" in state else norm[:1]  # RMS norms have none
+    return apply_rules(state, rules, IGNORED)

@@ -1,0 +1,123 @@
+"""Checkpoints that hold only what was trained, and the weights that they were trained from.
+
+Such a file names its base, a file in its folder or a published address, and the hash of each tensor
+that it takes from there. Anybody can write one: nothing else that it names is opened.
+"""
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+import torch
+from torch import Tensor
+
+from mmvidformer.checkpoints import fetch
+from mmvidformer.checkpoints.io import Checkpoint, is_file_name, read_content, unwrap
+from mmvidformer.checkpoints.keymap import State, strip_prefixes
+from mmvidformer.checkpoints.published import row_of
+from mmvidformer.checkpoints.safe import BASE, is_partial
+
+Device = str | torch.device | None
+
+
+class Base(NamedTuple):
+    """Where weights come from, a file name or a published address, and their hashes by name."""
+
+    source: str
+    sha256: Mapping[str, str]
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Read the weights of a checkpoint; see ``read_complete`` and ``unwrap``."""
+    return unwrap(read_complete(path), path)
+
+
+def read_complete(path: str | Path, device: Device = "cpu") -> object:
+    """Read a checkpoint as ``read_content`` does, with the weights that it takes from its base.
+
+    Raises:
+        FileNotFoundError: As ``read_content``, and if the base is not in the same folder.
+        OSError: If a published base cannot be fetched.
+        ValueError: As ``read_content``, and if the base is neither a file name nor a published
+            address, has a base itself, or holds other weights.
+    """
+    content: Any = read_content(path, device)
+    if not is_partial(content):
+        return content
+    base = _read_base(content.pop(BASE), path)
+    state = _read_weights(base, Path(path))
+    if wrong := _differing(state, base.sha256):
+        shown = ", ".join(wrong[:3])
+        raise ValueError(
+            f"{path} was trained from other weights than {base.source} holds: "
+            f"{len(wrong)} of {len(base.sha256)} tensors differ ({shown})"
+        )
+    frozen = {name: state[name].to(device) for name in base.sha256}
+    return {**content, "state_dict": {**frozen, **content["state_dict"]}}
+
+
+def hashes_of(state: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of type, shape and values of tensors, of which floating ones count as float32."""
+    return {name: _hash_of(state[name]) for name in names}
+
+
+def _hash_of(tensor: Tensor) -> str:
+    tensor = tensor.detach().cpu()
+    tensor = tensor.float() if tensor.is_floating_point() else tensor
+    about = f"{tensor.dtype} {tuple(tensor.shape)}"
+    return sha256(about.encode() + tensor.contiguous().numpy().tobytes()).hexdigest()
+
+
+def _read_base(content: object, path: str | Path) -> Base:
+    """Check the form of a base, and that it may be opened."""
+    parts = content if isinstance(content, Mapping) else {}
+    source, hashes = parts.get("source"), parts.get("sha256")
+    if not isinstance(source, str) or not _maps_texts(hashes):
+        raise ValueError(f"the base in {path} must have a source, and sha256 of tensors by name")
+    if not is_file_name(source) and not _is_published(source):
+        raise ValueError(
+            f"{path} takes weights from {source!r}, which is not opened: it is neither the name of "
+            "a file in the same folder nor a published address"
+        )
+    return Base(source, hashes)
+
+
+def _maps_texts(value: object) -> TypeGuard[Mapping[str, str]]:
+    if not isinstance(value, Mapping):
+        return False
+    return all(isinstance(text, str) for text in (*value, *value.values()))
+
+
+def _is_published(source: str) -> bool:
+    try:
+        return row_of(source) is not None
+    except KeyError:
+        return False
+
+
+def _read_weights(base: Base, path: Path) -> State:
+    """Read the weights of a base, converted if they have other names."""
+    from mmvidformer.checkpoints.formats import convert_checkpoint  # which uses this module
+
+    is_file = is_file_name(base.source)
+    file = path.parent / base.source if is_file else fetch.fetch(base.source)
+    if is_file and not file.is_file():
+        folder = path.parent.absolute()
+        raise FileNotFoundError(
+            f"{path} holds only what was trained; put {base.source} into {folder}"
+        )
+    content = read_content(file)
+    if is_partial(content):
+        raise ValueError(f"{path} takes weights from {file}, which takes them from another file")
+    checkpoint = unwrap(content, file)
+    state = strip_prefixes(checkpoint.state, ["module."])
+    if base.sha256.keys() <= state.keys():
+        return state
+    return convert_checkpoint(checkpoint, base.source)[1].state
+
+
+def _differing(state: Mapping[str, Tensor], hashes: Mapping[str, str]) -> list[str]:
+    """Names of tensors that are missing or others."""
+    found = hashes_of(state, hashes.keys() & state.keys())
+    return [name for name in hashes if found.get(name) != hashes[name]]

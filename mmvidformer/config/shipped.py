@@ -1,0 +1,17 @@
+"""Where the shipped configs are."""
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def config_folder() -> Path:
+    """Return the folder of the shipped configs: in the package, or beside it in a checkout.
+
+    Raises:
+        FileNotFoundError: If there is neither.
+    """
+    for folder in (PACKAGE / ".mim" / "configs", PACKAGE.parent / "configs"):
+        if folder.is_dir():
+            return folder
+    raise FileNotFoundError(f"{PACKAGE} has no configs; install the wheel, or use pip install -e")

@@ -1,1 +1,0 @@
-"""Rows of tables as experiments: runs with several seeds, and what they show."""

@@ -1,0 +1,143 @@
+"""What the methods of fine-tuning reach and cost: a table."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from scipy.stats import binomtest
+from tqdm import tqdm
+
+from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.engine.tables import print_table
+from mmvidformer.finetune.arguments import config_path, prepare, read_config
+from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
+from mmvidformer.finetune.recipe import Recipe, fitting_methods
+
+COLUMNS = {
+    "method": "method",
+    "accuracy": "accuracy (95% interval)",
+    "trained": "trained parameters",
+    "file": "checkpoint, MB",
+    "memory": "peak memory, MiB",
+    "gpu_memory": "of the GPU, MiB",
+    "cpu_seconds": "processor, s",
+    "seconds": "time, s",
+}
+UNIT = 2**-20 if sys.platform == "darwin" else 2**-10  # MiB in that of ``ru_maxrss``
+
+
+def share(right: int, count: int) -> str:
+    """Describe a share with its 95% interval (Wilson 1927): ``'75.0% (30.1-95.4, n = 4)'``."""
+    if not count:
+        return "no test"
+    low, high = binomtest(right, count).proportion_ci(method="wilson")
+    return f"{100 * right / count:.1f}% ({100 * low:.1f}-{100 * high:.1f}, n = {count})"
+
+
+def count_right(config: Path, checkpoint: str, lists: VideoLists) -> tuple[int, int]:
+    """Test a checkpoint on the center view of each test video; bad videos count as wrong."""
+    rows, right = videos_of(lists, "test"), 0
+    recognizer = Recognizer(str(config), checkpoint, clips=1)
+    for video, label in tqdm(rows, unit="video", disable=None):
+        try:
+            right += recognizer(video).top(1)[0][0] == label
+        except (OSError, ValueError) as error:
+            tqdm.write(f"counted as wrong: {error}", file=sys.stderr)
+    return right, len(rows)
+
+
+def measure(command: Sequence[str], log: Path) -> dict[str, float]:
+    """Run a command, and return its seconds, those of the processor, and its peak memory in MiB.
+
+    Raises:
+        ValueError: If it fails.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    start = time.perf_counter()
+    with log.open("w") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        _, status, used = os.wait4(process.pid, 0)  # with its dataloader workers
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise ValueError(f"it ended with status {process.returncode}; see {log}")
+    seconds, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime
+    return dict(memory=used.ru_maxrss * UNIT, cpu_seconds=cpu, seconds=seconds)
+
+
+def features(cfg: Config, folder: Path, lists: VideoLists, kinds: Sequence[str]) -> dict:
+    """Compute features, and return what it took in this process."""
+    start, cpu = time.perf_counter(), time.process_time()
+    model = load_recognizer(cfg, cfg.load_from, None, head=False)
+    compute_features(cfg, model, lists, folder, kinds)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
+    cpu, seconds = time.process_time() - cpu, time.perf_counter() - start
+    return dict(method="features", memory=used, cpu_seconds=cpu, seconds=seconds)
+
+
+def compare_methods(
+    args: Namespace, argv: Sequence[str], recipe: Recipe, lists: VideoLists
+) -> None:
+    """Fine-tune with each method, from the same weights; print and save a table.
+
+    Args:
+        args: Parsed arguments of ``mmvidformer finetune``; ``methods`` are compared (default: all).
+        argv: The arguments, with which each run starts.
+        recipe: The same, as settings.
+        lists: Lists of one class a video.
+
+    Raises:
+        ValueError: If the model or the task do not allow a method.
+    """
+    if recipe.task != "classes":
+        raise ValueError(f"--compare needs the task classes, got {recipe.task}")
+    fit = fitting_methods(read_config(args), recipe.task)
+    if wrong := [name for name in args.methods or () if name not in fit]:
+        raise ValueError(f"{args.config} can be trained by {', '.join(fit)}, not by {wrong[0]}")
+    methods, folder = args.methods or fit, config_path(args, "finetune").parents[1]
+    rows: list[dict] = []
+    if fit != ("full",):  # all start from the same weights
+        cfg, _ = prepare(args, replace(recipe, method="linear"), lists)
+        argv = [*argv, "--weights", cfg.load_from, "--features", str(folder / "features")]
+        if needed := sorted({PROBES[m][0] for m in methods if m in PROBES}):
+            rows.append(features(cfg, folder / "features", lists, needed))
+    for method in methods:
+        work_dir = folder / method
+        own = ["--method", method, "--no-compare", "--work-dir", str(work_dir), "--force"]
+        command = [sys.executable, "-m", "mmvidformer", "finetune", *argv, *own]
+        print(f"{method} ...", flush=True)
+        try:
+            row = {"method": method, **measure(command, folder / f"{method}.log")}
+        except ValueError as error:
+            print(f"{method} is left out: {error}", file=sys.stderr)
+            continue
+        result = json.loads((work_dir / "finetune" / "result.json").read_text())
+        if checkpoint := result.pop("checkpoint", None):
+            state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+            sizes = (x.numel() for name, x in state.items() if not name.endswith("lora_scale"))
+            row |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": sum(sizes)}
+            if "right" not in result:
+                config = work_dir / "finetune" / "config.py"
+                result["right"], result["count"] = count_right(config, checkpoint, lists)
+        row["accuracy"] = share(result["right"], result["count"])
+        rows.append({**row, **result})
+    (folder / "compare.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    shown = [name for name in COLUMNS if name != "gpu_memory" or any(name in row for row in rows)]
+    table = [[_cell(row.get(name, "-")) for name in shown] for row in rows]
+    print_table([COLUMNS[name] for name in shown], table, file=folder / "compare.csv")
+
+
+def _cell(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

@@ -1,0 +1,106 @@
+"""Look-ups by name, with suggestions for unknown names, and registries."""
+
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
+from inspect import Parameter, signature
+from typing import Any, Generic, TypeVar
+
+Entry = TypeVar("Entry")
+Built = TypeVar("Built")
+
+
+def look_up(table: Collection[str], name: str, what: str) -> Any:
+    """Look up a name in a mapping, or a collection of names, from which it is returned itself.
+
+    Raises:
+        KeyError: If the name is unknown. The message says what the names stand for (``what``, such
+            as ``'pattern'``) and lists them, or similar ones if there are many.
+    """
+    if name in table:
+        return table[name] if isinstance(table, Mapping) else name
+    hint = f"choose from {', '.join(sorted(table))}"
+    if len(table) > 20:
+        near = get_close_matches(str(name), table, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"{len(table)} names are known"
+    raise KeyError(f"no {what} named {name!r}; {hint}")
+
+
+def check_options(
+    function: object, options: Collection[str], what: str, given: Collection[str] = ()
+) -> None:
+    """Raise a ValueError if a function does not take some options, or needs one that is lacking.
+
+    Args:
+        function: The function; what cannot be called has no options.
+        options: Names of the options.
+        what: What has the options, for the message, such as ``'stem'``.
+        given: Names of arguments that are not options.
+    """
+    known = dict(signature(function).parameters) if callable(function) else {}
+    names = ", ".join(name for name in known if name not in given) or "none"
+    unknown = ", ".join(sorted(name for name in options if name not in known or name in given))
+    if unknown and all(one.kind is not Parameter.VAR_KEYWORD for one in known.values()):
+        raise ValueError(f"{what} has no option {unknown}; its options are: {names}")
+    variadic = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    needed = (
+        name
+        for name, one in known.items()
+        if one.default is Parameter.empty and one.kind not in variadic
+    )
+    if missing := ", ".join(name for name in needed if name not in (*options, *given)):
+        raise ValueError(f"{what} needs the option {missing}; its options are: {names}")
+
+
+class Registry(dict[str, Any], Generic[Built]):
+    """A table of what configs can name, to which anyone can add.
+
+    Args:
+        what: What the names stand for, for the messages; such as ``'pattern'``.
+        entries: Entries by name. Those that can be called are functions of their options.
+    """
+
+    def __init__(self, what: str, entries: Mapping[str, Any]) -> None:
+        super().__init__(entries)
+        self.what = what
+
+    def register(self, name: str) -> Callable[[Entry], Entry]:
+        """Return a decorator that adds a class or function by name.
+
+        Raises:
+            KeyError: If the name is taken by something else; running a definition again is fine.
+        """
+
+        def add(entry: Entry) -> Entry:
+            if name in self and _source(self[name]) != _source(entry):
+                raise KeyError(f"there is another {self.what} named {name!r}; choose another name")
+            self[name] = entry
+            return entry
+
+        return add
+
+    def complete(self, choice: str | Mapping) -> dict[str, Any]:
+        """Return a choice with its ``type`` and all options, defaults included."""
+        options = {"type": choice} if isinstance(choice, str) else dict(choice)
+        known = signature(look_up(self, str(options.get("type")), self.what)).parameters.values()
+        return {one.name: one.default for one in known if one.default is not one.empty} | options
+
+    def build(self, choice: str | Mapping, **given: Any) -> Built:
+        """Call an entry with its options; an entry that cannot be called is returned as it is.
+
+        Args:
+            choice: A name, or a dictionary of the name as ``type`` and options.
+            **given: Arguments that are not options.
+
+        Raises:
+            KeyError: If the name is unknown; the message lists the names.
+            ValueError: If an option is unknown or lacks; the message lists the options.
+        """
+        options = {"type": choice} if isinstance(choice, str) else dict(choice)
+        name = options.pop("type", None)
+        entry = look_up(self, name, self.what)
+        check_options(entry, options, f"{self.what} {name}", given)
+        return entry(**given, **options) if callable(entry) else entry
+
+
+def _source(entry: object) -> tuple:
+    return getattr(entry, "__module__", None), getattr(entry, "__qualname__", entry)

@@ -1,0 +1,1 @@
+"""Rows of the papers' tables: their runs, sizes and statistics."""

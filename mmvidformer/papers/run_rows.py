@@ -1,0 +1,87 @@
+"""Running the rows of a table, from given weights."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmengine.config import Config
+from tqdm import tqdm
+
+from mmvidformer.config import load_config, merge_overrides
+from mmvidformer.config.rows import Options, Row, Table
+from mmvidformer.papers.runs import generate, measure
+
+
+def start_of(cfg: Config) -> str:
+    """Source of the weights that training starts from, or ``random weights``."""
+    start = cfg.get("load_from") or cfg.model.backbone.get("init_from")
+    return (start.get("source") if isinstance(start, Mapping) else start) or "random weights"
+
+
+def with_start(cfg: Config, start: str | None) -> Options:
+    """Overrides that let a config start from other weights.
+
+    Args:
+        cfg: The config.
+        start: A source of its backbone's ``init_from``, ``none`` for random weights, or None for
+            the config's own.
+    """
+    if start is None:
+        return {}
+    if start != "none" and isinstance(cfg.model.backbone.get("init_from"), Mapping):
+        return {"load_from": None, "model.backbone.init_from.source": start}
+    return {"load_from": None, "model.backbone.init_from": None if start == "none" else start}
+
+
+def run_rows(
+    table: Table,
+    rows: Sequence[Row],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    miniature: bool,
+    procs: int,
+    common: Options,
+    start: str | None = None,
+    skip: bool = False,
+) -> None:
+    """Train and test rows of a table, after saying from which weights each of them starts.
+
+    Args:
+        table: The table.
+        rows: Its rows to run.
+        seeds: Random seeds. All rows of a seed come before the next seed.
+        folder: Folder of the runs, each in ``PAPER/TABLE/ROW/seed_N``.
+        miniature: Whether to run the miniatures; their videos are generated first.
+        procs: Number of processes of a run.
+        common: Overrides of all rows.
+        start: See ``with_start``.
+        skip: Whether to skip rows that cannot be run, and say so.
+
+    Raises:
+        ValueError: If no row can be run or, without ``skip``, one of them cannot.
+        ChildProcessError: As ``measure``.
+    """
+    jobs = []
+    for row in rows:
+        try:
+            name, options = table.recipe(row, miniature)
+        except ValueError as error:
+            if not skip:
+                raise
+            print(f"skipped: {error}")
+            continue
+        cfg = load_config(name, {**options, **common})
+        own = {**common, **with_start(cfg, start)}
+        merge_overrides(cfg, own)
+        jobs.append((row, own))
+        other = f"; the published figure from {row.start}" if row.start and not miniature else ""
+        print(f"{row.name} starts from {start_of(cfg)}{other}", flush=True)
+    if not jobs:
+        raise ValueError(f"no row of {table.name} can be run")
+    if miniature:
+        generate(table)
+    runs = [(seed, *job) for seed in seeds for job in jobs]
+    for seed, row, own in (bar := tqdm(runs, unit="run", disable=None)):
+        bar.set_postfix_str(f"{row.name}, seed {seed}")
+        place = folder / row.name / f"seed_{seed}"
+        measure(table, row, seed, place, miniature=miniature, procs=procs, common=own)

@@ -1,0 +1,79 @@
+"""What was measured, beside what was published."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from scipy.stats import t as student
+from tqdm import tqdm
+
+from mmvidformer.config import load_config, view_shape
+from mmvidformer.config.rows import Row
+from mmvidformer.papers.complexity import Complexity, count
+
+SIZES = ("params", "macs")
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Mean, and half of its 95% interval (Student's t) with at least two values."""
+    error = statistics.stdev(values) / len(values) ** 0.5
+    return statistics.mean(values), student.ppf(0.975, len(values) - 1) * error
+
+
+def interval(values: Sequence[float]) -> str:
+    """Mean of a metric over seeds in percent, and half of its 95% interval."""
+    if len(values) < 2:
+        return "".join(f"{100 * value:.1f}" for value in values)
+    mean, half = mean_interval(values)
+    return f"{round(100 * mean, 1) + 0:.1f} ± {100 * half:.1f}"  # + 0: no "-0.0"
+
+
+def tabulate(
+    rows: Sequence[Row],
+    measured: Mapping[str, Sequence[Mapping[str, float]]],
+    metrics: Mapping[str, str],
+    sizes: bool,
+) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a table.
+
+    Args:
+        rows: Rows to show.
+        measured: Metrics of each seed, by the name of the row.
+        metrics: Metric of each column of the measured values.
+        sizes: Whether to count parameters and MACs.
+    """
+    published = dict.fromkeys(k for row in rows for k in row.published if k not in SIZES)
+    metrics = {
+        column: metric
+        for column, metric in metrics.items()
+        if any(metric in one for values in measured.values() for one in values)
+    }
+    columns = ["row", "", *published, *(f"{column} (here)" for column in metrics)]
+    if sizes:
+        columns += ["M params (paper)", "G MACs (paper)"]
+    lines = []
+    for row in tqdm(rows, unit="row", leave=False, disable=None):
+        line = [row.name.rpartition("/")[2], row.title]
+        line += [f"{row.published[k]:g}" if k in row.published else "" for k in published]
+        values = measured.get(row.name) or []
+        line += [interval([one[m] for one in values if m in one]) for m in metrics.values()]
+        lines.append(line + (size_cells(row) if sizes else []))
+    return columns, lines
+
+
+def size_of(row: Row) -> Complexity | None:
+    """Parameters and MACs of a row's model; None for a model of others."""
+    if row.config is None:
+        return None
+    cfg = load_config(row.config, row.options)
+    return count(cfg, view_shape(cfg))
+
+
+def size_cells(row: Row) -> list[str]:
+    """Parameters in 10^6 and MACs in 10^9, with the published ones in parentheses."""
+    size, cells = size_of(row), []
+    counted = (None, None) if size is None else (size.parameters / 1e6, size.macs / 1e9)
+    for key, value in zip(SIZES, counted, strict=True):
+        cell = "" if value is None else f"{value:.2f}"
+        paper = f"({row.published[key]:g})" if key in row.published else ""
+        cells.append(f"{cell} {paper}".strip())
+    return cells

@@ -1,0 +1,129 @@
+"""Drawing what a moving camera sees."""
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+
+from mmvidformer.synthetic.camera.paths import (
+    FPS,
+    draw_steps,
+    draw_velocity,
+    integrate,
+    window,
+)
+from mmvidformer.synthetic.camera.textures import SIDE, texture
+
+# How often hard clips have scenes other than noise, shake, objects, changing light, blur, noise and
+# compression.
+_SHARES = np.array([1, 0.7, 0.5, 0.5, 0.3, 0.6, 0.5])
+_LINEAR = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+
+
+def draw_clip(
+    label: int,
+    rng: np.random.Generator,
+    size: int = 64,
+    frames: int = 8,
+    pictures: Sequence[int] = range(300),
+    hardness: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw a clip of a class, ``FPS`` frames a second.
+
+    Args:
+        label: Number of the class in ``paths.CLASSES``.
+        rng: Generator.
+        size: Width and height in pixels.
+        frames: Number of frames.
+        pictures: Numbers of the pictures (``textures.texture``), one of which the camera sees.
+        hardness: Probability, 0 to 1, of all that makes clips harder: scenes other than noise,
+            other motions beside the main one, changing speed, shake, objects that move on their
+            own, changing light, blur, noise and compression.
+
+    Returns:
+        RGB frames (T, size, size, 3), uint8, and the velocity (4,) of ``paths``.
+    """
+    velocity = draw_velocity(label, rng, hardness / 2)
+    scenes, shaken, objects, light, blur, noise, compressed = rng.random(7) < hardness * _SHARES
+    steps = draw_steps(velocity, frames, rng, rng.uniform(0, 0.01) if shaken else 0.0)
+    picture, *others = (texture(int(n), not scenes) for n in rng.choice(pictures, 1 + 2 * objects))
+    clip = film(picture, steps, *_place(rng, size), size)
+    for other in others:
+        _add_object(clip, steps, other, rng)
+    brightness = rng.uniform(60, 190) + rng.uniform(-30, 30, 3)
+    clip = (clip - np.float32(128)) * (6 ** rng.random() / 4) + np.float32(brightness)
+    if light:
+        clip *= _light(frames, size, rng)
+    if blur:
+        sigma = rng.uniform(0.4, 1.2)
+        clip = np.stack([cv2.GaussianBlur(frame, (0, 0), sigma) for frame in clip])
+    if noise:
+        clip += np.float32(rng.uniform(1, 8)) * rng.standard_normal(clip.shape, np.float32)
+    clip = np.clip(clip, 0, 255).astype(np.uint8)
+    return (_compress(clip, rng) if compressed else clip), velocity
+
+
+def film(
+    picture: np.ndarray, steps: np.ndarray, center: complex, width: complex, size: int
+) -> np.ndarray:
+    """Look at a part of a picture that continues across its borders along a path.
+
+    Args:
+        picture: Picture (H, W, 3).
+        steps: Motion of the camera (T - 1, 4), from ``paths.draw_steps``.
+        center: Pixel of the picture (x + i y) in the middle of the frame in the middle.
+        width: Width of this frame in pixels of the picture, times e^(i turn) if it is turned.
+        size: Width and height of the frames in pixels.
+
+    Returns:
+        Frames (T, size, size, 3) of the type of the picture.
+    """
+    maps = [window(a, b, center, width, size) for a, b in zip(*integrate(steps), strict=True)]
+    views = [
+        cv2.warpAffine(picture, m, (size, size), flags=_LINEAR, borderMode=cv2.BORDER_WRAP)
+        for m in maps
+    ]
+    return np.stack(views)
+
+
+def _place(rng: np.random.Generator, size: int) -> tuple[complex, complex]:
+    """Draw the center and the width of a view of a picture."""
+    center = complex(*rng.uniform(0, SIDE, 2))
+    return center, size * rng.uniform(0.8, 1.8) * np.exp(2j * np.pi * rng.random())
+
+
+def _add_object(
+    clip: np.ndarray, steps: np.ndarray, picture: np.ndarray, rng: np.random.Generator
+) -> None:
+    """Add an object, up to half as wide as the image, that moves through the scene on its own."""
+    size = clip.shape[1]
+    own = steps + rng.normal(0, [0.4, 0.2, 0.2, 0.2], 4) / FPS
+    shown = film(picture, own, *_place(rng, size), size) // 2 + rng.integers(128, dtype=np.uint8)
+    corners = int(rng.choice([3, 4, 24]))
+    turns = rng.uniform(0, 2 * np.pi) + np.arange(corners) * 2 * np.pi / corners
+    radii = rng.uniform(0.08, 0.25, 2)
+    outline = radii[0] * np.cos(turns) + 1j * radii[1] * np.sin(turns)
+    outline += complex(*rng.uniform(-0.45, 0.45, 2))
+    for frame, view, a, b in zip(clip, shown, *integrate(own), strict=True):
+        places = ((outline - b) / a + (0.5 + 0.5j)) * size
+        mask = np.zeros((size, size), np.uint8)
+        points = np.stack([places.real, places.imag], axis=1) * 16
+        cv2.fillPoly(mask, [np.int32(points)], 1, shift=4)
+        np.copyto(frame, view, where=mask[..., None].astype(bool))
+
+
+def _light(frames: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw a brightness (T, size, size, 1) that changes with time and place."""
+    place = np.linspace(-1, 1, size, dtype=np.float32)
+    slope = rng.uniform(-0.2, 0.2, 2)
+    across = 1 + slope[0] * place[:, None] + slope[1] * place
+    over_time = 1 + rng.uniform(-0.2, 0.2) * np.linspace(-1, 1, frames)
+    over_time += rng.normal(0, 0.02, frames)
+    return np.float32(over_time[:, None, None, None] * across[..., None])
+
+
+def _compress(clip: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    quality = [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(25, 90))]
+    return np.stack(
+        [cv2.imdecode(cv2.imencode(".jpg", frame, quality)[1], cv2.IMREAD_COLOR) for frame in clip]
+    )

@@ -1,0 +1,144 @@
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import torch
+from mmaction.evaluation import AccMetric, AVAMetric, ConfusionMatrix
+from mmengine.evaluator import BaseMetric, DumpResults, Evaluator
+from mmengine.logging import print_log
+from mmengine.structures import BaseDataElement
+from torch import Tensor
+
+from mmvidformer.registry import EVALUATOR
+from mmvidformer.tasks.score_files import SaveScores
+from mmvidformer.video.errors import BadVideo
+
+
+@EVALUATOR.register_module()
+class BadVideoEvaluator(Evaluator):
+    """MMEngine's evaluator, in which videos that could not be read have the worst answer.
+
+    ``mmvidformer.SafeDataset`` flags them in test mode. Their predictions, and all that is not
+    annotated, come from another video and are dropped. Each metric sees what its own method
+    ``worst(sample)`` makes of such a sample; those of MMAction2 are in ``WORST``. Files of
+    predictions have what the first metric sees, or else that of classes. If there are such videos,
+    they are logged, and the results have their number as ``bad_videos``.
+
+    Args:
+        metrics: Metrics or their configs.
+
+    Raises:
+        BadVideo: From ``process``, if a metric does not know the worst answer.
+    """
+
+    def __init__(self, metrics: dict | BaseMetric | Sequence) -> None:
+        super().__init__(metrics)
+        answering = [m for m in self.metrics if not isinstance(m, (*FILES, ConfusionMatrix))]
+        self._first = answering[0] if answering else None
+        is_left_out = any(getattr(m, "leaves_bad_videos_out", False) for m in answering)
+        self.metrics.append(_BadVideos("are left out" if is_left_out else "count as wrong"))
+
+    def process(self, data_samples: Iterable, data_batch: object | None = None) -> None:
+        """Process a batch. Samples that are no dictionary or data element are left as they are."""
+        samples = [s.to_dict() if isinstance(s, BaseDataElement) else s for s in data_samples]
+        samples = [_without_filler(s) if _is_bad(s) else s for s in samples]
+        for metric in self.metrics:
+            answers = [self._worst(metric, s) if _is_bad(s) else s for s in samples]
+            metric.process(data_batch, answers)
+
+    def _worst(self, metric: BaseMetric, sample: dict) -> dict:
+        """Return a bad sample with the worst answer for a metric."""
+        if isinstance(metric, FILES):
+            if self._first is None:
+                return no_class_right(sample)
+            metric = self._first
+        if hasattr(metric, "worst"):
+            return metric.worst(sample)
+        for known, worst in WORST.items():
+            if isinstance(metric, known):
+                return worst(sample)
+        what = f"{type(metric).__name__} has no method worst(sample), the answer of a bad video"
+        raise BadVideo(sample["bad_path"], f"{sample['bad_video']}; {what}")
+
+
+def no_class_right(sample: dict) -> dict:
+    """Return a sample of classes with the lowest score for the true class, or for all of several.
+
+    Scores of several tasks with a label each become NaN.
+    """
+    scores, label = sample["pred_score"], sample.get("gt_label")
+    if not isinstance(scores, Mapping):
+        return {**sample, "pred_score": _lowest(scores, label)}
+    if label is not None and len(label) > 1:
+        worst = {task: torch.full_like(x, torch.nan) for task, x in scores.items()}
+    else:
+        worst = {task: _lowest(x, label) for task, x in scores.items()}
+    return {**sample, "pred_score": worst}
+
+
+def _lowest(scores: Tensor, label: Tensor | None) -> Tensor:
+    """Return scores (classes,), or (views, classes), that are lowest for the true classes."""
+    lowest = torch.finfo(scores.dtype).min  # finite: MMAction2's mAP knows ties of numbers only
+    if label is None or len(label) > 1 or label.is_floating_point():  # several classes
+        return torch.full_like(scores, lowest)
+    worst = torch.zeros_like(scores)
+    worst[..., label[label < scores.shape[-1]]] = lowest
+    return worst
+
+
+def _no_class(sample: dict) -> dict:
+    """Return a sample that is in no row and column of a confusion matrix."""
+    nothing = torch.zeros(0, dtype=torch.long)
+    return {**sample, "pred_score": None, "pred_label": nothing, "gt_label": nothing}
+
+
+def _no_box(sample: dict) -> dict:
+    """Return a moment in which no box is found."""
+    instances = {name: values[:0] for name, values in sample["pred_instances"].items()}
+    return {**sample, "pred_instances": instances}
+
+
+FILES = (DumpResults, SaveScores)
+# Worst answers for metrics of others.
+WORST: dict[type[BaseMetric], Callable[[dict], dict]] = {
+    AccMetric: no_class_right,
+    ConfusionMatrix: _no_class,
+    AVAMetric: _no_box,
+}
+
+
+class _BadVideos(BaseMetric):
+    """The number of bad videos. MMEngine gathers them, and drops samples that fill the end."""
+
+    default_prefix = ""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+
+    def worst(self, sample: dict) -> dict:
+        """Return the sample, whose flag is all that is used."""
+        return sample
+
+    def process(self, data_batch: object, data_samples: Sequence) -> None:
+        for one in data_samples:
+            self.results.append(f"{one['bad_path']}: {one['bad_video']}" if _is_bad(one) else "")
+
+    def compute_metrics(self, results: list[str]) -> dict[str, int]:
+        bad = [one for one in results if one]
+        if not bad:
+            return {}
+        title = f"{len(bad)} of {len(results)} samples could not be read and {self.what}:"
+        print_log("\n".join([title, *bad]), logger="current", level=logging.WARNING)
+        return {"bad_videos": len(bad)}
+
+
+def _is_bad(sample: object) -> bool:
+    return isinstance(sample, Mapping) and "bad_video" in sample
+
+
+def _without_filler(sample: dict) -> dict:
+    """Return what is known of a bad sample, and the predictions, which tell only their form."""
+    if "annotation_keys" not in sample:  # a dumped one
+        return sample
+    kept = {"gt_label", "bad_video", "bad_path", *sample["annotation_keys"]}
+    return {k: v for k, v in sample.items() if k in kept or k.startswith("pred_")}

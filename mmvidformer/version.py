@@ -1,3 +1,0 @@
-"""The version, which setup.cfg reads too."""
-
-__version__ = "0.1.0"

@@ -1,0 +1,261 @@
+"""Frames of a video file, a camera or an address, one after the other."""
+
+import itertools
+import math
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from statistics import median
+from threading import Event, Thread
+
+import av
+import cv2
+import numpy as np
+from av.video.reformatter import VideoReformatter
+
+from mmvidformer.video.containers import (
+    index_of,
+    keep_time,
+    open_container,
+    repeat_frames,
+    video_stream,
+)
+from mmvidformer.video.readers import upright
+
+# What addresses may use; not files of this machine, which a playlist could name.
+PROTOCOLS = "http,https,httpproxy,tls,tcp,udp,rtp,rtsp,rtmp,srt,crypto"
+WAIT = 1.0  # seconds between attempts to connect
+SILENCE = 10.0  # seconds without data after which a connection is given up
+
+Frame = tuple[int, float, np.ndarray]
+
+
+def is_stream(source: str | int | Path) -> bool:
+    """Whether a source is the index of a camera, or an address such as ``rtsp://``."""
+    text = str(source)
+    return "://" in text or text.isdigit() and not Path(text).exists()
+
+
+class Capture(AbstractContextManager):
+    """A video file, a camera or an address, read frame by frame once; a context manager.
+
+    Files and addresses are read with PyAV, cameras with OpenCV. Cameras and addresses that have no
+    duration are live: they are read in a thread, and if frames come faster than they are taken, the
+    oldest are dropped. If the server of a live address goes away, it is connected again.
+
+    Args:
+        source: Path of a file, index of a camera (0 is the first), or an address: ``rtsp://``,
+            ``http://`` and others of FFmpeg.
+        queue: Number of frames of a live source that wait to be taken, at most.
+        patience: Seconds for which a live address is tried again after it went away.
+
+    Attributes:
+        is_live: Whether frames come by the clock.
+        fps: Frames per second that the source states; 30 if it states none.
+        total: Number of frames that the source states; None if it states none or is live.
+        name: The source, without a user, a password and a query, which may hold them too.
+        dropped: Number of frames that were dropped.
+        cuts: Numbers of the first frames after live addresses came back. The number before is left
+            out.
+
+    Raises:
+        FileNotFoundError: If the file does not exist.
+        ValueError: If the file cannot be read as a video.
+        ConnectionError: If the camera does not exist or cannot be opened, or the address cannot be
+            reached or has no video.
+    """
+
+    def __init__(self, source: str | int | Path, queue: int = 30, patience: float = 30.0) -> None:
+        self.source, self.queue, self.patience = source, queue, patience
+        self.dropped, self.cuts, self._start = 0, list[int](), 0.0
+        self._delays: deque[float] = deque(maxlen=1000)
+        self._closed, self._camera = Event(), None
+        self._index, self._counts = None, None
+        self.name, self.total, self.is_live = str(source), None, is_stream(source)
+        self._is_address = "://" in self.name
+        if self.is_live and not self._is_address:
+            self.name, self._camera = f"camera {source}", cv2.VideoCapture(int(source))
+            if not self._camera.isOpened():
+                raise ConnectionError(f"{self.name} does not exist or is in use")
+            fps = self._camera.get(cv2.CAP_PROP_FPS)
+            self.fps = fps if 0 < fps < math.inf else 30.0
+            return
+        if self._is_address:
+            # To the last @: a password that should have been quoted must not be printed either.
+            self.name = re.sub("//.*@", "//", self.name).partition("?")[0]
+        elif not Path(source).is_file():
+            raise FileNotFoundError(f"video {source} does not exist, and is no camera or address")
+        self._open()
+        seconds = (self._container.duration or 0) / av.time_base
+        self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
+        if not self._is_address:
+            with suppress(av.FFmpegError, ValueError):  # damaged files are read until there
+                self._index = index_of(str(source))
+                rate, self._counts = self._index.constant_rate()
+                self.fps = float(rate) or self.fps
+        self.is_live = self._is_address and not seconds
+        self.total = self._video.frames or round(seconds * self.fps) or None
+        if self._counts is not None:
+            self.total = int(self._counts.sum())
+        self._end = seconds + (self._container.start_time or 0) / av.time_base
+
+    def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
+        """Read every ``interval``-th frame, or one frame per ``time_step``, to the end.
+
+        Args:
+            interval: Distance between the frames to read, in frames; ignored with ``time_step``.
+            time_step: Distance between the frames to read, in seconds: the first frame at or
+                after each multiple of it.
+
+        Yields:
+            The number of the frame, from 0; its time in seconds since the first frame (of a file
+            ``number / fps``, by the clock if the source is live); its RGB pixels (H, W, 3),
+            uint8.
+
+        Raises:
+            ValueError: If the file has no frame that can be decoded.
+            ConnectionError: If the camera or the address ends before its time.
+        """
+        frames = self._choose(interval, time_step)
+        return self._newest(frames) if self.is_live else frames
+
+    def _newest(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        """Yield frames, which a thread reads as fast as they come, and its error after them."""
+        waiting, errors = SimpleQueue(), list[Exception]()
+
+        def fill() -> None:
+            try:
+                for frame in frames:
+                    if waiting.qsize() == self.queue:
+                        with suppress(Empty):  # it was taken meanwhile
+                            waiting.get_nowait()
+                            self.dropped += 1
+                    waiting.put(frame)
+            except Exception as error:
+                errors.append(error)
+            finally:
+                waiting.put(None)
+
+        thread = Thread(target=fill, daemon=True)
+        thread.start()
+        try:
+            yield from iter(waiting.get, None)
+        finally:
+            self._closed.set()
+            thread.join(timeout=1)
+        if errors:
+            raise errors[0]
+
+    def _choose(self, interval: int, time_step: float | None) -> Iterator[Frame]:
+        number, due = -1, 0.0
+        try:
+            for number, retrieve in self._decode() if self._camera is None else self._shoot():
+                clock = time.perf_counter()
+                self._start = self._start or clock
+                seconds = clock - self._start if self.is_live else number / self.fps
+                now = seconds + 1e-6  # 15 / 30 s may be less than 2 x 0.25 s in floating point
+                if now >= due if time_step else number % interval == 0:
+                    if time_step:
+                        due = (now // time_step + 1) * time_step
+                    yield number, seconds, retrieve()
+        finally:  # here, since a device must not be closed while a thread reads it
+            if self._camera is None:
+                self._container.close()
+            else:
+                self._camera.release()
+        if self.is_live and not self._closed.is_set():
+            raise ConnectionError(f"{self.name} stopped after {number + 1} frames")
+        if number < 0 and not self._closed.is_set():
+            raise ValueError(f"{self.name} has no frame that can be decoded")
+
+    def _shoot(self) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
+        for number in itertools.count():
+            read, pixels = self._camera.read()
+            if not read or self._closed.is_set():
+                return
+            yield number, partial(cv2.cvtColor, pixels, cv2.COLOR_BGR2RGB)
+
+    def _decode(self) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
+        number, last, converter = 0, 0.0, VideoReformatter()
+        while not self._closed.is_set():
+            reason = "the stream ended"
+            try:
+                frames = self._container.decode(self._video)
+                if self._counts is not None:
+                    frames = repeat_frames(frames, self._index, self._counts)
+                elif self._is_address and not self.is_live:
+                    frames = keep_time(frames, self.fps)
+                for frame in frames:
+                    yield number, partial(upright, converter, frame)
+                    number, last = number + 1, frame.time or 0.0
+                    if self._closed.is_set():
+                        return
+            except av.FFmpegError as error:
+                reason = _reason(error)
+            if not self.is_live:
+                # At a variable rate there may be fewer frames than the rate tells.
+                early = self._is_address and last < self._end - 1
+                if early and number < self.total - 1 - self.fps:
+                    raise ConnectionError(f"{self.name} stopped after {number} frames: {reason}")
+                return
+            self._container.close()  # PyAV's cycles would keep the connection open
+            self._connect_again(number, reason)
+            number += 1
+            self.cuts.append(number)
+
+    def _connect_again(self, number: int, reason: str) -> None:
+        end = time.perf_counter() + self.patience
+        while not self._closed.wait(WAIT):
+            try:
+                return self._open()
+            except ConnectionError as error:
+                if time.perf_counter() > end:
+                    text = f"{self.name} went away after {number} frames ({reason})"
+                    raise ConnectionError(f"{text} and did not come back: {error}") from error
+
+    def _open(self) -> None:
+        try:
+            if self._is_address:
+                options = {"protocol_whitelist": PROTOCOLS, "rtsp_transport": "tcp"}
+                limits = dict(container_options=options, timeout=(SILENCE, SILENCE))
+                self._container = av.open(str(self.source), **limits)
+            else:
+                self._container = open_container(str(self.source))
+            try:
+                self._video = video_stream(self._container)
+            except ValueError:
+                self._container.close()
+                raise
+        except (av.FFmpegError, OSError, ValueError) as error:
+            if not self._is_address:
+                raise ValueError(f"cannot read {self.name} as a video: {_reason(error)}") from error
+            # Without the error itself, whose text has the whole address.
+            raise ConnectionError(f"cannot open {self.name}: {_reason(error)}") from None
+
+    def note_delay(self, seconds: float) -> float:
+        """Return the time since the frame of ``seconds`` of a live source came in, for ``report``.
+
+        ``seconds`` are those that ``frames`` gave with the frame.
+        """
+        self._delays.append(time.perf_counter() - self._start - seconds)
+        return self._delays[-1]
+
+    def report(self) -> str:
+        """Latency of the last thousand answers, frames that were dropped, and reconnections."""
+        delays = [1000 * one for one in self._delays] or [math.nan]
+        text = f"latency {median(delays):.0f} ms (median), {max(delays):.0f} ms (most)"
+        return f"{text}; frames dropped: {self.dropped}, reconnections: {len(self.cuts)}"
+
+    def __exit__(self, *error: object) -> None:
+        self._closed.set()
+
+
+def _reason(error: Exception) -> object:
+    if isinstance(error, av.ExitError):
+        return f"no data for {SILENCE:g} s"
+    return getattr(error, "strerror", None) or error

@@ -1,0 +1,209 @@
+"""Downloads: they are complete or not there, and faults have messages."""
+
+import errno
+import io
+import multiprocessing
+import os
+import pickle
+import time
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+import torch
+from huggingface_hub import constants, file_download
+
+from mmvidformer.checkpoints import fetch as fetching
+from mmvidformer.checkpoints import load_checkpoint
+from mmvidformer.checkpoints.fetch import cached_path, fetch, hash_of
+
+SIZE = 3 << 20
+
+
+def weights(count: int = 4) -> bytes:
+    buffer = io.BytesIO()
+    torch.save({"state_dict": {"w": torch.arange(count)}}, buffer)
+    return buffer.getvalue()
+
+
+def files_in_cache(tmp_path: Path) -> set[str]:
+    return {p.name for p in (tmp_path / "torch").rglob("*") if p.is_file() and p.suffix != ".lock"}
+
+
+@pytest.fixture
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again at once."""
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+
+
+def test_a_file_is_fetched_once(web, tmp_path: Path) -> None:
+    url = web.add("/scenic/vivit/checkpoint", weights())
+    path = fetch(url)
+    assert path == fetch(url) and web.fetched["/scenic/vivit/checkpoint"] == 1
+    assert path.read_bytes() == weights()
+    assert path.parts[-3:] == ("scenic", "vivit", "checkpoint")  # no other "checkpoint" is there
+    assert files_in_cache(tmp_path) == {"checkpoint"}
+
+
+def test_local_paths_are_kept() -> None:
+    assert fetch("a/b.pth") == Path("a/b.pth") and fetch(Path("c")) == Path("c")
+    assert fetch("~/b.pth") == Path.home() / "b.pth"
+
+
+def test_paths_in_the_cache_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HOME", "/t")
+    root = Path("/t/hub/checkpoints")
+    assert cached_path("https://h.org/a/../../b c?id=1&x=/..") == root / "h.org/a/b_cid_1_x_"
+    assert cached_path("https://h.org/a.pyth?dl=1") == root / "h.org/a.pyth"
+
+
+def test_broken_connections_are_tried_again(web, tmp_path: Path, no_pause) -> None:
+    url = web.add("/b.pth", weights(SIZE // 8))
+    web.cut["/b.pth"] = 9
+    with pytest.raises(OSError, match=r"b\.pth cannot be fetched into .*checkpoints"):
+        fetch(url)
+    assert not files_in_cache(tmp_path)
+    web.cut["/b.pth"] = 2 if huggingface_hub.__version__ >= "1" else 0  # older ones give up
+    assert fetch(url).read_bytes() == weights(SIZE // 8)
+
+
+def test_missing_files_and_servers(web, tmp_path: Path, no_pause) -> None:
+    with pytest.raises(OSError, match=r"/none\.pth cannot be fetched .*404"):
+        fetch(web.url("/none.pth"))
+    with pytest.raises(OSError, match=r"localhost:1/a\.pth cannot .*Connection refused"):
+        fetch("http://localhost:1/a.pth")
+    assert web.fetched["/none.pth"] == 1 and not files_in_cache(tmp_path)
+
+
+def test_an_address_that_fails_names_another_source(web, table, tmp_path: Path, no_pause) -> None:
+    check = {"input": "vivit", "logits": [0.1]}
+    rows = [
+        dict(name="a", address=web.url("/a.pth"), format="timm", check=check),
+        dict(name="b", address="hf://org/name", format="timm", check=check),
+        dict(name="c", address=web.url("/c.pth"), format="timm"),
+    ]
+    table(*rows)
+    for source in ("published://a", web.url("/a.pth")):
+        with pytest.raises(OSError, match="404.*; published://b has the same weights$"):
+            fetch(source)
+    with pytest.raises(OSError, match="404.*; published://a has the same weights$"):
+        fetch("published://b")
+    for source in ("published://c", web.url("/d.pth"), "hf://org/other"):
+        with pytest.raises(OSError, match="404.*; if you have the file, give its path$"):
+            fetch(source)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n<!DOCTYPE html><html>Sign in</html>"])
+def test_web_pages_are_refused(content: bytes, web, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a\.pth is a web page, or empty"):
+        fetch(web.add("/a.pth", content))
+    assert not files_in_cache(tmp_path)
+
+
+def test_hashes_are_checked(web, table, tmp_path: Path) -> None:
+    url = web.add("/a.pth", weights())
+    good = hash_of(fetch(web.add("/copy.pth", weights())))
+    table(dict(name="a", address=url, format="timm", sha256="00ff"))
+    with pytest.raises(ValueError, match=f"a.pth has SHA-256 {good}, expected 00ff"):
+        fetch("published://a")
+    assert files_in_cache(tmp_path) == {"copy.pth"}
+    table(dict(name="a", address=url, format="timm", sha256=good[:8]))
+    assert fetch("published://a").read_bytes() == weights()
+    with pytest.raises(KeyError, match="no published checkpoint named 'b'; choose from a"):
+        fetch("published://b")
+
+
+def test_full_disk(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(url: str, file) -> None:
+        file.write(b"1000")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_download, "http_get", write)
+        with pytest.raises(OSError, match=r"a\.pth cannot .*checkpoints.*No space left on device"):
+            fetch(web.add("/a.pth", weights(SIZE // 8)))
+    assert not files_in_cache(tmp_path)
+    assert fetch(web.url("/a.pth")).is_file()
+
+
+class Hostile:
+    def __reduce__(self) -> tuple:
+        return os.system, ("touch /tmp/was_run",)
+
+
+def test_hostile_pickles_are_kept_but_never_run(web, tmp_path: Path) -> None:
+    path = fetch(web.add("/evil.pth", pickle.dumps({"state_dict": Hostile()}, protocol=2)))
+    with pytest.raises(ValueError, match=r"evil\.pth is refused: it names posix\.system"):
+        load_checkpoint(path)
+    assert not Path("/tmp/was_run").exists()
+
+
+def test_processes_fetch_a_file_once(web) -> None:
+    url = web.add("/a.pth", weights(SIZE // 8))
+    with multiprocessing.get_context("fork").Pool(8) as pool:
+        found = pool.map(fetch, [url] * 8, chunksize=1)
+    assert len(set(found)) == 1 and web.fetched["/a.pth"] == 1
+
+
+def repository(web, tmp_path: Path, *names: str) -> None:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_bytes(b"{}" if name.endswith("json") else weights())
+    web.add_repository("org/name", folder)
+
+
+def test_repositories_of_the_hub(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(web, tmp_path, "config.json", "pytorch_model.bin", "other.bin")
+    folder = fetch("hf://org/name")
+    assert {path.name for path in folder.iterdir()} == {"config.json", "pytorch_model.bin"}
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert fetch("hf://org/name") == folder
+    if huggingface_hub.__version__ >= "1":  # older ones read it once
+        with pytest.raises(OSError, match="hf://org/other cannot be fetched: .*offline mode"):
+            fetch("hf://org/other")
+
+
+def test_revisions_of_the_hub(web, tmp_path: Path) -> None:
+    repository(web, tmp_path, "config.json", "model.safetensors")
+    web.add_repository("org/name", tmp_path / "repository", "v2")
+    assert (fetch("hf://org/name@v2") / "model.safetensors").is_file()
+    assert not web.fetched["/org/name/resolve/main/model.safetensors"]
+
+
+def test_faults_of_the_hub(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository(web, tmp_path, "config.json")
+    with pytest.raises(OSError, match="hf://org/name cannot .*404 .*Not Found.*pytorch_model.bin"):
+        fetch("hf://org/name")
+    with pytest.raises(OSError, match="hf://org/a/b cannot be fetched: Repo id must be"):
+        fetch("hf://org/a/b")
+
+
+def test_cached_files_of_the_hub_are_neither_read_nor_removed(web, table, tmp_path, monkeypatch):
+    """Hashing a large file takes seconds, and other projects use the cache too."""
+    monkeypatch.setattr(fetching, "hash_of", lambda path: pytest.fail("read"))
+    repository(web, tmp_path, "config.json", "model.safetensors")
+    weights_of = fetch("hf://org/name") / "model.safetensors"
+    name = weights_of.resolve().name
+    for sha256 in ("", name[:8], name):
+        table(dict(name="a", address="hf://org/name", format="huggingface", sha256=sha256))
+        assert fetch("published://a") / "model.safetensors" == weights_of
+    table(dict(name="a", address="hf://org/name", format="huggingface", sha256="00ff"))
+    with pytest.raises(ValueError, match=f"hf://org/name has SHA-256 {name}, expected 00ff"):
+        fetch("published://a")
+    assert weights_of.read_bytes() == weights()
+    assert web.fetched["/org/name/resolve/main/model.safetensors"] == 1
+
+
+def test_unreachable_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pause) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    template = "http://localhost:1/{repo_id}/resolve/{revision}/{filename}"
+    for module in (constants, file_download):  # a copy before 0.34
+        monkeypatch.setattr(module, "HUGGINGFACE_CO_URL_TEMPLATE", template, raising=False)
+    with pytest.raises(OSError, match="hf://org/name cannot be fetched: .*Connection refused"):
+        fetch("hf://org/name")
+
+
+def test_image_models_are_for_init_from() -> None:
+    with pytest.raises(ValueError, match=r"init_from=dict\(source='timm:vit_base_patch16_224"):
+        fetch("published://vit_base_patch16_224.orig_in21k")

@@ -1,0 +1,285 @@
+"""Converting checkpoint files."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidformer.checkpoints import FORMATS, convert_file, load_checkpoint, read_model, recognize
+from mmvidformer.checkpoints.own import VIDEO_VITS, from_own, settings_of
+from mmvidformer.checkpoints.video_models import to_other
+from mmvidformer.cli import convert
+from mmvidformer.models import VideoTransformer, ViViT
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+MSGPACK = GOLDEN / "vivit_m2_token_a.flax.msgpack"
+
+
+@pytest.fixture(scope="module")
+def command() -> Callable[[list], int]:
+    """The ``main`` of ``mmvidformer convert``."""
+    return lambda args: convert.main([str(arg) for arg in args])
+
+
+def test_command_prints_a_report_and_writes_ours(
+    command: Callable, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert command([MSGPACK, tmp_path / "out.pth", "--grid", "4,4,6"]) == 0
+    report = capsys.readouterr().out
+    assert "format: scenic ViViT" in report
+    assert "ignored: nothing\nmissing: nothing\n" in report
+
+    content = torch.load(tmp_path / "out.pth", weights_only=True)
+    assert content["meta"]["converted_from"] == "scenic"
+    settings = content["meta"]["backbone"]
+    assert settings["arch"] == dict(embed_dims=32, depth=2, num_heads=4, mlp_ratio=2.0)
+    assert settings["scheme"] == "factorized_encoder" and settings["temporal_depth"] == 1
+    assert settings["img_size"] == (32, 48) and settings["clip_len"] == 8
+
+    name, again = read_model(tmp_path / "out.pth")
+    assert name == "mmvidformer" and again.num_heads == 4
+    expected = read_model(MSGPACK, grid=(4, 4, 6))[1].state
+    assert again.state.keys() == expected.keys()
+    assert all(torch.equal(again.state[key], expected[key]) for key in expected)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([MSGPACK, "out.pth"], "fits no square frame; give the grid T,H,W"),
+        (["none.npz", "out.pth"], "there is no checkpoint none.npz"),
+    ],
+    ids=["grid", "file"],
+)
+def test_command_fails_clearly(
+    args: list, message: str, command: Callable, capsys: pytest.CaptureFixture
+) -> None:
+    assert command(args) == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith("error: ") and message in printed.err
+    assert not printed.out
+
+
+@pytest.mark.parametrize("grid", ["4,4", "4,4,x", "0,4,6"])
+def test_command_refuses_a_bad_grid(
+    grid: str, command: Callable, capsys: pytest.CaptureFixture
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command([MSGPACK, "out.pth", "--grid", grid])
+    assert ended.value.code != 0
+    assert "--grid" in capsys.readouterr().err
+
+
+def tiny_model_1(path: Path, **extra: torch.Tensor) -> None:
+    arch = dict(embed_dims=16, depth=1, num_heads=2)
+    model = ViViT(arch, "spacetime", img_size=16, clip_len=4, stem=dict(tubelet=(2, 8, 8)))
+    state = {f"backbone.{name}": value for name, value in model.state_dict().items()}
+    head = {"cls_head.fc_cls.weight": torch.zeros(3, 16), "cls_head.fc_cls.bias": torch.zeros(3)}
+    torch.save({"state_dict": state | head | extra}, path)
+
+
+def test_heads_are_asked_for_where_the_source_does_not_tell(tmp_path: Path) -> None:
+    tiny_model_1(tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="does not contain the number of heads"):
+        convert_file(tmp_path / "a.pth", tmp_path / "hf", "huggingface", scheme="spacetime")
+    assert not (tmp_path / "hf").exists()
+    options = dict(num_heads=2, scheme="spacetime")
+    convert_file(tmp_path / "a.pth", tmp_path / "hf", "huggingface", **options)
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["num_attention_heads"] == 2 and config["num_frames"] == 4
+    assert config["image_size"] == 16 and len(config["id2label"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("out.npz", dict(grid=(4, 4, 6)), "the target must be a .pth or .safetensors file"),
+        ("out.pth", dict(grid=(4, 4, 6), num_heads=3), "has 4 heads, not 3"),
+        (
+            "hf",
+            dict(grid=(4, 4, 6), to="huggingface"),
+            "HuggingFace has no model like .* with scheme 'factorized_encoder'",
+        ),
+        ("out.pth", dict(grid=(4, 4, 6), to="onnx"), "to must be one of"),
+        ("out.pth", dict(grid=(9, 4, 6)), "temporal position table has 4 frames, not 9"),
+    ],
+)
+def test_wrong_requests(target: str, options: dict, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        convert_file(MSGPACK, tmp_path / target, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_option_that_the_format_does_not_take(tmp_path: Path) -> None:
+    tiny_model_1(tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="mmvidformer checkpoint, which takes no grid"):
+        read_model(tmp_path / "a.pth", grid=(2, 2, 2))
+
+
+def test_matrices_in_half_precision(command: Callable, tmp_path: Path) -> None:
+    """Buffers, such as what a model of numbers multiplies by, have a range of their own."""
+    extra = {"cls_head.mean": torch.tensor([120_000.0]), "cls_head.std": torch.tensor([1e-8])}
+    extra |= {"cls_head.count": torch.tensor([[70_000]]), "cls_head.directions": torch.eye(2)}
+    tiny_model_1(tmp_path / "a.pth", **extra)
+    assert command([tmp_path / "a.pth", tmp_path / "b.safetensors", "--half"]) == 0
+    before, after = (load_checkpoint(tmp_path / name).state for name in ("a.pth", "b.safetensors"))
+    assert before.keys() == after.keys()
+    halved = {name for name in before if name.endswith(".weight") and before[name].dim() > 1}
+    assert {"cls_head.fc_cls.weight", "backbone.embed.proj.weight"} < halved
+    for name, value in before.items():
+        assert after[name].equal(value.half() if name in halved else value), name
+        assert after[name].dtype == (torch.float16 if name in halved else value.dtype), name
+
+
+@pytest.mark.parametrize("value", [65_520.0, -1e30])
+def test_matrices_beyond_half_precision_are_refused(value: float, tmp_path: Path) -> None:
+    weight = torch.full((3, 16), value)
+    tiny_model_1(tmp_path / "a.pth", **{"cls_head.fc_cls.weight": weight})
+    with pytest.raises(ValueError, match=r"cls_head\.fc_cls\.weight has .* of at most 65504"):
+        convert_file(tmp_path / "a.pth", tmp_path / "b.pth", half=True)
+    assert not (tmp_path / "b.pth").exists()
+    convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
+
+
+def official(scheme: str) -> dict[str, torch.Tensor]:
+    """A backbone of VideoMAE or V-JEPA 2 with the official names."""
+    options = VIDEO_VITS[scheme] | dict(clip_len=4, img_size=16, stem=dict(tubelet=(2, 8, 8)))
+    model = VideoTransformer(dict(embed_dims=24, depth=1, num_heads=1), **options)
+    state = {f"backbone.{name}": value for name, value in model.state_dict().items()}
+    return to_other(state, scheme, "official")
+
+
+@pytest.mark.parametrize("prefix", ["", "module.backbone."])
+def test_v_jepa_1_is_not_taken_for_v_jepa_2(prefix: str, tmp_path: Path) -> None:
+    """Official files of both have a table of positions, which V-JEPA 1 alone adds to its tokens."""
+    state = official("vjepa2") | {"pos_embed": torch.ones(1, 8, 24)}
+    state = {prefix + name: value for name, value in state.items()}
+    torch.save({"target_encoder": state, "encoder": state}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match="may be V-JEPA 1, which adds .*pos_embed to its tokens"):
+        convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
+    assert not (tmp_path / "b.pth").exists()
+    report = convert_file(tmp_path / "a.pth", tmp_path / "b.pth", scheme="vjepa2")
+    assert "ignored: pos_embed\n" in report
+    with pytest.raises(ValueError, match="the scheme is 'vjepa2', not 'spacetime'"):
+        read_model(tmp_path / "a.pth", scheme="spacetime")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name"),
+    [
+        *(("videomae", "predictor.norm.weight"), ("videomae", "pooler.dense.weight")),
+        *(("vjepa2", "mask_token"), ("vjepa2", "decoder.norm.weight")),
+    ],
+)
+def test_what_another_format_ignores_is_unknown(scheme: str, name: str, tmp_path: Path) -> None:
+    torch.save(official(scheme) | {name: torch.ones(1)}, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match=rf"unknown 1 names \[{name}\]"):
+        read_model(tmp_path / "a.pth")
+
+
+def test_contradicting_scheme(tmp_path: Path) -> None:
+    convert_file(MSGPACK, tmp_path / "a.pth", grid=(4, 4, 6))
+    with pytest.raises(ValueError, match="the scheme is 'factorized_encoder', not 'spacetime'"):
+        read_model(tmp_path / "a.pth", scheme="spacetime")
+
+
+def test_foreign_names_in_our_own_checkpoint(tmp_path: Path) -> None:
+    tiny_model_1(tmp_path / "a.pth", odd=torch.zeros(1))
+    with pytest.raises(ValueError, match=r"not part of a recognizer: \['odd'\]"):
+        read_model(tmp_path / "a.pth")
+
+
+def test_settings_by_the_shapes_of_a_scheme() -> None:
+    arch = dict(embed_dims=28, depth=1, num_heads=2, mlp_ratio=math.nextafter(61 / 28, 3))
+    settings = dict(scheme="spacetime", img_size=(16, 16), clip_len=4, stem=dict(tubelet=(2, 8, 8)))
+    state = ViViT(arch, **settings).state_dict()
+    assert state["encoders.0.blocks.0.mlp.fc1.weight"].shape[0] == 61  # int(28 * (61 / 28)) is 60
+    result = from_own(state | {"data_preprocessor.mean": torch.zeros(3)}, scheme="spacetime")
+    assert result.ignored == ["data_preprocessor.mean"]
+    found = settings_of(result)
+    assert settings.items() <= found.items()
+    again = ViViT(found["arch"] | {"num_heads": 2}, **{k: found[k] for k in found if k != "arch"})
+    again.load_state_dict(state)
+
+
+SIZES = dict(arch=dict(embed_dims=16, depth=1, num_heads=2), clip_len=2, img_size=32)
+
+
+@pytest.mark.parametrize("positions", ["time", "space_time", "space"])
+def test_a_composed_model_is_not_described_as_that_of_a_paper(positions: str, tmp_path) -> None:
+    """Its composition is not in the weights: a joint one was described as a ViViT."""
+    state = VideoTransformer(
+        block=[{"pattern": "joint"}], positions=positions, **SIZES
+    ).state_dict()
+    assert settings_of(from_own(state)) == {}
+    meta = {"backbone": {"type": "VideoTransformer", "positions": positions, **SIZES}}
+    torch.save({"state_dict": state, "meta": meta}, tmp_path / "a.pth")
+    report = convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
+    assert f"'positions': '{positions}'" in report
+    content = torch.load(tmp_path / "b.pth", weights_only=True)
+    assert content["meta"]["backbone"] == meta["backbone"]
+    with pytest.raises(ValueError, match="not those of a ViViT: .*pos_embed.thw' is missing"):
+        settings_of(from_own(state, scheme="spacetime"))
+    with pytest.raises(ValueError, match=r"HuggingFace has no model like .*a\.pth"):
+        convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface")
+
+
+def test_a_recurrent_recognizer_of_ours(tmp_path: Path) -> None:
+    state = {"neck.layers.0.encode.conv.weight": torch.ones(4, 3, 3, 3)}
+    torch.save({"state_dict": state, "optimizer": {}}, tmp_path / "a.pth")
+    assert "format: mmvidformer" in convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
+    content = torch.load(tmp_path / "b.pth", weights_only=True)
+    assert content["state_dict"].keys() == state.keys()
+    assert content["meta"] == {"converted_from": "mmvidformer", "backbone": {}}
+
+
+def test_unknown_format() -> None:
+    with pytest.raises(ValueError, match=r"match none of .*scenic ViViT.*conv1.weight"):
+        recognize({"conv1.weight": torch.zeros(1)})
+
+
+def test_formats_are_recognized() -> None:
+    states = {
+        "mmvidformer": {"backbone.encoders.0.blocks.0.sublayers.joint.norm.bias": torch.zeros(1)},
+        "scenic": load_checkpoint(MSGPACK).state,
+        "google_npz": {
+            "embedding/kernel": torch.zeros(8, 8, 3, 4),
+            "Transformer/encoderblock_0/LayerNorm_0/scale": torch.zeros(4),
+        },
+        "videomae": {
+            "patch_embed.proj.weight": torch.zeros(4, 3, 2, 8, 8),
+            "blocks.0.attn.q_bias": torch.zeros(4),
+        },
+        "vjepa2": {
+            "patch_embed.proj.weight": torch.zeros(4, 3, 2, 8, 8),
+            "blocks.0.attn.qkv.bias": torch.zeros(12),
+        },
+        "huggingface": {
+            "vivit.embeddings.cls_token": torch.zeros(1, 1, 4),
+            "vivit.embeddings.patch_embeddings.projection.weight": torch.zeros(4, 3, 2, 8, 8),
+        },
+        "timesformer": {
+            "model.cls_token": torch.zeros(1, 1, 4),
+            "model.patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+        },
+        "feature_fixation": {
+            "temp_embed": torch.zeros(1, 2, 1, 4),
+            "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+            "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
+        },
+        "bn_inception": {
+            "module.base_model.conv1_7x7_s2.weight": torch.zeros(64, 3, 7, 7),
+            "module.base_model.inception_5b_pool_proj.weight": torch.zeros(128, 1024, 1, 1),
+        },
+        "timm": {
+            "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+            "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
+        },
+    }
+    assert states.keys() == FORMATS.keys()
+    for name, state in states.items():
+        assert recognize(state) == name

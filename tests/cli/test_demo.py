@@ -1,0 +1,277 @@
+"""The demo on files, folders and cameras."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from weakref import WeakSet
+
+import cv2
+import numpy as np
+import pytest
+
+from benchmarks.live_server import LiveServer
+from mmvidformer.apis import Capture, Prediction, Recognizer
+
+
+def read_lines(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def demo(main_of, model, source, *options) -> int:
+    return main_of("demo")([*model, str(source), *map(str, options)])
+
+
+@pytest.mark.parametrize(("option", "name"), [("--out", "a_b_mp4"), ("--timeline", "a_b_mp4_tim")])
+def test_two_videos_with_one_result_are_refused(
+    main_of, model, tiny_videos, tmp_path, option, name
+) -> None:
+    root = tmp_path / "videos"
+    root.mkdir()
+    for video in ("a.b.mp4", "a_b.mp4"):
+        (root / video).symlink_to(tiny_videos.root / "val_0.mp4")
+    with pytest.raises(ValueError, match=rf"a\.b\.mp4 and \S+a_b\.mp4 would both be .*{name}"):
+        demo(main_of, model, root, option, tmp_path / "out")
+
+
+def test_features_of_two_videos_in_one_file_are_refused(
+    main_of, model, tiny_videos, tmp_path
+) -> None:
+    root, out = tmp_path / "videos", tmp_path / "out"
+    root.mkdir()
+    for video in ("a.avi", "a.mp4"):
+        (root / video).symlink_to(tiny_videos.root / "val_0.mp4")
+    command = [*model, str(root), "--out", str(out), "--every", "4"]
+    with pytest.raises(ValueError, match=r"a\.avi and \S+a\.mp4 would both be written to .*a\.csv"):
+        main_of("features")([*command, "--rows", "4"])
+    assert not out.exists()
+    assert main_of("features")(command) == 0
+    assert sorted(path.name for path in out.glob("*.npz")) == ["a.avi.npz", "a.mp4.npz"]
+
+
+def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
+    records, videos = tmp_path / "new" / "predictions.json", tmp_path / "annotated"
+    assert demo(main_of, model, folder, "--json", records, "--out", videos, "--topk", 2) == 1
+    found = {one["source"]: one for one in read_lines(records)}
+    assert list(found) == sorted(map(str, folder.rglob("*.mp4")))
+    assert "bad.mp4 as a video: " in found[str(folder / "bad.mp4")]["error"]
+    recognizer = Recognizer(*model)
+    printed = capsys.readouterr()
+    assert "tiny (ViViT) on cpu, optimized for inference\n" in printed.err
+    assert printed.err.endswith(f"1 of 3 videos failed:\n{folder / 'bad.mp4'}\n")
+    assert "[Errno" not in printed.err
+    for number in range(2):
+        file = folder / str(number) / "clip.mp4"
+        top = recognizer(file).top(2)
+        assert [c["name"] for c in found[str(file)]["predictions"]["class"]] == [
+            name for _, name, _ in top
+        ]
+        assert f"{file}: {top[0][1]} {top[0][2]:.0%}" in printed.out
+        video = cv2.VideoCapture(str(videos / str(number) / "clip_mp4.mp4"))
+        assert video.get(cv2.CAP_PROP_FRAME_COUNT) == 24
+        assert video.get(cv2.CAP_PROP_FRAME_HEIGHT) >= 360
+
+
+@pytest.mark.parametrize("name", ["--json", "--csv"])
+def test_rows_are_written_as_they_come(
+    main_of, model, folder, tmp_path, capsys, monkeypatch, name
+) -> None:
+    """Ctrl-C at the second video: the first, of which there are four windows, is kept."""
+    shutil.copy(folder / "0" / "clip.mp4", folder / "0" / "first.mp4")
+    timeline = Recognizer.timeline
+
+    def interrupted(self: Recognizer, video: Path, *args: object, **options: object) -> Iterator:
+        if video.name == "first.mp4":
+            raise KeyboardInterrupt
+        return timeline(self, video, *args, **options)
+
+    monkeypatch.setattr(Recognizer, "timeline", interrupted)
+    file = tmp_path / "new" / "rows"
+    with pytest.raises(KeyboardInterrupt):
+        demo(main_of, model, folder, name, file, "--window", 0.5, "--stride", 0.5)
+    first, rows = folder / "0" / "clip.mp4", file.read_text().splitlines()
+    if name == "--json":
+        assert [json.loads(row)["seconds"] for row in rows] == [
+            [0, 0.5],
+            [0.5, 1],
+            [1, 1.5],
+            [1.5, 2],
+        ]
+        assert {json.loads(row)["source"] for row in rows} == {str(first)}
+    else:
+        assert rows[0] == "video,start,end,label,probability" and len(rows) > 1
+        assert {row.partition(",")[0] for row in rows[1:]} == {str(first)}
+        assert rows[1].split(",")[1] == "0.00" and rows[-1].split(",")[2] == "2.00"
+    assert capsys.readouterr().out == f"{first}: 4 windows\n"
+
+
+def test_parts_are_printed_below_their_video(main_of, model, folder, capsys) -> None:
+    assert demo(main_of, model, folder, "--window", 1, "--stride", 0.5, "--topk", 1) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{folder / '0' / 'clip.mp4'}: 3 windows"
+    assert [line[:13] for line in lines[1:4]] == ["  0.00-1.00 s", "  0.50-1.50 s", "  1.00-2.00 s"]
+    assert len(lines) == 8
+
+
+def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
+    video, names = tiny_videos.root / "val_0.mp4", tmp_path / "names.txt"
+    names.write_text("uno\ndue\ntre\n")
+    file, line, out = (tmp_path / name for name in ("predictions.json", "line.png", "out.mp4"))
+    options = ["--window", 1, "--stride", 0.5, "--json", file, "--timeline", line]
+    assert demo(main_of, model, video, *options, "--classes", names, "--out", out) == 0
+    records = read_lines(file)
+    assert [r["seconds"] for r in records] == [[0, 1], [0.5, 1.5], [1, 2]]
+    assert {c["name"] for c in records[0]["predictions"]["class"]} == {"uno", "due", "tre"}
+    assert cv2.imread(str(line)).std() > 5
+    assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 24
+
+
+def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> None:
+    module = load("demo")
+    monkeypatch.setattr(module, "Capture", lambda *_: Capture(tiny_videos.root / "val_0.mp4"))
+    file, out = tmp_path / "predictions.json", tmp_path / "out.mp4"
+    options = ["--window", "0.5", "--stride", "0.5", "--seconds", "1.6", "--json", str(file)]
+    assert module.main([*model, "7", *options, "--out", str(out)]) == 0
+    records = read_lines(file)
+    assert [r["seconds"] for r in records] == [[0, 0.5], [0.5, 1.0], [1.0, 1.5]]
+    # A frame is shown as soon as there is a prediction: from the 7th of 20.
+    assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
+
+
+def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> None:
+    """Of 23 windows the last is drawn, and the next one is being written."""
+    module, kept, most = load("demo"), WeakSet(), []
+    monkeypatch.setattr(module, "Capture", lambda *_: Capture(tiny_videos.root / "val_0.mp4"))
+    to_prediction = Recognizer.to_prediction
+
+    def count(self: Recognizer, *args: object, **where: object) -> Prediction:
+        prediction = to_prediction(self, *args, **where)
+        scores = Scores(prediction.scores)
+        kept.add(scores)
+        most.append(len(kept))
+        return replace(prediction, scores=scores)
+
+    monkeypatch.setattr(Recognizer, "to_prediction", count)
+    assert module.main([*model, "7", "--window", "0.16", "--stride", "0.08"]) == 0
+    assert len(most) == 23 and max(most) <= 3
+
+
+class Scores(dict):
+    """Scores that a weak set can hold."""
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def test_a_table_of_windows_goes_on_where_it_stopped(
+    main_of, model, folder, tmp_path, capsys, monkeypatch
+) -> None:
+    table, computed = tmp_path / "new" / "windows.csv", []
+    run = Recognizer._run
+    monkeypatch.setattr(Recognizer, "_run", lambda *a: computed.append(1) or run(*a))
+    options = ["--window", 1, "--stride", 0.5, "--windows", table]
+    assert demo(main_of, model, folder, *options) == 1  # one is bad
+    whole, rows = table.read_bytes(), table.read_text().splitlines()
+    assert rows[0] == "video,start,end,label,probability" and len(rows) == 7 == 1 + len(computed)
+    first = Recognizer(*model)
+    (expected, *_) = first.timeline(folder / "0" / "clip.mp4", 1, 0.5)
+    _, name, share = expected.top(1)[0]
+    assert rows[1] == f"{folder / '0' / 'clip.mp4'},0.00,1.00,{name},{share:.6g}"
+    for end, left in ((len(whole), 0), (whole.rindex(b"\n", 0, -1) - 9, 2), (9, 6)):
+        table.write_bytes(whole[:end])
+        computed.clear()
+        assert demo(main_of, model, folder, *options) == 1
+        assert (table.read_bytes(), len(computed)) == (whole, left)
+    computed.clear()
+    table.write_bytes(whole + b"\n")  # as editors do
+    assert demo(main_of, model, folder, *options) == 1 and not computed
+    options[3] = 0.25
+    assert demo(main_of, model, folder, *options) == 1
+    assert "windows.csv has other windows of" in capsys.readouterr().err
+    assert table.read_bytes() == whole + b"\n"
+    table.write_text("video,label\na.mp4,left\n")
+    with pytest.raises(ValueError, match="windows.csv is no table of windows; use another file"):
+        demo(main_of, model, folder, *options)
+    assert table.read_text() == "video,label\na.mp4,left\n"
+    with pytest.raises(SystemExit):
+        demo(main_of, model, folder, *options, "--json", tmp_path / "x.json")
+
+
+def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
+    """Windows of 6 frames, every 6; after 16 frames the server begins anew, and then is gone."""
+    monkeypatch.setattr("mmvidformer.video.capture.WAIT", 0.02)
+    module, file = load("demo"), tmp_path / "predictions.json"
+    with LiveServer(16, fps=12, pace=200, connections=2) as server:
+        options = ["--window", "0.5", "--stride", "0.5", "--json", str(file)]
+        options += ["--queue", "100", "--patience", "0"]
+        assert module.main([*model, server.address, *options]) == 1
+    *records, failure = read_lines(file)
+    begins, ends = zip(*(one["seconds"] for one in records), strict=True)
+    assert begins[:2] == (0, 0.5) and ends[:2] == (0.5, 1)
+    assert len(records) == 4 and begins[3] == pytest.approx(begins[2] + 0.5)
+    assert {one["source"] for one in records} == {server.address}
+    assert "went away after 33 frames" in failure["error"]
+    assert "frames dropped: 0, reconnections: 1" in capsys.readouterr().err
+
+
+def test_what_an_interrupted_stream_has_told(load, model, capsys, monkeypatch) -> None:
+    """Frames by the clock that ctrl-C ends: after the 7th window, or before the first is full."""
+    module = load("demo")
+
+    def interrupted(self: Capture) -> Iterator:
+        yield from ((i, i / 30, np.zeros((48, 64, 3), np.uint8)) for i in range(12))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Capture, "frames", interrupted)
+    with LiveServer(30, pace=200) as server:
+        for window, answers in (("0.2", 7), ("2", 0)):
+            options = ["--window", window, "--stride", "0.03"]
+            assert module.main([*model, server.address, *options]) == 0
+            found = capsys.readouterr()
+            assert found.out.count(" s: ") == answers
+            assert ("live.ts: no answer in 0.37 s" in found.err) == (not answers)
+            assert "frames dropped: 0, reconnections: 0" in found.err
+
+
+def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> None:
+    """Ten gray frames, ten that get lighter, ten gray ones."""
+    levels = [100] * 10 + [100 + 10 * i for i in range(10)] + [190] * 12
+    video, file = tmp_path / "gray.avi", tmp_path / "predictions.json"
+    writer = cv2.VideoWriter(str(video), cv2.VideoWriter_fourcc(*"MJPG"), 10, (64, 48))
+    for level in levels:
+        writer.write(np.full((48, 64, 3), level, np.uint8))
+    writer.release()
+    options = ["--window", 0.8, "--stride", 0.1, "--json", file]
+    static = {}
+    for threshold in (None, 4, 300):
+        more = [] if threshold is None else ["--skip-static", threshold]
+        assert demo(main_of, model, video, *options, *more) == 0
+        records = read_lines(file)
+        static[threshold] = [i for i, one in enumerate(records) if one.get("static")]
+    assert static[None] == [] and static[300] == list(range(1, 25))
+    assert static[4][:2] == [1, 2] and static[4][-4:] == [21, 22, 23, 24]
+    assert not set(static[4]) & set(range(5, 20))
+    assert "24 of 25 windows repeat the last answer" in capsys.readouterr().err
+    for wrong in (["--window", 1, "--skip-static", -1], ["--skip-static", 1]):
+        with pytest.raises(SystemExit):
+            demo(main_of, model, video, *wrong)
+
+
+def test_demo_names_wrong_arguments_before_it_loads_the_model(
+    main_of, model, tmp_path, monkeypatch
+) -> None:
+    model = (model[0], "none.pth")
+    with pytest.raises(FileNotFoundError, match="gone.mp4 does not exist, and is no camera"):
+        demo(main_of, model, "gone.mp4")
+    with pytest.raises(FileNotFoundError, match="has no videos"):
+        demo(main_of, model, tmp_path)
+    (tmp_path / "names.txt").write_text("uno\n")
+    (tmp_path / "x.mp4").touch()
+    with pytest.raises(ValueError, match="'class' has 3 classes, but 1 names"):
+        demo(main_of, model, tmp_path / "x.mp4", "--classes", tmp_path / "names.txt")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    with pytest.raises(OSError, match="no display to show a window on"):
+        demo(main_of, model, tmp_path / "x.mp4", "--show")

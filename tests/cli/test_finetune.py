@@ -1,0 +1,209 @@
+"""Fine-tuning on lists of one's own, through the tool."""
+
+import json
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmvidformer.checkpoints import load_checkpoint
+from mmvidformer.engine.loading import WrongWeights
+
+
+def test_lora_from_weights_of_other_classes(
+    main_of, test, own, pretrained, make_config, weights, tmp_path, capsys
+) -> None:
+    config, checkpoint, start = pretrained
+    work_dir = tmp_path / "run"
+    options = ["--config", config, "--data", own, "--weights", checkpoint]
+    options += ["--method", "lora", "--lora-rank", "1"]
+    options += ["--work-dir", str(work_dir), "--epochs", "2", "--batch", "100", "--workers", "0"]
+    main_of("finetune")(
+        [*options, "--lr", "1e-3", "--cfg-options", "default_hooks.logger.interval=1"]
+    )
+    said = capsys.readouterr().out
+    assert "3 classes; videos: 8 train, 7 val, 0 test" in said
+    assert (
+        "initial weights: 2 of another shape (cls_head.fc_cls.weight (5, 16) instead of (3" in said
+    )
+    trained = weights(work_dir / "epoch_2.pth")
+    assert trained["cls_head.fc_cls.weight"].shape == (3, 16)
+    assert all("lora_" in name or name.startswith("cls_head.") for name in trained)
+    whole = load_checkpoint(work_dir / "epoch_2.pth").state
+    for name, value in start.items():
+        if name.startswith("backbone."):
+            torch.testing.assert_close(whole[name], value, rtol=0, atol=0)
+    resolved = Config.fromfile(work_dir / "finetune" / "config.py")
+    assert resolved.default_hooks.logger.interval == 1
+    logs = [
+        json.loads(x)
+        for x in next(work_dir.glob("*/vis_data/scalars.json")).read_text().splitlines()
+    ]
+    assert len([x for x in logs if "loss" in x]) == 2  # a step an epoch, none dropped
+    assert [x["step"] for x in logs if "acc/top1" in x] == [1, 2]
+    test([str(work_dir / "finetune" / "config.py"), str(work_dir / "epoch_2.pth")])
+    test(
+        [str(work_dir / "finetune" / "config.py"), str(work_dir / "epoch_2.pth"), "--views", "2x1"]
+    )
+    assert Config.fromfile(work_dir / "finetune" / "config.py").pretty_text == resolved.pretty_text
+    accuracy = json.loads((work_dir / "test_1x1_score.json").read_text())["metrics"]
+    # Merged, it has the names of the model without LoRA, whose config reads both.
+    merged, plain = tmp_path / "merged.pth", str(make_config("plain"))
+    main_of("convert")([str(work_dir / "epoch_2.pth"), str(merged)])
+    assert not any("lora_" in name for name in weights(merged))
+    for number, checkpoint in enumerate((merged, work_dir / "epoch_2.pth")):
+        folder = tmp_path / f"test_{number}"
+        test([plain, str(checkpoint), "--work-dir", str(folder)])
+        assert json.loads((folder / "test_1x1_score.json").read_text())["metrics"] == accuracy
+    with pytest.raises(FileExistsError, match="--resume resumes that run"):
+        main_of("finetune")(options)
+    # A test with other views leaves it as it is; what the run has written works too, with
+    # the other tools, and as a config to start from.
+    arguments = ["--config", str(work_dir / "config.py"), "--workers", "0"]
+    video = f"{own}/val_0.mp4"
+    demo = [arguments[1], str(work_dir / "epoch_2.pth"), video]
+    assert main_of("demo")(demo) == 0
+    said = capsys.readouterr().out
+    assert f"{video}: " in said and "blue" in said
+    again = [*arguments, "--data", own, "--work-dir", str(tmp_path / "again"), "--prepare"]
+    for method, hooks in ((["full"], 0), (["lora", "--lora-rank", "1"], 1)):
+        main_of("finetune")([*again, "--method", *method, "--force"])
+        found = Config.fromfile(tmp_path / "again" / "finetune" / "config.py")
+        assert found.train_dataloader.dataset.type == "VideoDataset"
+        assert found.load_from == str(work_dir / "epoch_2.pth")  # which was tested
+        assert ("lora" in found.model.backbone) == hooks == str(found).count("SaveTrainedHook")
+        assert f"starts from {found.load_from}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("by_epoch", "name"), [(True, "epoch_1.pth"), (False, "iter_2.pth")])
+def test_the_checkpoint_is_the_one_of_this_run(
+    load, own, pretrained, tmp_path, capsys, monkeypatch, by_epoch, name
+) -> None:
+    """Not one that an older run left in the folder; without validation there is no best one."""
+    config, checkpoint, _ = pretrained
+    old = ["best_acc_top1_epoch_9.pth", "epoch_9.pth", "iter_90.pth"]
+    (tmp_path / "finetune").mkdir()
+    for file in (*old, "finetune/config.py"):
+        (tmp_path / file).write_text("old")
+    tool = load("finetune")
+    monkeypatch.setattr(tool.torch.cuda, "max_memory_allocated", lambda: 0)  # as with --procs
+    options = ["--config", config, "--data", own, "--weights", checkpoint, "--work-dir"]
+    options += [str(tmp_path), "--epochs", "1", "--batch", "4", "--workers", "0", "--force"]
+    hook = [f"by_epoch={by_epoch}", "interval=1", "save_best=None"]
+    changes = [f"{part}=None" for part in ("val_cfg", "val_dataloader", "val_evaluator")]
+    changes += [f"default_hooks.checkpoint.{change}" for change in hook]
+    assert tool.main([*options, "--cfg-options", *changes]) == 0
+    assert f"{tmp_path}/{name}" in capsys.readouterr().out
+    result = json.loads((tmp_path / "finetune" / "result.json").read_text())
+    assert result == {"checkpoint": str(tmp_path / name)}
+
+
+def test_memory_of_a_gpu_that_other_processes_use_is_not_told(
+    load, own, pretrained, tmp_path, monkeypatch
+) -> None:
+    tool = load("finetune")
+    options = ["--config", pretrained[0], "--data", own, "--weights", pretrained[1]]
+    monkeypatch.setattr(tool.train, "main", lambda arguments: 0)
+    for memory, told in ((0, {}), (2**21, {"gpu_memory": 2.0})):
+        monkeypatch.setattr(tool.torch.cuda, "max_memory_allocated", lambda memory=memory: memory)
+        folder = tmp_path / str(memory)
+        with monkeypatch.context() as gpu:
+            gpu.setattr(tool.torch.cuda, "is_available", lambda: True)
+            assert tool.main([*options, "--work-dir", str(folder), "--procs", "2"]) == 0
+        assert json.loads((folder / "finetune" / "result.json").read_text()) == told
+
+
+def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make_config, tmp_path):
+    other = make_config("deeper", model=dict(backbone=dict(arch=dict(depth=3))))
+    work_dir = tmp_path / "run"
+    options = ["--data", own, "--weights", pretrained[1], "--work-dir", str(work_dir)]
+    with pytest.raises(
+        WrongWeights, match="five.pth does not fit the model of the config: .* missing"
+    ):
+        main_of("finetune")(["--config", str(other), *options])
+    assert not work_dir.exists()
+
+
+def test_methods_freeze_the_blocks_of_the_overrides(main_of, own, pretrained, tmp_path) -> None:
+    options = ["--config", pretrained[0], "--data", own, "--prepare", "--method", "attentive"]
+    sizes = [f"model.backbone.arch.{x}" for x in ("depth=3", "embed_dims=24", "num_heads=3")]
+    main_of("finetune")([*options, "--work-dir", str(tmp_path), "--cfg-options", *sizes])
+    model = Config.fromfile(tmp_path / "finetune" / "config.py").model
+    assert model.backbone.frozen_stages == 4 and model.cls_head.num_heads == 3
+    assert model.cls_head.in_channels == 24
+
+
+def test_lora_resumes(main_of, train, own, pretrained, weights, tmp_path) -> None:
+    """The rest of a run, from a checkpoint of two of its three epochs, equals the run."""
+    config, checkpoint, _ = pretrained
+    options = ["--config", config, "--data", own, "--weights", checkpoint, "--method", "lora"]
+    options += ["--epochs", "3", "--workers", "0", "--prepare"]
+    runs = []
+    for name in ("whole", "rest"):
+        folder = tmp_path / name
+        main_of("finetune")([*options, "--work-dir", str(folder)])
+        runs.append((str(folder / "finetune" / "config.py"), folder))
+    train([runs[0][0]])
+    train([runs[1][0], "--resume", str(runs[0][1] / "epoch_2.pth")])
+    whole, resumed = (weights(folder / "epoch_3.pth") for _, folder in runs)
+    assert whole.keys() == resumed.keys()
+    for name, value in whole.items():
+        torch.testing.assert_close(resumed[name], value, rtol=0, atol=0, msg=name)
+    assert any(value.any() for name, value in whole.items() if name.endswith("lora_b"))
+
+
+def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path, capsys) -> None:
+    """The printed accuracy is that of mmvidformer test, and features are computed once."""
+    config, checkpoint, _ = pretrained
+    features = tmp_path / "features"
+    options = ["--config", config, "--data", own, "--weights", checkpoint, "--workers", "0"]
+    options += ["--features", str(features)]
+    found = {}
+    for method in ("linear", "knn", "attentive"):
+        run = tmp_path / method
+        training = ["--epochs", "3", "--batch", "4"]
+        main_of("finetune")([*options, *training, "--method", method, "--work-dir", str(run)])
+        found[method] = json.loads((run / "finetune" / "result.json").read_text())
+        times = {file: file.stat().st_mtime_ns for file in features.glob("vectors/*.npy")}
+        assert len(times) == 15 and times == found.setdefault("times", times)
+        assert found[method]["count"] == 7 and found[method]["right"] >= 4  # the mean colour tells
+        with pytest.raises(FileExistsError, match="config.py exists; --force starts again"):
+            main_of("finetune")([*options, "--method", method, "--work-dir", str(run)])
+    assert not [*(tmp_path / "knn").glob("*.pth")]
+    said = capsys.readouterr().out
+    assert "knn, 8 neighbors: " in said and ", n = 7)" in said
+    assert "linear does not use --epochs, --batch" in said and "attentive does not" not in said
+    for method in ("linear", "attentive"):
+        run = tmp_path / method
+        test([str(run / "finetune" / "config.py"), str(run / f"{method}.pth")])
+        (metrics,) = run.glob("test_*.json")
+        top1 = json.loads(metrics.read_text())["metrics"]["acc/top1"]
+        assert top1 == pytest.approx(found[method]["right"] / 7)
+    pixels = "model.data_preprocessor.std=[1,1,1]"
+    interval = "val_dataloader.dataset.pipeline.1.frame_interval=1"
+    for changed, what in ((interval, "pipeline"), (pixels, "pixels")):
+        run = ["--method", "knn", "--work-dir", str(tmp_path / what), "--cfg-options", changed]
+        with pytest.raises(FileExistsError, match=f"features with another {what}"):
+            main_of("finetune")([*options, *run])
+
+
+@pytest.mark.slow
+def test_compare(main_of, own, pretrained, tmp_path) -> None:
+    config, _, _ = pretrained  # from random weights
+    options = ["--config", config, "--data", own, "--work-dir", str(tmp_path), "--workers", "0"]
+    options += ["--epochs", "1", "--method", "lora", "attentive", "linear", "knn"]
+    with pytest.raises(SystemExit):
+        main_of("finetune")(options)
+    assert main_of("finetune")([*options, "--compare"]) == 0
+    rows = {row["method"]: row for row in json.loads((tmp_path / "compare.json").read_text())}
+    assert [*rows] == ["features", "lora", "attentive", "linear", "knn"]
+    assert all(row["memory"] > 50 and row["cpu_seconds"] > 0 for row in rows.values())
+    assert rows["linear"]["trained"] == 3 * 17 and "file" not in rows["knn"]
+    assert rows["lora"]["trained"] > rows["linear"]["trained"]
+    assert {row["count"] for name, row in rows.items() if name != "features"} == {7}
+    assert "accuracy (95% interval)" in (tmp_path / "compare.csv").read_text()
+    whole = load_checkpoint(tmp_path / "linear" / "linear.pth").state
+    start = load_checkpoint(tmp_path / "finetune" / "start.pth").state
+    assert all(torch.equal(whole[name], value) for name, value in start.items())
+    with pytest.raises(ValueError, match="--compare needs the task classes, got labels"):
+        main_of("finetune")([*options, "--compare", "--task", "labels", "--force"])

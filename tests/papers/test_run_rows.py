@@ -1,0 +1,59 @@
+"""The weights from which rows start."""
+
+import pytest
+
+from mmvidformer.config import load_config, merge_overrides
+from mmvidformer.config.rows import find_row
+from mmvidformer.papers.run_rows import start_of, with_start
+
+B21K = "timm:vit_base_patch16_224.orig_in21k"
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("vivit_fe_k400", B21K),
+        ("vivit/table2_ek100/model_1", "published://vivit_st_k400"),
+        ("timesformer/section4_2/scratch", "random weights"),
+        ("feature_fixation_sthv2", "random weights"),
+        ("horst_early25_sthv2", "random weights"),
+        ("horst/table5/horst", "random weights"),
+    ],
+)
+def test_start_of_a_config(name: str, start: str) -> None:
+    assert start_of(load_config(name)) == start
+
+
+def test_a_checkpoint_that_mmengine_loads_comes_last() -> None:
+    cfg = load_config("vivit_fe_k400", {"load_from": "a.pth"})
+    assert start_of(cfg) == "a.pth"
+
+
+@pytest.mark.parametrize("name", ["vivit/table1/inflation", "feature_fixation_sthv2", "horst_ek55"])
+def test_other_starts(name: str) -> None:
+    cfg = load_config(name, {"load_from": "old.pth"})
+    merge_overrides(cfg, with_start(cfg, None))
+    assert start_of(cfg) == "old.pth"
+    merge_overrides(cfg, with_start(cfg, "a.pth"))
+    assert start_of(cfg) == "a.pth"
+    if name == "vivit/table1/inflation":  # the rules for tubelets and positions stay
+        assert cfg.model.backbone.init_from == {"source": "a.pth", "embed": "inflate"}
+    merge_overrides(cfg, with_start(cfg, "none"))
+    assert start_of(cfg) == "random weights"
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("vivit/table5d/l_fe", "a Kinetics-400 model"),
+        ("vivit/table5e/l_fe_code", "a Kinetics-400 model"),
+        ("vivit/section4_2/all", "a Kinetics-400 model"),
+        ("vivit/section4_2/crop_flip_jitter", ""),
+        ("vivit/table2_ek100/model_2", ""),
+        ("feature_fixation/table3/linear", "an image model"),
+        ("horst/table6/horst_url", "RULSTM's TSN-rgb.pth.tar"),
+    ],
+)
+def test_a_row_knows_what_its_published_figure_started_from(name: str, published: str) -> None:
+    start = find_row(name).start
+    assert start.startswith(published) and bool(start) == bool(published)

@@ -1,0 +1,130 @@
+"""Clips of a moving camera: what they show, and their flips."""
+
+from itertools import pairwise
+
+import cv2
+import numpy as np
+import pytest
+
+from mmvidformer.registry import DATASETS
+from mmvidformer.synthetic.camera.clips import draw_clip, film
+from mmvidformer.synthetic.camera.dataset import CameraMotionDataset
+from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, FPS, class_of, draw_velocity
+from mmvidformer.synthetic.camera.symmetry import SYMMETRIES, flip_clip, flip_velocity
+from mmvidformer.synthetic.camera.textures import SIDE, texture
+
+SWAPPED = {
+    "horizontal": {"pan": ("left", "right"), "roll": ("clockwise", "counter-clockwise")},
+    "vertical": {"tilt": ("up", "down"), "roll": ("clockwise", "counter-clockwise")},
+    "reverse": {
+        "pan": ("left", "right"),
+        "tilt": ("up", "down"),
+        "zoom": ("in", "out"),
+        "roll": ("clockwise", "counter-clockwise"),
+    },
+}
+
+
+def swapped(name: str, symmetry: str) -> str:
+    kind, _, way = name.partition(" ")
+    if symmetry == "transpose":
+        others = {"pan left": "tilt up", "pan right": "tilt down"}
+        others |= {new: old for old, new in others.items()}
+        name = others.get(name, name)
+        return swapped(name, "horizontal") if kind == "roll" else name
+    ways = SWAPPED[symmetry].get(kind)
+    return f"{kind} {ways[1 - ways.index(way)]}" if ways else name
+
+
+def seen_velocity(frames: np.ndarray) -> np.ndarray:
+    """Measure the velocity of a clip by an alignment of each frame with the next."""
+    gray, steps, middle = [cv2.cvtColor(f, cv2.COLOR_RGB2GRAY) for f in frames], [], 31.5
+    for first, last in pairwise(gray):
+        points = cv2.goodFeaturesToTrack(first, 100, 0.01, 3)
+        moved, found, _ = cv2.calcOpticalFlowPyrLK(first, last, points, None, winSize=(15, 15))
+        old, new = points[found == 1] - middle, moved[found == 1] - middle
+        affine, _ = cv2.estimateAffinePartial2D(new, old, ransacReprojThreshold=0.5)
+        a = complex(affine[0, 0], affine[1, 0])
+        steps.append([*affine[:, 2] / 64, -np.log(abs(a)), np.angle(a)])
+    return np.mean(steps, axis=0) * FPS
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_clips_show_their_velocity(name: str) -> None:
+    for number in range(2):
+        rng = np.random.default_rng(number)
+        frames, velocity = draw_clip(CLASSES.index(name), rng, hardness=0.0, pictures=[number])
+        assert frames.shape == (8, 64, 64, 3) and frames.dtype == np.uint8
+        assert CLASSES[class_of(velocity)] == name
+        np.testing.assert_allclose(seen_velocity(frames) * EDGE, velocity * EDGE, atol=0.03)
+
+
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+@pytest.mark.parametrize("name", CLASSES)
+def test_symmetries_swap_classes(name: str, symmetry: str) -> None:
+    velocity = draw_velocity(CLASSES.index(name), np.random.default_rng(1))
+    flipped = flip_velocity(velocity, symmetry)
+    assert CLASSES[class_of(flipped)] == swapped(name, symmetry)
+    np.testing.assert_array_equal(flip_velocity(flipped, symmetry), velocity)
+
+
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_a_flipped_clip_is_a_clip_of_the_flipped_path(symmetry: str) -> None:
+    steps = np.random.default_rng(0).normal([0.02, -0.03, 0.02, 0.04], 0.01, (6, 4))
+    picture, center = texture(3), 60 + 100j
+    frames = film(picture, steps, center, 80, 32)
+    flipped = flip_clip(frames, symmetry)
+    np.testing.assert_array_equal(flip_clip(flipped, symmetry), frames)
+    if symmetry == "reverse":
+        steps = steps[::-1]
+    else:
+        picture = flip_clip(picture[None], symmetry)[0]
+        x, y, far = center.real, center.imag, SIDE - 1
+        center = {
+            "horizontal": complex(far - x, y),
+            "vertical": complex(x, far - y),
+            "transpose": complex(y, x),
+        }[symmetry]
+    expected = film(picture, flip_velocity(steps, symmetry), center, 80, 32)
+    # OpenCV rounds places to 1/32 of a pixel.
+    assert np.abs(flipped.astype(int) - expected).mean() < 1.5
+
+
+def test_hard_clips() -> None:
+    drawn = [draw_clip(1, np.random.default_rng(5), hardness=h)[0] for h in (0.0, 1.0, 1.0)]
+    np.testing.assert_array_equal(drawn[1], drawn[2])
+    assert np.abs(drawn[0].astype(int) - drawn[1]).mean() > 5
+
+
+@pytest.fixture
+def dataset():
+    def build(**options: object) -> CameraMotionDataset:
+        pipeline = [
+            dict(type="mmaction.FormatShape", input_format="NCTHW"),
+            dict(type="mmaction.PackActionInputs", meta_keys=("velocity",)),
+        ]
+        config = dict(type="CameraMotionDataset", pipeline=pipeline, size=16, textures=2)
+        return DATASETS.build(config | options)
+
+    return build
+
+
+def test_dataset(dataset) -> None:
+    clips = dataset(clips=18, frames=4, curriculum=(9, 18))
+    assert len(clips) == 18 and clips.metainfo["classes"] == CLASSES
+    sample = clips[10]
+    assert sample["inputs"].shape == (1, 3, 4, 16, 16)
+    assert sample["data_samples"].gt_label.tolist() == [1]
+    assert class_of(sample["data_samples"].velocity) == 1
+
+
+def test_copies_are_flips_of_one_drawing(dataset) -> None:
+    clips = dataset(copies=16, seed=1)
+    drawn = [clips.draw(i) for i in range(16)]
+    assert len({class_of(velocity) for _, velocity in drawn}) == 1  # the first drawing is static
+    assert len({frames.tobytes() for frames, _ in drawn}) == 16
+    assert len({np.sort(frames, axis=None).tobytes() for frames, _ in drawn}) == 1
+    assert len({class_of(clips.draw(i)[1]) for i in range(16, 32)}) == 4
+    frames, velocity = clips.draw(3)  # again, after another drawing
+    np.testing.assert_array_equal(frames, drawn[3][0])
+    np.testing.assert_array_equal(velocity, drawn[3][1])

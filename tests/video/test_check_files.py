@@ -1,0 +1,122 @@
+"""Files that an annotation file names: which are bad, and the file without them."""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from multiprocessing import active_children
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from mmvidformer.video.check_files import find_faults, read_to_end
+
+
+@pytest.fixture
+def check(main_of, tmp_path):
+    """Check a list in a folder; return status, reasons by line, and the list without bad files."""
+
+    def run(text, *options):
+        (tmp_path / "list.txt").write_text(text)
+        options = ["--root", str(tmp_path), "--workers", "2", *options]
+        status = main_of("data.check")([str(tmp_path / "list.txt"), *options])
+        with (tmp_path / "list_bad.csv").open() as file:
+            rows = {int(row["line"]): (row["path"], row["reason"]) for row in csv.DictReader(file)}
+        return status, rows, (tmp_path / "list_clean.txt").read_text()
+
+    return run
+
+
+def video(path, count=10):
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"mp4v"), 12, (32, 24))
+    for number in range(count):
+        writer.write(np.full((24, 32, 3), 20 * number, np.uint8))
+    writer.release()
+
+
+def test_a_list_of_videos(tmp_path, check, capsys):
+    for name in ("a.mp4", "b.mp4", "c.mp4"):
+        video(tmp_path / name)
+    (tmp_path / "b.mp4").write_bytes((tmp_path / "b.mp4").read_bytes()[:300])
+    status, rows, clean = check("a.mp4 0\nb.mp4 1\ngone.mp4 2\nc 1\na.mp4 1 3\n")
+    assert status == 1 and rows.keys() == {2, 3}
+    assert rows[2][0] == str(tmp_path / "b.mp4") and rows[2][1].startswith(
+        "InvalidDataError: Invalid data"
+    )
+    assert rows[3][1].startswith("FileNotFoundError: [Errno 2] No such file or directory")
+    assert clean == "a.mp4 0\nc 1\na.mp4 1 3\n"
+    assert "2 of 4 files are bad" in capsys.readouterr().out
+    assert check("a.mp4 0\n")[:2] == (0, {})
+
+
+def test_paths_with_blanks(tmp_path, check):
+    video(tmp_path / "a b.mp4")
+    assert check("a b.mp4\t0\n") == (0, {}, "a b.mp4\t0\n")
+
+
+def misbehave(path):
+    if path == "hang":
+        re.match("(a+)+$", 99 * "a" + "b")  # holds the GIL, as decord does
+    if path == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if path == "exit":
+        os._exit(3)
+    if path == "wait":
+        time.sleep(60)
+    if path == "raise":
+        raise KeyError("no such frame")
+
+
+def touch_or_hang(path):
+    misbehave(path)
+    Path(path).touch()
+
+
+def test_what_hangs_or_crashes_is_replaced():
+    names = ["a", "hang", "b", "crash", "c", "wait", "exit", "raise", "d"]
+    found = find_faults(misbehave, [(name,) for name in names], workers=3, time_limit=1)
+    assert found == {
+        "hang": "took longer than 1 s and was killed",
+        "wait": "took longer than 1 s and was killed",
+        "crash": "crashed its process (SIGSEGV)",
+        "exit": "crashed its process (exit status 3)",
+        "raise": "KeyError: 'no such frame'",
+    }
+    assert not active_children()
+
+
+def test_a_file_that_hangs_holds_up_no_other(tmp_path):
+    files = [("hang",), *((str(tmp_path / name),) for name in "abcdefgh")]
+    assert find_faults(touch_or_hang, files, 2, time_limit=5).keys() == {"hang"}
+    assert len([*tmp_path.iterdir()]) == 8
+
+
+def test_ctrl_c_ends_all_processes():
+    # A shell lets what it starts in the background ignore Ctrl-C, and so its children.
+    code = """if __name__ == "__main__":
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    from mmvidformer.video.check_files import find_faults
+    find_faults(exec, [("print('busy', flush=True); import time; time.sleep(900)",)] * 2)
+    """
+    options = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, start_new_session=True, **options) as run:
+        assert [run.stdout.readline() for _ in range(2)] == ["busy\n"] * 2
+        os.killpg(run.pid, signal.SIGINT)
+        # Its end comes when the last process that could write to it has ended.
+        error = run.communicate(timeout=60)[1]
+    assert run.returncode == -signal.SIGINT and error.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_the_first_frame_alone(tmp_path):
+    video(tmp_path / "a.mp4")
+    files = [(str(tmp_path / name),) for name in ("a.mp4", "b.mp4")]
+    found = find_faults(partial(read_to_end, first_only=True), files, workers=1)
+    assert found.keys() == {str(tmp_path / "b.mp4")}
