@@ -157,7 +157,8 @@ class HorstLayer(Recurrent):
         e = self.encode(x)
         q = self.query(e)
         maps = {"e": e, "q": q}
-        e_steps, q_steps = _split_steps(e, steps), _split_steps(q, steps)
+        e_steps = e.unflatten(0, (-1, steps)).unbind(1)
+        q_steps = q.unflatten(0, (-1, steps)).unbind(1)
         key_steps = _split_steps(self.key.ahead(maps), steps)
         value_steps = _split_steps(self.value.ahead(maps), steps)
         statts, states = [], []
