@@ -40,8 +40,8 @@ class Recognizer(LoadedModel):
 
     Args:
         config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the
-            address of a checkpoint (``mmvidformer.checkpoints.schemes``), whose config is found or
-            made (``engine.checkpoint_config``).
+            address of a checkpoint (``mmvidformer.checkpoints.addresses``), whose config is found
+            or made (``engine.checkpoint_config``).
         checkpoint: File or address; None: initial weights; ``'published'`` (default): the published
             weights of a shipped config.
         device: Where the model runs, such as ``'cuda:1'``; default: the GPU if there is one.

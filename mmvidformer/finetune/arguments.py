@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from mmengine.config import Config
 
-from mmvidformer.checkpoints.fetch import is_address
+from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name, load_config, merge_overrides, type_name
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from mmengine.config import Config
 from scipy.stats import binomtest
 from tqdm import tqdm
 
 from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.checkpoints.reading import read_content, unwrap
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
@@ -141,7 +141,7 @@ def read_result(work_dir: Path, lists: VideoLists) -> dict:
     result = json.loads((work_dir / "finetune" / "result.json").read_text())
     checkpoint = result.pop("checkpoint", None)
     if checkpoint:
-        state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+        state = unwrap(read_content(checkpoint), checkpoint).state
         sizes = [x.numel() for name, x in state.items() if not name.endswith("lora_scale")]
         result |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": sum(sizes)}
         if "right" not in result:

@@ -22,7 +22,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.checkpoints import published
-from mmvidformer.checkpoints.fetch import cached_path
+from mmvidformer.checkpoints.download import cached_path
 from mmvidformer.registry import MODELS
 from mmvidformer.video.readers import open_video
 from mmvidformer.web.page import KEPT, UploadQuota
