@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
-from mmvidformer.apis import Capture, StreamRecognizer
+from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments, add_source_arguments
 from mmvidformer.video.writer import VideoOutput, check_display
@@ -59,16 +59,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     with contextlib.ExitStack() as stack:
         source = stack.enter_context(Capture(args.source, args.queue, args.patience))
         cfg = load_config(args.config, args.cfg_options)
-        recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
+        recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes)
         print(recognizer, file=sys.stderr)
-        steps = recognizer(source, args.restart)
+        steps = recognizer.frame_by_frame(source, args.restart)
         if args.overlay:
             steps = look_back(recognizer, source, args.layer, args.restart)
         lines = sys.stdout if args.json == "-" else None
         if args.json and lines is None:
             lines = stack.enter_context(open(args.json, "w", encoding="utf-8"))
         title = f"{source.name}: q ends" if args.show else None
-        rate = recognizer.pipeline.rate(source.fps)
+        rate = recognizer.frame_runner.pipeline.rate(source.fps)
         output = stack.enter_context(VideoOutput(args.out, rate, title))
         bar = stack.enter_context(tqdm(total=source.total, unit="frame", disable=None))
         stack.enter_context(contextlib.suppress(KeyboardInterrupt))  # how to end a camera
@@ -81,8 +81,9 @@ def main(argv: Sequence[str] | None = None) -> None:
                 delay = source.note_delay(frame.seconds)
                 bar.set_postfix_str(f"{1000 * delay:.0f} ms late, {source.dropped} dropped")
             if lines:
-                record = json.dumps(frame.record(args.topk), ensure_ascii=False)
-                print(record, file=lines, flush=True)
+                for prediction in frame.predictions:
+                    record = json.dumps(prediction.record(args.topk), ensure_ascii=False)
+                    print(record, file=lines, flush=True)
             if args.show or args.out:
                 heading = f"{frame.seconds:.2f} s, frame {frame.number}"
                 bars = stream_bars(frame, args.topk, args.ahead)

@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 
 from benchmarks import stream
 from mmvidformer import get_config
-from mmvidformer.apis import Capture, StreamRecognizer
+from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.registry import MODELS
 
 NARROW = {
@@ -69,13 +69,14 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
     options = ["--out", str(out), "--json", str(lines), "--classes", str(names), "--topk", "3"]
     main_of("stream")([*early, clip, "--overlay", *options])
     with Capture(clip) as video:
-        expected = list(StreamRecognizer(*early)(video))
+        expected = list(Recognizer(*early).frame_by_frame(video))
         rate = video.fps / 3
     found = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [record["frame"] for record in found] == [step.number for step in expected]
+    seconds = [[0, round(step.seconds, 3)] for step in expected]
+    assert [record["seconds"] for record in found] == seconds
     for record, step in zip(found, expected, strict=True):
-        (row,) = record["predictions"]
-        assert row["ahead"] is None
+        row = record["predictions"]
+        assert "ahead" not in record and record["source"] == clip
         top = [(c["class"], pytest.approx(c["score"], abs=1e-6)) for c in row["class"]]
         assert [(i, share) for i, _, share in step.predictions[0].top(3)] == top
         assert row["class"][0]["name"] == names.read_text().splitlines()[top[0][0]]
@@ -91,10 +92,11 @@ def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
     main([*causal, clip, "--json", str(lines), "--topk", "2"])
     found = [json.loads(line) for line in lines.read_text().splitlines()]
     with Capture(clip) as video:
-        expected = list(StreamRecognizer(*causal)(video))
-    assert [record["frame"] for record in found] == [step.number for step in expected]
+        expected = list(Recognizer(*causal).frame_by_frame(video))
+    seconds = [[0, round(step.seconds, 3)] for step in expected]
+    assert [record["seconds"] for record in found] == seconds
     for record, step in zip(found, expected, strict=True):
-        best = record["predictions"][0]["class"][0]["class"]
+        best = record["predictions"]["class"][0]["class"]
         assert best == step.predictions[0].top(1)[0][0]
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
         main([*causal, clip, "--out", str(tmp_path / "out.mp4"), "--overlay"])
@@ -106,15 +108,15 @@ def test_demo_prints_all_times_ahead(main_of, unrolling, sequence, capsys) -> No
     main_of("stream")([*unrolling, sequence])
     printed = capsys.readouterr()
     records = [json.loads(line) for line in printed.out.splitlines()]
-    assert [record["seconds"] for record in records[:3]] == [0, 0.25, 0.5]
-    rows = records[5]["predictions"]
+    assert [record["seconds"] for record in records[:24:8]] == [[0, 0], [0, 0.25], [0, 0.5]]
+    rows = records[40:48]
     assert [row["ahead"] for row in rows] == [k / 4 for k in range(8, 0, -1)]
-    assert {task: len(top) for task, top in rows[0].items() if task != "ahead"} == {
+    assert {task: len(top) for task, top in rows[0]["predictions"].items()} == {
         "action": 5,
         "verb": 4,
         "noun": 4,
     }
-    assert f"{len(records)} steps, " in printed.err
+    assert f"{len(records) // 8} steps, " in printed.err
 
 
 def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, monkeypatch) -> None:
