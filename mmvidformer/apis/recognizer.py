@@ -221,7 +221,7 @@ class Recognizer(LoadedModel):
             ConnectionError: If a camera or an address ends before its time.
         """
         self._check_windows(window=window, stride=stride, skip_static=skip_static)
-        is_capture = isinstance(source, Capture)
+        is_capture = hasattr(source, "frames")
         fps = source.fps if is_capture else fps
         if fps is None:
             raise ValueError("the frame rate of the frames is unknown, set fps")
