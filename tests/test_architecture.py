@@ -18,7 +18,7 @@ ALLOWED = {
     "video": set(),
     "datasets": {"checkpoints", "layers", "registry", "video"},
     "synthetic": {"registry"},
-    "tasks": {"datasets", "registry", "video"},
+    "tasks": {"config", "datasets", "registry", "video"},
     "engine": {"checkpoints", "config", "datasets", "registry", "video"},
     "papers": {"config", "registry"},
     "export": {"layers", "models", "registry"},
