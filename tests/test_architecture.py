@@ -34,7 +34,7 @@ ALLOWED = {
         "video",
     },
     "finetune": {"apis", "checkpoints", "config", "datasets", "engine", "registry", "tasks"},
-    "visualization": {"apis", "layers", "tasks", "video"},
+    "visualization": {"apis", "datasets", "layers", "tasks", "video"},
     "web": {"apis", "checkpoints", "datasets", "engine", "video", "visualization"},
     "cli": {
         "apis",

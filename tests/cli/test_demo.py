@@ -130,7 +130,9 @@ def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
 def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> None:
     module = load("demo")
     video = tiny_videos.root / "val_0.mp4"
-    monkeypatch.setattr("mmvidformer.cli.source_answers.Capture", lambda *_: Capture(video))
+    monkeypatch.setattr(
+        "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
+    )
     file, out = tmp_path / "predictions.json", tmp_path / "out.mp4"
     options = ["--window", "0.5", "--stride", "0.5", "--seconds", "1.6", "--json", str(file)]
     assert module.main([*model, "7", *options, "--out", str(out)]) == 0
@@ -144,7 +146,9 @@ def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> Non
     """Of 23 windows the last is drawn, and the next one is being written."""
     module, kept, most = load("demo"), WeakSet(), []
     video = tiny_videos.root / "val_0.mp4"
-    monkeypatch.setattr("mmvidformer.cli.source_answers.Capture", lambda *_: Capture(video))
+    monkeypatch.setattr(
+        "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
+    )
     to_prediction = Recognizer.to_prediction
 
     def count(self: Recognizer, *args: object, **where: object) -> Prediction:
