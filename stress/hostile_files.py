@@ -112,7 +112,9 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
 
     return {
         "mmvidformer convert FILE": lambda p: convert([str(p), str(out / "a.pth")]),
-        "mmvidformer train --resume FILE": lambda p: train([str(config), *work, "--resume", str(p)]),
+        "mmvidformer train --resume FILE": lambda p: train(
+            [str(config), *work, "--resume", str(p)]
+        ),
         "mmvidformer train --resume": resume_newest,
         "load_from=FILE": lambda p: train([str(config), *work, "--cfg-options", f"load_from={p}"]),
         "load_from=ADDRESS": from_address,

@@ -19,7 +19,7 @@ ALLOWED = {
     "video": set(),
     "datasets": {"checkpoints", "layers", "registry", "video"},
     "synthetic": {"registry"},
-    "tasks": {"datasets", "registry", "video"},
+    "tasks": {"config", "datasets", "registry", "video"},
     "engine": {"checkpoints", "config", "datasets", "registry", "video"},
     "papers": {"config", "registry"},
     "export": {"layers", "models", "registry"},
@@ -35,7 +35,7 @@ ALLOWED = {
         "video",
     },
     "finetune": {"apis", "checkpoints", "config", "datasets", "engine", "registry", "tasks"},
-    "visualization": {"apis", "layers", "tasks", "video"},
+    "visualization": {"apis", "datasets", "layers", "tasks", "video"},
     "web": {"apis", "checkpoints", "datasets", "engine", "video", "visualization"},
     "cli": {
         "apis",

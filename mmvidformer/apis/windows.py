@@ -116,6 +116,20 @@ def last_frames(
             yield count, kept
 
 
+def stream_windows(
+    pipeline: VideoPipeline, frames: Frames, fps: float, size: int, step: int
+) -> Iterator[tuple[dict, tuple[float, float]]]:
+    """Read the windows of a stream, each when its last frame has come.
+
+    Yields:
+        The sample, and the seconds of the window.
+    """
+    sampled = pipeline.sample(size, fps)
+    places = sampled["frame_inds"].flatten().tolist()
+    for count, kept in last_frames(frames, size, step, places):
+        yield pipeline.read_frames(kept, sampled), ((count - size) / fps, count / fps)
+
+
 def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
     """Compute items in a thread, ``count`` of them ahead; errors are raised in their places."""
     iterator, end = iter(items), object()

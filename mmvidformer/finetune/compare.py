@@ -24,6 +24,7 @@ from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
 from mmvidformer.finetune.recipe import fitting_methods
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.tasks.table import find_task
 
 COLUMNS = {
     "method": "method",
@@ -104,9 +105,10 @@ def compare_methods(
     Raises:
         ValueError: If the model or the task do not allow a method.
     """
-    if recipe.task != "classes":
-        raise ValueError(f"--compare needs the task classes, got {recipe.task}")
-    available = fitting_methods(read_config(args), recipe.task)
+    task = find_task(recipe.task)
+    if not task.has_probes:
+        raise ValueError(f"--compare needs the task classes, got {task.name}")
+    available = fitting_methods(read_config(args), task)
     methods = args.methods or available
     for method in methods:
         if method not in available:

@@ -41,6 +41,14 @@ def is_stream(source: str | int | Path) -> bool:
     return "://" in text or text.isdigit() and not Path(text).exists()
 
 
+def public_name(source: str) -> str:
+    """A source without a user, a password and a query, which may hold them too."""
+    if "://" not in source:
+        return source
+    # To the last @: a password that should have been quoted must not be printed either.
+    return re.sub("//.*@", "//", source).partition("?")[0]
+
+
 class Capture(AbstractContextManager):
     """A video file, a camera or an address, read frame by frame once; a context manager.
 
@@ -86,8 +94,7 @@ class Capture(AbstractContextManager):
             self.fps = fps if 0 < fps < math.inf else 30.0
             return
         if self._is_address:
-            # To the last @: a password that should have been quoted must not be printed either.
-            self.name = re.sub("//.*@", "//", self.name).partition("?")[0]
+            self.name = public_name(self.name)
         elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist, and is no camera or address")
         self._open()
