@@ -18,13 +18,8 @@ import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.video.containers import (
-    index_of,
-    keep_time,
-    open_container,
-    repeat_frames,
-    video_stream,
-)
+from mmvidformer.video.containers import keep_time, open_container, video_stream
+from mmvidformer.video.index import index_of, repeat_frames
 from mmvidformer.video.readers import upright
 
 # What addresses may use; not files of this machine, which a playlist could name.
@@ -96,8 +91,8 @@ class Capture(AbstractContextManager):
         if not self._is_address:
             with suppress(av.FFmpegError, ValueError):  # damaged files are read until there
                 self._index = index_of(str(source))
-                rate, self._counts = self._index.constant_rate()
-                self.fps = float(rate) or self.fps
+                self._counts = self._index.times.repeats()
+                self.fps = float(self._index.times.constant_rate) or self.fps
         self.is_live = self._is_address and not seconds
         self.total = self._video.frames or round(seconds * self.fps) or None
         if self._counts is not None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from mmvidformer.video.containers import rate_fault
 from mmvidformer.video.errors import BadVideo, path_of
-from mmvidformer.video.readers import VideoReader
+from mmvidformer.video.index import rate_fault
+from mmvidformer.video.video import Video
 
 
 def known_rate(results: Mapping) -> float:
@@ -17,16 +17,17 @@ def known_rate(results: Mapping) -> float:
 def number_by_time(results: dict) -> None:
     """Number the frames of a sample by their seconds, before any are chosen.
 
-    Changed keys: ``total_frames`` and ``avg_fps``, if the rate of a video file varies
-    (``VideoReader.number_by_time``).
+    Changed keys: ``video_reader``, ``total_frames`` and ``avg_fps``, if the rate of a video file
+    varies (``Video.at_constant_rate``).
 
     Raises:
         BadVideo: As ``constant_rate``.
     """
-    reader = results.get("video_reader")  # else a folder of frames, an array or saved features
-    if isinstance(reader, VideoReader):
-        reader.number_by_time()
-        results.update(total_frames=len(reader), avg_fps=reader.get_avg_fps())
+    video = results.get("video_reader")  # else a folder of frames, an array or saved features
+    if isinstance(video, Video):
+        video = video.at_constant_rate()
+        facts = dict(total_frames=len(video), avg_fps=video.get_avg_fps())
+        results.update(facts, video_reader=video)
     constant_rate(results)
 
 
@@ -37,8 +38,10 @@ def constant_rate(results: Mapping) -> float:
         BadVideo: If the rate is unknown, or that of a video file varies and its frames are not
             numbered by time, such as with decord.
     """
-    fps, reader = known_rate(results), results.get("video_reader")
-    is_numbered = reader is None or getattr(reader, "is_numbered_by_time", False)
-    if not is_numbered and (fault := rate_fault(results["filename"], fps)):
+    rate, video = known_rate(results), results.get("video_reader")
+    if video is None or isinstance(video, Video) and video.frame_times.is_constant:
+        return rate
+    fault = rate_fault(results["filename"], rate)
+    if fault:
         raise BadVideo(path_of(results), fault)
-    return fps
+    return rate
