@@ -16,7 +16,8 @@ import torch
 from mmvidformer.cli import train
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
 from mmvidformer.finetune.recipe import METHODS, PROBES, Recipe
-from mmvidformer.tasks.lists import TASKS, read_task_lists
+from mmvidformer.tasks.lists import read_task_lists
+from mmvidformer.tasks.table import TASKS, find_task
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.prepare:
         return 0
     work_dir, result = path.parents[1], {}
-    if recipe.method in PROBES and recipe.task == "classes":
+    if recipe.method in PROBES and find_task(recipe.task).has_probes:
         from mmvidformer.finetune.compare import share
         from mmvidformer.finetune.probes import probe
 

@@ -17,6 +17,7 @@ from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.finetune.recipe import PROBES, Recipe, RunSettings, apply_recipe
+from mmvidformer.tasks.table import find_task
 
 Kind = TypeVar("Kind", bound=RunSettings)
 
@@ -87,8 +88,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     """
     path, cfg = config_path(args, "finetune"), read_config(args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-    kind = "values" if recipe.task == "number" else "classes"
-    print(f"{len(lists.classes)} {kind}; videos: {counts}")
+    print(f"{len(lists.classes)} {find_task(recipe.task).classes_word}; videos: {counts}")
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])

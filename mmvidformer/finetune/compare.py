@@ -23,6 +23,7 @@ from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
 from mmvidformer.finetune.recipe import Recipe, fitting_methods
+from mmvidformer.tasks.table import find_task
 
 COLUMNS = {
     "method": "method",
@@ -99,9 +100,10 @@ def compare_methods(
     Raises:
         ValueError: If the model or the task do not allow a method.
     """
-    if recipe.task != "classes":
-        raise ValueError(f"--compare needs the task classes, got {recipe.task}")
-    fit = fitting_methods(read_config(args), recipe.task)
+    task = find_task(recipe.task)
+    if not task.has_probes:
+        raise ValueError(f"--compare needs the task classes, got {task.name}")
+    fit = fitting_methods(read_config(args), task)
     if wrong := [name for name in args.methods or () if name not in fit]:
         raise ValueError(f"{args.config} can be trained by {', '.join(fit)}, not by {wrong[0]}")
     methods, folder = args.methods or fit, config_path(args, "finetune").parents[1]

@@ -124,6 +124,6 @@ LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.c
 DATA_SAMPLERS = _child(
     "data sampler",
     _mmaction.DATA_SAMPLERS,
-    "mmvidformer.finetune.tasks",
+    "mmvidformer.finetune.balance",
     "mmvidformer.engine.checkpointing.loop",
 )

@@ -10,6 +10,8 @@ from av import VideoFrame, VideoStream
 from av.container import InputContainer
 from av.stream import Disposition
 
+from mmvidformer.video.times import FrameTimes
+
 # Formats of FFmpeg that hold a video themselves. Others, such as playlists, name further files.
 FORMATS = "mov,matroska,avi,mpegts,mpeg,mpegvideo,h264,hevc,m4v,flv,asf,ogg,rm,gif,dv,mxf,nut,ivf"
 
@@ -63,11 +65,11 @@ def keep_time(frames: Iterable[VideoFrame], fps: float) -> Iterator[VideoFrame]:
 
     The times are those of the container, from the first frame on, against ``number / fps``.
     """
-    number, start, last = 0, None, None
+    number, start, last, times = 0, None, None, FrameTimes(fps)
     for frame in frames:
         if frame.time is not None:
             start = frame.time if start is None else start
-            place = round((frame.time - start) * fps)
+            place = round(times.numbers(frame.time - start))
             if place < number - 1:
                 continue
             if place > number + 1:

@@ -2,19 +2,21 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 # Rates are binary fractions: 15 / 30 s may be less than 2 x 0.25 s.
 EPSILON = 1e-6
+Values = Any  # a number, an array or a tensor
 
 
 @dataclass(frozen=True, eq=False)
 class FrameTimes:
     """When the frames of a video are shown, in seconds since its first one.
 
-    All that speaks of seconds asks it. Numbers and seconds may be floats, arrays or tensors; a
-    number may lie between two frames, or beyond the last one.
+    All that speaks of seconds asks it. Numbers and seconds may be floats, arrays or (at a constant
+    rate) tensors; a number may lie between two frames, or beyond the last one.
 
     Args:
         rate: Frames per second; their mean, if it varies. 0: unknown.
@@ -25,7 +27,7 @@ class FrameTimes:
     rate: float
     starts: np.ndarray | None = None
 
-    def seconds(self, numbers):
+    def seconds(self, numbers: Values) -> Values:
         """Return when frames are first shown."""
         if self.starts is None:
             return numbers / self.rate
@@ -33,30 +35,30 @@ class FrameTimes:
         within = np.interp(numbers, np.arange(last + 1), self.starts)
         return within + np.maximum(np.asarray(numbers) - last, 0) / self.rate
 
-    def numbers(self, seconds):
+    def numbers(self, seconds: Values) -> Values:
         """Return the frames that are first shown at some seconds, as fractions."""
         if self.starts is None:
             return seconds * self.rate
         within = np.interp(seconds, self.starts, np.arange(len(self.starts)))
         return within + np.maximum(np.asarray(seconds) - self.starts[-1], 0) * self.rate
 
-    def at(self, seconds):
+    def at(self, seconds: Values) -> Values:
         """Return the frames that are shown at some seconds, as integers."""
         if self.starts is None:
             return np.floor(self.numbers(seconds) + EPSILON).astype(int)
         return np.searchsorted(self.starts, np.asarray(seconds) + EPSILON, side="right") - 1
 
-    def span(self, first, last):
+    def span(self, first: Values, last: Values) -> tuple[Values, Values]:
         """Return the seconds at which frame ``first`` begins and frame ``last`` ends."""
         return self.seconds(first), self.seconds(last + 1)
 
-    def count(self, seconds):
+    def count(self, seconds: Values) -> Values:
         """Return how many frames are shown in so many seconds, in the mean, as a fraction."""
         return seconds * self.rate
 
-    def step(self, target_rate: float | None) -> float:
-        """Return how many frames lie between two of a target rate; 1 without one."""
-        return self.rate / target_rate if target_rate else 1.0
+    def rescale(self, count: float, rate: float | None) -> float:
+        """Return how many frames last as long as ``count`` of another rate; None: of this one."""
+        return count * self.rate / rate if rate else count
 
     def frames_late(self, rate: float) -> np.ndarray:
         """Return by how many frames each frame comes later than ``k / rate``."""
