@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mmvidformer.config import config_scope, pipelines, type_name
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.video.errors import first_line
+from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
 
@@ -149,7 +150,8 @@ class VideoPipeline:
         for one in self._sample.transforms:
             interval = getattr(one, "frame_interval", 0)
             if interval and hasattr(one, "clip_len"):
-                return one.clip_len * interval * fps / (getattr(one, "target_fps", None) or fps)
+                frames = one.clip_len * interval
+                return float(FrameTimes(fps).rescale(frames, getattr(one, "target_fps", None)))
         return 0.0
 
     def period(self, size: int, fps: float, frames: int | None) -> int:

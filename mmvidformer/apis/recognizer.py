@@ -22,11 +22,11 @@ from mmvidformer.apis.windows import (
     in_frames,
     list_parts,
     list_windows,
-    rate_of,
     read_ahead,
     stream_segments,
     stream_steps,
     stream_windows,
+    times_of,
 )
 from mmvidformer.models.inference import frames_of_stage
 from mmvidformer.video.capture import Capture
@@ -159,11 +159,11 @@ class Recognizer(LoadedModel):
             yield from self.stream(video if isinstance(video, np.ndarray) else Capture(video), fps)
             return
         opened = self.pipeline.open(video, fps)
-        fps = rate_of(opened)
+        times = times_of(opened)
         answers = list_parts(self.pipeline, self._run, opened, self.over, min_score)
         if self.over == "clip":
             windows = read_ahead(
-                (self.pipeline.read(opened, span), (span[0] / fps, (span[1] + 1) / fps))
+                (self.pipeline.read(opened, span), times.span(*span))
                 for span in self.windows(opened, window, stride)[first:]
             )
             answers = answer_windows(windows, self._run, skip_static)
@@ -177,7 +177,8 @@ class Recognizer(LoadedModel):
 
         ``opened`` is a result of ``pipeline.open``.
         """
-        sizes = self._sizes(rate_of(opened), window, stride)  # which numbers frames by time
+        times = times_of(opened)  # which numbers frames by time
+        sizes = self._sizes(times.rate, window, stride)
         return list_windows(opened["total_frames"], *sizes)
 
     def _sizes(self, fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
@@ -309,7 +310,7 @@ class Recognizer(LoadedModel):
             raise ValueError(f"the model is about {self.over}, not about boxes")
         task, names = next(iter(self.names.items()))
         opened = self.pipeline.open(video)
-        rate_of(opened)
+        times_of(opened)  # which numbers frames by time
         sample = dict(
             opened,
             gt_labels=torch.zeros(len(boxes), len(names)),
