@@ -112,11 +112,11 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
 
     return {
         "mmvidformer convert FILE": lambda p: convert([str(p), str(out / "a.pth")]),
-        "tools/train.py --resume FILE": lambda p: train([str(config), *work, "--resume", str(p)]),
-        "tools/train.py --resume": resume_newest,
+        "mmvidformer train --resume FILE": lambda p: train([str(config), *work, "--resume", str(p)]),
+        "mmvidformer train --resume": resume_newest,
         "load_from=FILE": lambda p: train([str(config), *work, "--cfg-options", f"load_from={p}"]),
         "load_from=ADDRESS": from_address,
-        "tools/test.py CONFIG FILE": lambda p: test([str(config), str(p), *work]),
+        "mmvidformer test CONFIG FILE": lambda p: test([str(config), str(p), *work]),
         "mmvidformer plot rollout": lambda p: rollout(
             [str(config), str(p), video, "--out-dir", str(out)]
         ),
