@@ -29,7 +29,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         kind=Recipe,
         method=dict(nargs="+", choices=METHODS),
         lora_layers=dict(nargs="+", metavar="NAME"),
-        task=dict(choices=TASKS),
+        task=dict(metavar=f"{{{','.join(TASKS)}}}"),
         balance=dict(choices=("weights", "sampling")),
     )
     parser.add_argument(

@@ -84,7 +84,7 @@ class Recipe(RunSettings):
         lora_layers: Last parts of the names of the linear layers that have updates. Default: qkv
             and proj.
         layer_decay: Factor between the learning rates of a layer and the next one, such as 0.75.
-        task: What to predict.
+        task: What to predict, or MODULE:CLASS of a task of your own.
         balance: How rare classes count as much as frequent ones: in the loss (weights), or because
             they are drawn more often (sampling).
     """

@@ -1,9 +1,11 @@
 """Classification: one class a video."""
 
+from pathlib import Path
+
 import numpy as np
 
 from mmvidformer.datasets.lists import read_list
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.datasets.own_videos import VideoLists, read_lists
 from mmvidformer.tasks.base import Task
 
 
@@ -13,6 +15,10 @@ class Classification(Task):
     name, suffix, least_classes = "classes", "txt", 2
     balances = ("weights", "sampling")
     has_probes = True
+
+    def read_lists(self, folder: str | Path) -> VideoLists:
+        """Read the lists that ``mmvidformer data list FOLDER`` writes."""
+        return read_lists(folder)
 
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Return the number of training videos of each class."""
