@@ -13,13 +13,9 @@ from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list, write_report
 from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.video.check_files import find_faults
-from mmvidformer.video.containers import (
-    index_of,
-    open_container,
-    repeat_frames,
-    video_stream,
-)
+from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.errors import with_suffix
+from mmvidformer.video.index import index_of, repeat_frames
 
 
 def prepare_list(
@@ -49,7 +45,9 @@ def prepare_list(
         ValueError: If a video is not below ``root``, ``out`` is the same folder, or the results of
             two videos would be one file.
     """
-    out, targets, lines = Path(out), {}, []
+    out = Path(out)
+    targets: dict[str, str] = {}
+    lines = []
     if out.resolve() == Path(root).resolve():
         raise ValueError(f"the results need another folder than {out}, that of the videos")
     for text, path in read_list(ann_file):
@@ -62,7 +60,7 @@ def prepare_list(
         targets[source] = str(out / name)
         lines.append((source, text.replace(path, name, 1)))
     check_targets([Path(path) for path in targets], [Path(path) for path in targets.values()])
-    missing = [one for one in targets.items() if not os.path.exists(one[1])]
+    missing = [(source, target) for source, target in targets.items() if not os.path.exists(target)]
     random.Random().shuffle(missing)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(missing)} of them already in {out}")
     faults = find_faults(partial(encode_video, **settings), missing, workers, time_limit)
@@ -106,11 +104,11 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
         stream.codec_context.thread_count = 1
         converter = VideoReformatter()
         index = index_of(source)
-        rate, counts = index.constant_rate()
-        rate = rate or Fraction(25)  # of a file that states none
+        repeats = index.times.repeats()
+        rate = index.times.constant_rate or Fraction(25)  # of a file that states none
         frames = video.decode(stream)
         for number, frame in enumerate(
-            frames if counts is None else repeat_frames(frames, index, counts)
+            frames if repeats is None else repeat_frames(frames, index, repeats)
         ):
             if encoder is None:
                 sides = frame.width, frame.height

@@ -14,6 +14,7 @@ from torchvision.ops import box_iou, distance_box_iou_loss, sigmoid_focal_loss
 from mmvidformer.models.heads import Samples
 from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.task_heads import pool_space
+from mmvidformer.video.times import FrameTimes
 
 RADIUS = 1.5  # of the points around a segment's center that are trained to find it, in strides
 SHARE = 0.5  # of a segment that a training clip must show
@@ -80,9 +81,10 @@ class SegmentsHead(BaseHead):
         super().__init__(num_classes, in_channels, **kwargs)
         self.score_thr, self.max_segments, self.sigma = score_thr, max_segments, sigma
         self.proj = nn.Linear(in_channels, hidden_dim)
-        self.pyramid = nn.ModuleList(ConvBlock(hidden_dim, 1 + (i > 0)) for i in range(levels))
-        towers = (nn.Sequential(*(ConvBlock(hidden_dim) for _ in range(2))) for _ in range(2))
-        self.class_tower, self.end_tower = towers
+        strides = [1] + [2] * (levels - 1)
+        self.pyramid = nn.ModuleList(ConvBlock(hidden_dim, stride) for stride in strides)
+        self.class_tower = nn.Sequential(ConvBlock(hidden_dim), ConvBlock(hidden_dim))
+        self.end_tower = nn.Sequential(ConvBlock(hidden_dim), ConvBlock(hidden_dim))
         self.fc_cls = nn.Linear(hidden_dim, num_classes)
         self.fc_ends = nn.Linear(hidden_dim, 2)
         self.scales = nn.Parameter(torch.ones(levels))
@@ -105,21 +107,23 @@ class SegmentsHead(BaseHead):
             2^(levels - 1)) * (2^levels - 1) points, those of the first level first.
         """
         steps = self.proj(pool_space(x)).unflatten(0, (-1, clips)).flatten(1, 2)
-        least = 2 ** (len(self.pyramid) - 1)
-        steps = F.pad(steps, (0, 0, 0, -steps.shape[1] % least))
-        found = []
+        last_stride = 2 ** (len(self.pyramid) - 1)
+        steps = F.pad(steps, (0, 0, 0, -steps.shape[1] % last_stride))
+        outputs = []
         for level, block in enumerate(self.pyramid):
             steps = block(steps)
+            logits = self.fc_cls(self.class_tower(steps))
             ends = F.softplus(self.fc_ends(self.end_tower(steps)) * self.scales[level])
-            found.append(torch.cat([self.fc_cls(self.class_tower(steps)), ends * 2**level], dim=-1))
-        return torch.cat(found, dim=1)
+            outputs.append(torch.cat([logits, ends * 2**level], dim=-1))
+        return torch.cat(outputs, dim=1)
 
     def points(self, count: int) -> tuple[Tensor, Tensor]:
         """Return places and strides (P,) in steps, for the number of points P."""
         levels = torch.arange(len(self.pyramid))
         sizes = (count // (2 ** len(levels) - 1)) * 2 ** levels.flip(0)
         strides = (2.0**levels).repeat_interleave(sizes)
-        return strides * (torch.cat([torch.arange(size) for size in sizes]) + 0.5), strides
+        numbers = torch.cat([torch.arange(size) for size in sizes])  # within the level
+        return strides * (numbers + 0.5), strides
 
     def targets(self, segments: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Return the class (P,), -1 for none, and the distances (P, 2) of all points.
@@ -128,7 +132,8 @@ class SegmentsHead(BaseHead):
             segments: Start and end in steps, and class (n, 3).
             count: Number of points P.
         """
-        places, strides = (one.to(segments) for one in self.points(count))
+        places, strides = self.points(count)
+        places, strides = places.to(segments), strides.to(segments)
         if not len(segments):
             return places.new_full((count,), -1).long(), places.new_zeros(count, 2)
         start, end, classes = segments.T
@@ -146,18 +151,18 @@ class SegmentsHead(BaseHead):
 
     def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
-        found = self(feats, data_samples[0].num_clips)
-        loss_cls, loss_ends, positive = found.new_zeros(()), found.new_zeros(()), 0
-        for outputs, sample in zip(found, data_samples, strict=True):
-            segments = visible_segments(sample, count_steps(feats, sample)).to(found)
+        batch = self(feats, data_samples[0].num_clips)  # (N, P, classes + 2)
+        loss_cls, loss_ends, positive = batch.new_zeros(()), batch.new_zeros(()), 0
+        sign = batch.new_tensor([-1, 1])  # of the distances to the start and the end
+        for outputs, sample in zip(batch, data_samples, strict=True):
+            segments = visible_segments(sample, count_steps(feats, sample)).to(batch)
             labels, distances = self.targets(segments, len(outputs))
             hit = labels >= 0
-            wanted = F.one_hot(labels.clamp(min=0), self.num_classes) * hit[:, None]
             logits, ends = outputs[:, :-2], outputs[:, -2:]
-            loss_cls = loss_cls + sigmoid_focal_loss(logits, wanted.to(logits), reduction="sum")
-            sign = ends.new_tensor([-1, 1])  # of the distances to the start and the end
-            boxes = as_boxes(ends[hit] * sign), as_boxes(distances[hit] * sign)
-            loss_ends = loss_ends + distance_box_iou_loss(*boxes, reduction="sum")
+            one_hot = F.one_hot(labels.clamp(min=0), self.num_classes) * hit[:, None]
+            loss_cls = loss_cls + sigmoid_focal_loss(logits, one_hot.to(logits), reduction="sum")
+            predicted, true = as_boxes(ends[hit] * sign), as_boxes(distances[hit] * sign)
+            loss_ends = loss_ends + distance_box_iou_loss(predicted, true, reduction="sum")
             positive += int(hit.sum())
         count = max(positive, 1)
         return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
@@ -168,20 +173,23 @@ class SegmentsHead(BaseHead):
         for tokens, sample in zip(views, data_samples, strict=True):
             mean = tokens.unflatten(0, (-1, sample.num_clips)).mean(dim=0)  # of the crops
             first = float(sample.frame_inds[0]) - sample.start_index
-            total, step = sample.total_frames - first, count_steps(mean, sample)
-            found = self.segments(mean, step, total, sample.avg_fps)
-            found.segments = found.segments + first / sample.avg_fps
-            sample.pred_instances = found
+            times = FrameTimes(sample.avg_fps)
+            total = sample.total_frames - first
+            instances = self.segments(mean, count_steps(mean, sample), total, times)
+            instances.segments = instances.segments + times.seconds(first)
+            sample.pred_instances = instances
         return data_samples
 
-    def segments(self, tokens: Tensor, step: float, total: float, fps: float) -> InstanceData:
+    def segments(
+        self, tokens: Tensor, step: float, total: float, times: FrameTimes
+    ) -> InstanceData:
         """Find segments in the tokens (clips, T, D) of successive clips.
 
         Args:
             tokens: Averaged over space.
             step: Number of frames that a step covers.
             total: Number of frames of the video from the first clip on.
-            fps: Frames per second.
+            times: Seconds of the frames.
 
         Returns:
             ``segments`` (n, 2) in seconds from the begin of the first clip, ``scores`` and
@@ -192,11 +200,13 @@ class SegmentsHead(BaseHead):
         scores = outputs[:, :-2].sigmoid() * (places * step < total)[:, None]
         which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
         start, end = (places - outputs[:, -2], places + outputs[:, -1])
-        seconds = (torch.stack([start, end], dim=1) * step / fps).clamp(0, total / fps)[which]
-        kept = soft_nms(seconds, scores[which, labels], labels, self.sigma, self.max_segments)
-        good = kept[1] > self.score_thr
-        names = ("segments", "scores", "labels")
-        return InstanceData(**{k: v[good] for k, v in zip(names, kept, strict=True)})
+        seconds = times.seconds(torch.stack([start, end], dim=1) * step)
+        seconds = seconds.clamp(0, times.seconds(total))[which]
+        segments, scores, labels = soft_nms(
+            seconds, scores[which, labels], labels, self.sigma, self.max_segments
+        )
+        good = scores > self.score_thr
+        return InstanceData(segments=segments[good], scores=scores[good], labels=labels[good])
 
 
 def count_steps(feats: Features, sample: ActionDataSample) -> float:
@@ -209,11 +219,11 @@ def visible_segments(sample: ActionDataSample, step: float) -> Tensor:
     """Return start and end in steps, and class (n, 3), of what the clips of a sample show."""
     first, last = float(sample.frame_inds[0]), float(sample.frame_inds[-1]) + sample.frame_step
     spans = torch.as_tensor(sample.spans, dtype=torch.float).reshape(-1, 3)
-    times = spans[:, :2] * sample.avg_fps
-    shown = times.clamp(first, last)
-    share = (shown[:, 1] - shown[:, 0]) / (times[:, 1] - times[:, 0])
-    found = torch.cat([(shown - first) / step, spans[:, 2:]], dim=1)
-    return found[share >= SHARE]
+    frames = FrameTimes(sample.avg_fps).numbers(spans[:, :2])
+    shown = frames.clamp(first, last)
+    share = (shown[:, 1] - shown[:, 0]) / (frames[:, 1] - frames[:, 0])
+    segments = torch.cat([(shown - first) / step, spans[:, 2:]], dim=1)
+    return segments[share >= SHARE]
 
 
 def soft_nms(
@@ -238,9 +248,9 @@ def soft_nms(
     return segments[order], scores.new_tensor(taken), labels[order]
 
 
-def segment_iou(one: Tensor, others: Tensor) -> Tensor:
+def segment_iou(segment: Tensor, others: Tensor) -> Tensor:
     """Return the intersection over union (n,) of a segment (2,) and others (n, 2)."""
-    return box_iou(as_boxes(one[None]), as_boxes(others))[0].nan_to_num()  # of length 0
+    return box_iou(as_boxes(segment[None]), as_boxes(others))[0].nan_to_num()  # of length 0
 
 
 def as_boxes(segments: Tensor) -> Tensor:

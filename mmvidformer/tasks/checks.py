@@ -11,7 +11,7 @@ from mmvidformer.datasets.own_videos import CLASSES
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.table import TASKS, find_task
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.video import Video
 
 TOLERANCE = 0.5  # seconds by which an annotation may be after the end of its video
 
@@ -80,19 +80,16 @@ def check_videos(
     return faults, videos
 
 
-def _time_faults(task: Task, rows: Sequence, path: Path, video: str) -> Iterator[str]:
+def _time_faults(task: Task, rows: Sequence, path: Path, name: str) -> Iterator[str]:
     """Describe what is wrong in the times of a video, and the annotations after its end."""
-    name = video if Path(video).name == path.name else path
+    shown = name if Path(name).name == path.name else path
     with suppress(FFmpegError, OSError, ValueError):  # bad files are reported as such
-        reader = open_video(str(path))
-        reader.number_by_time()
-        frames, fps = len(reader), reader.get_avg_fps()
-        if not fps:
+        video = Video.open(path)
+        if not video.get_avg_fps():
             yield f"{path}: its frame rate is unknown"
             return
-        seconds = frames / fps
         for row in rows:
             last = task.last_second(row)
-            if last > seconds + TOLERANCE:
-                after = f"is after the end of {name}, at {seconds:.2f} s"
+            if last > video.duration + TOLERANCE:
+                after = f"is after the end of {shown}, at {video.duration:.2f} s"
                 yield f"{row.where}: {last:g} s {after}"

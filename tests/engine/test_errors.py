@@ -232,5 +232,5 @@ def main():
 if __name__ == "__main__":
     run_tool(main)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=90)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (2, "error: missing.txt: No such file or directory\n")

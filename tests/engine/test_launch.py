@@ -59,7 +59,7 @@ from mmvidformer.engine.checkpointing import resume
 
 rank = os.environ["RANK"]
 resume.latest_checkpoint = lambda folder: f"{folder}/rank{rank}.pth"
-cfg = Config(dict(launcher="pytorch", work_dir="here", env_cfg=dict(dist_cfg=dict(timeout=60))))
+cfg = Config(dict(launcher="pytorch", work_dir="here", env_cfg=dict(dist_cfg=dict(timeout=600))))
 launch.RUNNERS.build = lambda cfg: SimpleNamespace(work_dir=cfg.work_dir)
 launch.apply_policy = lambda runner: None
 
@@ -77,7 +77,7 @@ def test_the_main_process_decides_for_all(run, bare):
     started = [
         run(sys.executable, "-c", TWO, RANK=rank, LOCAL_RANK=rank, **variables) for rank in range(2)
     ]
-    printed = [process.communicate(timeout=120)[0] for process in started]
+    printed = [process.communicate(timeout=600)[0] for process in started]
     assert all("resumes from here/rank0.pth" in text for text in printed)
     assert [process.returncode for process in started] == [0, 0]
 
