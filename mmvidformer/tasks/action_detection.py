@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import clip_shape
 from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists, find_named
-from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of, write_csv
+from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of, write_csv
 from mmvidformer.tasks.boxes import COLUMNS, Box, group_boxes, parse_boxes
 from mmvidformer.tasks.reading import Annotations
 
@@ -24,6 +24,7 @@ class ActionDetection(Task):
     head = "mmvidformer.BoxesHead"
     metric, best_metric = "mmvidformer.BoxesMetric", "mAP/overall"
     unaware = ("blending", "augment")
+    worst = staticmethod(nothing_found)
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
         """Whether the first row has no names: it is a video, a whole second, a box and a class."""

@@ -10,7 +10,7 @@ from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
 from mmvidformer.tasks.activitynet import parse_activitynet
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans
-from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.base import Task, nothing_found
 from mmvidformer.tasks.reading import Annotations
 
 TRAINING_CLIPS = 4  # successive ones of a video
@@ -25,6 +25,7 @@ class ActionLocalization(ActionSegmentation):
     metric, best_metric = "mmvidformer.SegmentsMetric", "segments/mAP"
     sampler = dict(overlap=0.0, clips=TRAINING_CLIPS)
     training_steps = ()
+    worst = staticmethod(nothing_found)
 
     def fits_file(self, file: Path, columns: Sequence[str]) -> bool:
         """Whether it is in ActivityNet's format; csv files may be those of frames as well."""

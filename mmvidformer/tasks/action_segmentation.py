@@ -1,6 +1,6 @@
 """Temporal action segmentation: a class at each step of time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,11 @@ class ActionSegmentation(Task):
     def classes_in(self, annotations: Annotations) -> Sequence[str]:
         """Return the sorted names of the classes; the last is that of time without a span."""
         return [*sorted_labels(annotations), BACKGROUND]
+
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample without an answer at any time."""
+        return {**sample, "pred_score": sample["pred_score"][:0]}
 
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Return the seconds of each class in the training list, up to a video's last span."""

@@ -156,6 +156,14 @@ class Task:
         """Return the number of samples of a list."""
         return len(annotations.videos)
 
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample of a video that could not be read with the worst answer.
+
+        Its predictions are those of another video, and tell only their form.
+        """
+        raise NotImplementedError
+
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Return the size of each class in the training list (classes,)."""
         raise NotImplementedError(f"the classes of the task {self.name} have no sizes")
@@ -224,6 +232,12 @@ class Task:
     def fits_head(self, head_type: str) -> bool:
         """Whether a head of a config, by its type without a scope, answers this task."""
         return self.head is not None and self.head.rpartition(".")[2] == head_type
+
+
+def nothing_found(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a sample in which no segment or box is found."""
+    instances = {name: values[:0] for name, values in sample["pred_instances"].items()}
+    return {**sample, "pred_instances": instances}
 
 
 def sampler_of(steps: Steps) -> Mapping[str, Any] | None:

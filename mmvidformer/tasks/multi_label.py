@@ -7,7 +7,7 @@ from typing import Any
 from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists, check_names, read_lists
 from mmvidformer.tasks.base import write_lines
-from mmvidformer.tasks.classification import Classification
+from mmvidformer.tasks.classification import Classification, all_lowest
 from mmvidformer.tasks.reading import Annotations, Row, unknown_class
 
 
@@ -71,6 +71,11 @@ class MultiLabel(Classification):
     def read_lists(self, folder: str | Path) -> VideoLists:
         """Read lists of any number of classes a line."""
         return read_lists(folder, multi_class=True)
+
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample with the lowest score for all classes."""
+        return {**sample, "pred_score": all_lowest(sample["pred_score"])}
 
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Let MMAction2's ``VideoDataset`` read several classes a line."""

@@ -1,6 +1,6 @@
 """Regression: one number a video, or several."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os.path import join
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +42,11 @@ class Regression(Task):
 
     def classes_in(self, annotations: Annotations) -> None:
         """Values have no file of names."""
+
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample without values."""
+        return {**sample, "pred_score": torch.full_like(sample["pred_score"], torch.nan)}
 
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the values."""
