@@ -1,12 +1,17 @@
 """Temporal action localization: start, end and class of each action."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mmvidformer.datasets.own_videos import VideoLists
-from mmvidformer.tasks.action_segmentation import ActionSegmentation
-from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
+from mmvidformer.tasks.activitynet import parse_activitynet
+from mmvidformer.tasks.annotations import BACKGROUND, parse_spans
+from mmvidformer.tasks.base import Task, nothing_found
+from mmvidformer.tasks.reading import Annotations
 
 TRAINING_CLIPS = 4  # successive ones of a video
 
@@ -20,6 +25,30 @@ class ActionLocalization(ActionSegmentation):
     metric, best_metric = "mmvidformer.SegmentsMetric", "segments/mAP"
     sampler = dict(overlap=0.0, clips=TRAINING_CLIPS)
     training_steps = ()
+    worst = staticmethod(nothing_found)
+
+    def fits_file(self, file: Path, columns: Sequence[str]) -> bool:
+        """Whether it is in ActivityNet's format; csv files may be those of frames as well."""
+        return file.suffix == ".json"
+
+    def read(
+        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
+    ) -> Annotations:
+        """Read spans, which may overlap, from a csv file or one in ActivityNet's format."""
+        file = Path(file)
+        if file.suffix == ".json":
+            return parse_activitynet(file, folder or file.parent, classes)
+        return parse_spans(file, overlap=True, classes=classes)
+
+    def classes_in(self, annotations: Annotations) -> Sequence[str]:
+        """Return the sorted names of the classes."""
+        return sorted_labels(annotations)
+
+    def read_lists(self, folder: str | Path) -> VideoLists:
+        """Read lists; the background is no class."""
+        lists = super().read_lists(folder)
+        names = tuple(name for name in lists.classes if name != BACKGROUND)
+        return lists._replace(classes=names)
 
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Classes are not balanced."""

@@ -1,13 +1,22 @@
 """Regression: one number a video, or several."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from os.path import join
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 
+from mmvidformer.datasets.csv_rows import read_float, read_header, read_rows
 from mmvidformer.datasets.own_videos import VideoLists
-from mmvidformer.tasks.annotations import read_values
+from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.reading import Annotations, Row
+
+OTHER_COLUMNS = ("video", "split", "start", "end", "label")  # that hold no values
 
 
 class Regression(Task):
@@ -17,6 +26,28 @@ class Regression(Task):
     head = "mmvidformer.NumberHead"
     metric, best_metric = "mmvidformer.NumberMetric", "number/r2"
 
+    def fits_columns(self, columns: Sequence[str]) -> bool:
+        """Whether there are columns of values."""
+        return bool(_value_names(columns))
+
+    def read(
+        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
+    ) -> Annotations:
+        """Read the values of each video (``parse_values``)."""
+        return parse_values(file)
+
+    def list_columns(self, annotations: Annotations) -> Sequence[str]:
+        """Return the video and the names of the values."""
+        return ("video", *annotations.names)
+
+    def classes_in(self, annotations: Annotations) -> None:
+        """Values have no file of names."""
+
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample without values."""
+        return {**sample, "pred_score": torch.full_like(sample["pred_score"], torch.nan)}
+
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the values."""
         return dict(type="mmvidformer.ValueDataset", metainfo=dict(classes=list(lists.classes)))
@@ -24,8 +55,63 @@ class Regression(Task):
     def model_config(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
         """Give the head the scale of the training data."""
         model = super().model_config(cfg, lists)
-        rows = [values for values, _ in read_values(lists.root / "train.csv")[1].values()]
+        annotations = self.read(lists.root / "train.csv").check()
+        rows = [numbers.values for (numbers,) in annotations.videos.values()]
         mean, deviation = np.mean(rows, axis=0), np.std(rows, axis=0)
         scale = np.where(deviation > 0, deviation, 1)
         model["cls_head"].update(mean=mean.tolist(), std=scale.tolist())
         return model
+
+
+class Numbers(NamedTuple):
+    """The values of a video, and the line of the file."""
+
+    values: list[float]
+    where: str
+
+
+def parse_values(file: str | Path) -> Annotations:
+    """Read a csv file with the column ``video`` and a column for each value.
+
+    Raises:
+        ValueError: If a column is missing.
+    """
+    names = _value_names(read_header(file))
+    annotations = Annotations(Path(file), names)
+
+    def read_row(row: Row, place: str) -> list[Numbers]:
+        if annotations.videos[row["video"]]:
+            first = annotations.places[row["video"]]
+            raise ValueError(f"{place}: {row['video']} is already in {first}")
+        return [Numbers([read_float(row, name, place) for name in names], place)]
+
+    annotations.add_rows(read_rows(file, "video"), read_row)
+    if annotations.rows and not names:
+        raise ValueError(f"{file} must have a column of values beside video")
+    return annotations
+
+
+def _value_names(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of a csv file that hold values."""
+    return tuple(name for name in columns if name and name not in OTHER_COLUMNS)
+
+
+@DATASETS.register_module()
+class ValueDataset(VideoDataset):
+    """Videos with numbers: a csv file with the column ``video`` and a column for each value.
+
+    ``gt_label`` of a sample holds the values. Arguments are those of MMAction2's ``VideoDataset``.
+
+    Raises:
+        ValueError: If something is wrong in the file (``parse_values``); names file and line.
+    """
+
+    def load_data_list(self) -> list[dict]:
+        """Read the annotation file."""
+        folder = self.data_prefix["video"] or ""
+        samples = []
+        for video, (numbers,) in parse_values(self.ann_file).check_rows().videos.items():
+            label = torch.tensor(numbers.values)
+            sample = dict(filename=join(folder, video), label=label, where=numbers.where)
+            samples.append(sample)
+        return samples
