@@ -8,7 +8,7 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.apis.classifier import VideoClassifier
-from mmvidformer.apis.predictions import class_tasks, known_names
+from mmvidformer.apis.names import class_tasks, known_names
 from mmvidformer.checkpoints import info
 from mmvidformer.checkpoints.fetch import is_address
 from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of

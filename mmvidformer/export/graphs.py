@@ -11,6 +11,7 @@ from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.layer import Features, HorstLayer, HorstOutput, State
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import Entry
+from mmvidformer.tasks.table import task_of_head
 
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
 
@@ -54,13 +55,14 @@ class ClipGraph(nn.Module):
         self.size = tuple(size)
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
         steps = ahead or getattr(model.cls_head, "logged_time", None)
-        if getattr(model.cls_head, "over", "clip") == "boxes":
+        self.task = task_of_head(model.cls_head)
+        if self.task.needs_boxes:
             self.input_names = ("clip", "boxes")
         if ahead and not hasattr(model.cls_head, "logged_time"):
             raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": [steps]} if steps else {}
-        single = ["values" if hasattr(model.cls_head, "std") else "logits"]
-        self.output_names: Sequence[str] = list(model.cls_head.tasks) if steps else single
+        names = list(model.cls_head.tasks) if steps else [self.task.output_name]
+        self.output_names: Sequence[str] = names
 
     def forward(self, clip: Tensor, boxes: Tensor | None = None) -> tuple[Tensor, ...]:
         """Map clips (B, 3, T, H, W) to logits (B, classes), for each of ``output_names``."""

@@ -1,12 +1,16 @@
 """Temporal action localization: start, end and class of each action."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from torch import nn
+from torch.nn.functional import one_hot
 
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.tasks.action_segmentation import ActionSegmentation
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.prediction import Names, Prediction
 
 TRAINING_CLIPS = 4  # successive ones of a video
 
@@ -20,6 +24,10 @@ class ActionLocalization(ActionSegmentation):
     metric, best_metric = "mmvidformer.SegmentsMetric", "segments/mAP"
     sampler = dict(overlap=0.0, clips=TRAINING_CLIPS)
     training_steps = ()
+    part = "segments"
+    runs_frame_by_frame = False
+    has_one_class, finds_parts = False, True
+    mean = staticmethod(np.max)
 
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Classes are not balanced."""
@@ -28,3 +36,36 @@ class ActionLocalization(ActionSegmentation):
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the classes."""
         return {**super().dataset_config(lists), "overlap": True}
+
+    def answers(
+        self, output: Any, names: Names, is_logits: bool = False, **where: Any
+    ) -> list[Prediction]:
+        """Make predictions of ``InstanceData`` with ``segments``, ``scores`` and ``labels``."""
+        name, classes = next(iter(names.items()))
+        rows = (one_hot(output.labels.long(), len(classes)) * output.scores[:, None]).numpy()
+        return [
+            Prediction({name: row}, {name: row}, names, seconds=tuple(ends), task=self, **where)
+            for row, ends in zip(rows, output.segments.tolist(), strict=True)
+        ]
+
+    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
+        """Find the segments of an opened video."""
+        return reader.segments_of(video, options)
+
+    def stream_parts(
+        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
+    ) -> Iterator[tuple]:
+        """Find the segments of a stream."""
+        return reader.segments_of_stream(frames, fps, options)
+
+    def top(self, prediction: Prediction, k: int, name: str) -> list[tuple[int, str, float]]:
+        """Return number, name and score of the class of the segment."""
+        return super().top(prediction, 1, name)
+
+    def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
+        """Return the segments in which a time is."""
+        return [one for one in predictions if one.start <= seconds < one.end]
+
+    def describe_output(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the output of an exported head."""
+        return {**super().describe_output(head), "activation": "sigmoid"}

@@ -1,5 +1,6 @@
 """Temporal action segmentation: a class at each step of time."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class ActionSegmentation(Task):
     metric, best_metric = "mmvidformer.FramesMetric", "frames/accuracy"
     sampler: dict[str, Any] = {}
     training_steps: Steps = ({"type": "mmvidformer.LabelFrames"},)
+    part, has_windows, is_about_past = "steps", False, False
 
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Return the seconds of each class in the training list, up to a video's last span."""
@@ -85,3 +87,13 @@ class ActionSegmentation(Task):
         labels = self.training_steps if split == "train" else ()
         keys = (*pack.get("meta_keys", ()), *META_KEYS)
         return [*before, cover, *map(dict, labels), *after, {**pack, "meta_keys": keys}]
+
+    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
+        """Answer for each step of an opened video."""
+        return reader.steps_of(video)
+
+    def stream_parts(
+        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
+    ) -> Iterator[tuple]:
+        """Answer for each step of a stream."""
+        return reader.steps_of_stream(frames, fps, options)

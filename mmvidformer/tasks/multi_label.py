@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from torch import Tensor, nn
+
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.tasks.classification import Classification
 
@@ -14,6 +16,8 @@ class MultiLabel(Classification):
     loss = "BCELossWithLogits"
     head = "mmvidformer.MultiLabelHead"
     metric, best_metric = "AccMetric", "acc/mean_average_precision"
+    has_one_class = False
+    threshold = 0.5
 
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Let MMAction2's ``VideoDataset`` read several classes a line."""
@@ -22,3 +26,11 @@ class MultiLabel(Classification):
     def metric_config(self, lists: VideoLists, ann_file: str) -> dict[str, Any]:
         """Return MMAction2's metric."""
         return dict(type=self.metric, metric_list=("mean_average_precision",))
+
+    def activate(self, logits: Tensor) -> Tensor:
+        """Make a probability of each logit (..., classes)."""
+        return logits.sigmoid()
+
+    def describe_output(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the output of an exported head."""
+        return {**super().describe_output(head), "activation": "sigmoid"}
