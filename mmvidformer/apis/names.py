@@ -26,7 +26,7 @@ def class_tasks(cfg: Config) -> dict[str, int]:
 
 def class_names(
     tasks: Mapping[str, int],
-    given: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+    chosen: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
     default: Sequence[str] | None = None,
 ) -> dict[str, Sequence[str]]:
     """Class names of each task.
@@ -37,16 +37,18 @@ def class_names(
 
     Args:
         tasks: Number of classes by task.
-        given: Names by task; or files, as ``'verb=verbs.csv'``, for a single task the path alone.
-        default: Names of a single task, if none are given. All other names are numbers.
+        chosen: Names by task; or files, as ``'verb=verbs.csv'``, for a single task the path alone.
+        default: Names of a single task, if none are chosen. All other names are numbers.
 
     Raises:
         FileNotFoundError: If a file does not exist.
         ValueError: If a file belongs to no task, or there are not as many names as classes.
     """
     names: dict[str, Sequence[str]] = {t: [*map(str, range(n))] for t, n in tasks.items()}
-    if given:
-        names.update(given if isinstance(given, Mapping) else (_read_file(f, tasks) for f in given))
+    if isinstance(chosen, Mapping):
+        names.update(chosen)
+    elif chosen:
+        names.update(_read_file(file, tasks) for file in chosen)
     elif default and len(tasks) == 1:
         names = dict.fromkeys(tasks, default)
     for task, count in tasks.items():
@@ -63,13 +65,16 @@ def known_names(cfg: Config, model: nn.Module | None = None) -> Sequence[str] | 
     """
     datasets = [(cfg.get(f"{split}_dataloader") or {}).get("dataset") for split in SPLITS]
     leaves = [leaf for dataset in datasets if dataset for leaf in leaf_datasets(dataset)]
-    own = getattr(model, "dataset_meta", {}).get("classes"), cfg.get("class_names")
+    of_checkpoint = getattr(model, "dataset_meta", {}).get("classes")
+    of_config = cfg.get("class_names")
+    of_datasets = [(leaf.get("metainfo") or {}).get("classes") for leaf in leaves]
     count = next(iter(class_tasks(cfg).values()))
-    for names in (*own, *((leaf.get("metainfo") or {}).get("classes") for leaf in leaves)):
+    for names in (of_checkpoint, of_config, *of_datasets):
         if isinstance(names, str):
             with suppress(FileNotFoundError):  # the data are not here
                 names = list_from_file(names)
-        if names and (names is own[1] or not isinstance(names, str) and len(names) == count):
+        is_list = names and not isinstance(names, str)
+        if names and names is of_config or is_list and len(names) == count:
             return names
     return None
 
@@ -87,7 +92,7 @@ def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
     number, name = (next((c for c in known if c in rows[0]), None) for known in (IDS, NAMES))
     if number is None or name is None:
         raise ValueError(f"{path} must have a column of {IDS} and one of {NAMES}")
-    found = {int(row[number]): row[name].strip() for row in rows}
-    if sorted(found) != list(range(len(found))):
+    labels = {int(row[number]): row[name].strip() for row in rows}
+    if sorted(labels) != list(range(len(labels))):
         raise ValueError(f"{path}: column {number!r} must number the classes from 0 without gaps")
-    return task, [found[i] for i in range(len(found))]
+    return task, [labels[i] for i in range(len(labels))]

@@ -304,6 +304,9 @@ class Recognizer(LoadedModel):
     def _check_windows(self, options: dict[str, float | None]) -> None:
         if self.task.needs_boxes:
             raise ValueError("a model of boxes needs them: recognizer.boxes(video, second, boxes)")
-        given = [f"{name}={value:g}" for name, value in options.items() if value is not None]
-        if given and not self.task.has_windows:
-            raise ValueError(f"a model of {self.task.part} has no windows, got {given[0]}")
+        if self.task.has_windows:
+            return
+        for name, value in options.items():
+            if value is not None:
+                what = f"a model of {self.task.part} has no windows"
+                raise ValueError(f"{what}, got {name}={value:g}")

@@ -100,10 +100,10 @@ class ClipGraph(nn.Module):
         return images.to(self._device())
 
     def _classify(self, features: Features, **more: Tensor) -> tuple[Tensor, ...]:
-        found = self.model.cls_head(features, **self.options, **more)
-        if not isinstance(found, Mapping):
-            return (found,)
-        return tuple(found[task][:, -1] for task in self.output_names[: len(found)])
+        outputs = self.model.cls_head(features, **self.options, **more)
+        if not isinstance(outputs, Mapping):
+            return (outputs,)
+        return tuple(outputs[name][:, -1] for name in self.output_names[: len(outputs)])
 
 
 class StreamGraph(ClipGraph):
@@ -184,11 +184,12 @@ class StreamGraph(ClipGraph):
     @torch.no_grad()
     def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
         """Inputs of the first calls for random clips, each with the state of the one before."""
-        found, state = [], self.start(batch)
+        inputs_of_calls, state = [], self.start(batch)
         for _ in range(calls):
-            found.append((self._images(batch), *state))
-            state = self(*found[-1])[-len(state) :]
-        return found
+            inputs = (self._images(batch), *state)
+            inputs_of_calls.append(inputs)
+            state = self(*inputs)[-len(state) :]
+        return inputs_of_calls
 
 
 def _start(layer: HorstLayer, state: State, first: Tensor) -> State:

@@ -88,8 +88,8 @@ class ActionDetection(Task):
 
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
         """Return the boxes of the first moment that is at most half a second away."""
-        near = [one for one in predictions if abs(one.start - seconds) <= SPAN]
-        return [one for one in near if one.seconds == near[0].seconds]
+        near = [box for box in predictions if abs(box.start - seconds) <= SPAN]
+        return [box for box in near if box.seconds == near[0].seconds]
 
     def describe_output(self, head: nn.Module) -> dict[str, Any]:
         """Describe the output of an exported head."""

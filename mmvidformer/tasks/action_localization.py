@@ -64,7 +64,7 @@ class ActionLocalization(ActionSegmentation):
 
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
         """Return the segments in which a time is."""
-        return [one for one in predictions if one.start <= seconds < one.end]
+        return [part for part in predictions if part.start <= seconds < part.end]
 
     def describe_output(self, head: nn.Module) -> dict[str, Any]:
         """Describe the output of an exported head."""

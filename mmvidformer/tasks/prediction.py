@@ -167,7 +167,9 @@ class Answers:
         classes: dict[str, float] = {}
         names = predictions[0].names
         for name, labels in names.items():
-            share = self.mean([one.probabilities[name] for one in predictions], axis=0)
+            share = self.mean(
+                [prediction.probabilities[name] for prediction in predictions], axis=0
+            )
             prefix = "" if len(names) == 1 else f"{name}: "
             best = np.argsort(-share)[:k]
             classes |= {prefix + labels[i]: float(share[i]) for i in best}

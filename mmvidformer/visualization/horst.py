@@ -52,8 +52,8 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeight
         raise ValueError(f"layer must be an index of the neck's {len(layers)} layers, got {layer}")
     attend = getattr(layers[layer], "attend", layers[layer])
     if not hasattr(attend, "maps"):
-        kind = type(attend).__name__
-        raise ValueError(f"{kind} of {type(neck).__name__} has no weights of states and places")
+        name = type(attend).__name__
+        raise ValueError(f"{name} of {type(neck).__name__} has no weights of states and places")
     latest: deque[StateWeights | None] = deque(maxlen=1)
 
     @torch.no_grad()
@@ -91,7 +91,9 @@ class LookBack:
         heat = enlarge(self.attention.seen.numpy()[None], picture.shape[:2])
         weights = self.attention.states.numpy()
         faded = fade(np.stack([frame.picture for frame in self.past]), weights)
-        parts["past"] = [(one, f"{weight:.2f}") for one, weight in zip(faded, weights, strict=True)]
+        parts["past"] = [
+            (image, f"{weight:.2f}") for image, weight in zip(faded, weights, strict=True)
+        ]
         return {**parts, "overlay": overlay(picture[None], heat, limits=(0, 1))[0]}
 
     def to_strip(self, title: str) -> HeatStrip:

@@ -169,9 +169,10 @@ class SourceAnswers:
                             break
             except KeyboardInterrupt:  # the film is completed
                 self.is_closed = True
-        each = 1000 * (time.perf_counter() - begin) / max(count, 1)
+        duration = 1000 * (time.perf_counter() - begin) / max(count, 1)
         written = f", {target}" if target else ""
-        tqdm.write(f"{capture.name}: {count} steps, {each:.1f} ms each{written}", file=sys.stderr)
+        steps = f"{count} steps, {duration:.1f} ms each"
+        tqdm.write(f"{capture.name}: {steps}{written}", file=sys.stderr)
         if capture.is_live:
             tqdm.write(capture.report(), file=sys.stderr)
         if kept:
