@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mmvidformer.apis.windows import rate_of
+from mmvidformer.apis.windows import times_of
 
 PERSON = 1  # class of COCO
 MIN_SCORE = 0.8
@@ -49,12 +49,13 @@ class PersonDetector:
             opened: A result of ``VideoPipeline.open`` for a file.
 
         Raises:
-            ValueError: As ``rate_of``.
+            ValueError: As ``times_of``.
         """
-        video, fps = opened["video_reader"], rate_of(opened)
+        times = times_of(opened)
+        video = opened["video_reader"]
         moments: dict[int, list[tuple[float, ...]]] = {}
-        for second in range(math.ceil(len(video) / fps)):
-            (frame,) = video.get_batch([int(second * fps + 1e-6)]).asnumpy()
+        for second in range(math.ceil(times.seconds(len(video)))):
+            (frame,) = video.get_batch([int(times.at(second))]).asnumpy()
             boxes = self(frame)
             if boxes:
                 moments[second] = boxes

@@ -11,11 +11,11 @@ from mmvidformer.apis.windows import (
     list_segments,
     list_steps,
     list_windows,
-    rate_of,
     read_ahead,
     stream_segments,
     stream_steps,
     stream_windows,
+    times_of,
 )
 from mmvidformer.models.inference import frames_of_stage
 
@@ -40,17 +40,15 @@ class PartReader:
         self, video: dict, window: float | None, stride: float | None
     ) -> list[tuple[int, int]]:
         """First and last frame of the windows of an opened video."""
-        sizes = self._sizes(rate_of(video), window, stride)  # which numbers frames by time
+        times = times_of(video)  # which numbers frames by time
+        sizes = self._sizes(times.rate, window, stride)
         return list_windows(video["total_frames"], *sizes)
 
     def windows_of(self, video: dict, options: Options) -> Iterator[Answer]:
         """Answer for the windows of an opened video."""
-        fps = rate_of(video)
+        times = times_of(video)
         spans = self.windows(video, options["window"], options["stride"])[options["first"] :]
-        windows = read_ahead(
-            (self.pipeline.read(video, span), (span[0] / fps, (span[1] + 1) / fps))
-            for span in spans
-        )
+        windows = read_ahead((self.pipeline.read(video, span), times.span(*span)) for span in spans)
         return answer_windows(windows, self.predict, options["skip_static"])
 
     def steps_of(self, video: dict) -> Iterator[Answer]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mmvidformer.config import config_scope, pipelines, type_name
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.video.errors import first_line
+from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
 
@@ -150,8 +151,8 @@ class VideoPipeline:
         for transform in self._sample.transforms:
             interval = getattr(transform, "frame_interval", 0)
             if interval and hasattr(transform, "clip_len"):
-                rate = getattr(transform, "target_fps", None) or fps
-                return transform.clip_len * interval * fps / rate
+                rate = getattr(transform, "target_fps", None)
+                return float(FrameTimes(fps).rescale(transform.clip_len * interval, rate))
         return 0.0
 
     def period(self, size: int, fps: float, frames: int | None) -> int:

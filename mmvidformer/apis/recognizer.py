@@ -17,7 +17,7 @@ from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Source, VideoPipeline
 from mmvidformer.apis.stream import FrameRunner, StreamFrame, without_gaps
-from mmvidformer.apis.windows import rate_of
+from mmvidformer.apis.windows import times_of
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture
 
@@ -151,7 +151,7 @@ class Recognizer(LoadedModel):
             yield from self.stream(video if isinstance(video, np.ndarray) else Capture(video), fps)
             return
         opened = self.pipeline.open(video, fps)
-        rate_of(opened)  # which numbers frames by time
+        times_of(opened)  # which numbers frames by time
         options.update(min_score=min_score, first=first)
         for output, where in self.task.parts(PartReader(self), opened, options):
             yield from self._answers(output, source=opened.get("filename"), **where)
@@ -275,7 +275,7 @@ class Recognizer(LoadedModel):
         if not self.task.needs_boxes:
             raise ValueError(f"the model is about {self.task.part}, not about boxes")
         opened = self.pipeline.open(video)
-        rate_of(opened)
+        times_of(opened)  # which numbers frames by time
         sample = dict(
             opened,
             gt_labels=torch.zeros(len(boxes), len(next(iter(self.names.values())))),

@@ -14,6 +14,7 @@ from mmvidformer.apis.pipeline import inference_transforms, normalize
 from mmvidformer.config import config_scope
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, Frame
+from mmvidformer.video.times import FrameTimes
 
 Scores = dict[str, Tensor]  # logits (classes,) by task
 
@@ -112,9 +113,10 @@ class FramePipeline:
             ValueError: If there are fewer frames per second than the model has steps.
         """
         self._check_rate(fps, "the stream")
+        times = FrameTimes(fps)
         due = 0.0  # seconds of the next step, if steps have a time
         for number, pixels in enumerate(frames):
-            seconds = number / fps
+            seconds = times.seconds(number)
             is_step = number % self.frame_interval == 0
             if self.time_step:  # the first frame at or after each multiple, as of Capture.frames
                 now = seconds + 1e-6

@@ -20,6 +20,7 @@ from mmvidformer.synthetic.render import (
     trajectory,
 )
 from mmvidformer.synthetic.spec import SPLITS, Clip, MotionSpec
+from mmvidformer.video.times import FrameTimes
 
 NAMES = tuple(DIRECTIONS)
 
@@ -167,11 +168,11 @@ class ScriptsSpec(MotionSpec):
     def annotate(self, root: Path) -> None:
         """Write a csv file per split: video, start, end and label."""
         for split in SPLITS:
-            rows = [
-                (self.path(clip), f"{start / self.fps:.4f}", f"{end / self.fps:.4f}", NAMES[one])
-                for clip in self.clips(split)
-                for one, start, end in self.script(clip)[0]
-            ]
+            rows = []
+            for clip in self.clips(split):
+                for direction, *frames in self.script(clip)[0]:
+                    start, end = FrameTimes(self.fps).seconds(np.array(frames))
+                    rows.append((self.path(clip), f"{start:.4f}", f"{end:.4f}", NAMES[direction]))
             _write(root / f"{split}.csv", ("video", "start", "end", "label"), rows)
         (root / "classes.txt").write_text("".join(f"{one}\n" for one in (*NAMES, "background")))
 

@@ -11,6 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.windows import times_of
 from mmvidformer.datasets.sources import Source
 from mmvidformer.video.capture import Frame
 from mmvidformer.video.writer import VideoOutput
@@ -126,9 +127,9 @@ class SourceAnswers:
         if self.recognizer.task.has_windows:
             opened = self.recognizer.pipeline.open(video)
             spans = self.recognizer.windows(opened, self.args.window, self.args.stride)
-            total, fps = len(spans), opened["avg_fps"]
+            total, times = len(spans), times_of(opened)
             if self.window_table:
-                seconds = [(first / fps, (last + 1) / fps) for first, last in spans]
+                seconds = [times.span(first, last) for first, last in spans]
                 done = self.window_table.count(str(video), seconds)
         predictions = self.recognizer.timeline(video, **self.options, first=done)
         bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
