@@ -24,7 +24,7 @@ ALLOWED = {
     "tasks": {"config", "datasets", "registry", "video"},
     "engine": {"checkpoints", "config", "datasets", "registry", "video"},
     "papers": {"config", "registry"},
-    "export": {"layers", "models", "registry"},
+    "export": {"layers", "models", "registry", "tasks"},
     "apis": {
         "checkpoints",
         "config",
@@ -38,7 +38,7 @@ ALLOWED = {
     },
     "finetune": {"apis", "checkpoints", "config", "datasets", "engine", "registry", "tasks"},
     "visualization": {"apis", "datasets", "layers", "tasks", "video"},
-    "web": {"apis", "checkpoints", "datasets", "engine", "video", "visualization"},
+    "web": {"apis", "checkpoints", "config", "datasets", "engine", "video", "visualization"},
     "cli": {
         "apis",
         "checkpoints",
