@@ -1,6 +1,7 @@
 """What each subpackage may import, and that the core has no second copy."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,17 @@ def test_each_core_class_is_defined_once() -> None:
         if isinstance(node, ast.ClassDef) and node.name.endswith(words)
     ]
     assert sorted(defined) == sorted(words)
+
+
+def test_seconds_are_computed_in_one_place() -> None:
+    """A number of frames over a rate is a time only if the rate is constant: ``FrameTimes``."""
+    rate = r"(\w+\.)*\w*fps\b"
+    seconds = re.compile(rf"[*/] *{rate}|{rate}(\[?\"\])? *[*/] ")
+    files = [
+        str(path.relative_to(PACKAGE))
+        for path in FILES
+        for line in re.sub(r'"""[\s\S]*?"""|#.*', "", path.read_text()).splitlines()
+        if seconds.search(line)
+    ]
+    # Steps of a model in a second, which are compared with a rate; and a speed.
+    assert sorted(files) == ["apis/stream.py", "apis/stream.py", "synthetic/answers.py"]

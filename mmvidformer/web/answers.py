@@ -90,15 +90,19 @@ def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float] | 
     if not predictions:
         return "nothing found"
     if predictions[0].kind == "value":
-        means = {n: np.mean([one.values[n] for one in predictions]) for n in predictions[0].values}
-        return ", ".join(f"{name} {value:.4g}" for name, value in means.items())
-    found: dict[str, float] = {}
+        texts = []
+        for name in predictions[0].values:
+            mean = np.mean([prediction.values[name] for prediction in predictions])
+            texts.append(f"{name} {mean:.4g}")
+        return ", ".join(texts)
+    probabilities: dict[str, float] = {}
     average = np.max if predictions[0].kind == "segment" or predictions[0].box else np.mean
     for task, names in predictions[0].names.items():
-        mean = average([one.probabilities[task] for one in predictions], axis=0)
+        mean = average([part.probabilities[task] for part in predictions], axis=0)
         prefix = "" if len(predictions[0].names) == 1 else f"{task}: "
-        found |= {prefix + names[i]: float(mean[i]) for i in np.argsort(-mean)[:k]}
-    return found
+        for label in np.argsort(-mean)[:k]:
+            probabilities[prefix + names[label]] = float(mean[label])
+    return probabilities
 
 
 def answer(
@@ -126,16 +130,16 @@ def answer(
     window = max(WINDOW, seconds / MOST) if recognizer.over == "clip" else None
     opened = recognizer.pipeline.open(video)
     parts = recognizer.windows(opened, window)
-    found = []
+    predictions = []
     for prediction in recognizer.timeline(video, window):
-        found.append(prediction)
-        progress(min(len(found) / len(parts), 1), "windows")
-    picture = draw_timeline(found, Path(video).name) if found else None
-    yield Answer(classes_of(found), picture)
-    if not window or found[0].kind == "value":  # rollout shows a class of a window
+        predictions.append(prediction)
+        progress(min(len(predictions) / len(parts), 1), "windows")
+    picture = draw_timeline(predictions, Path(video).name) if predictions else None
+    yield Answer(classes_of(predictions), picture)
+    if not window or predictions[0].kind == "value":  # rollout shows a class of a window
         return
     progress(0, "attention rollout")
-    surest = max(range(len(found)), key=lambda i: found[i].top(1)[0][2])
+    surest = max(range(len(predictions)), key=lambda part: predictions[part].top(1)[0][2])
     sample, film = recognizer.pipeline.read(opened, parts[surest]), Path(folder, "rollout.mp4")
     try:
         ((_, images),) = rollout_clips(recognizer, sample, Path(video).name)
