@@ -1,9 +1,14 @@
-"""Reading checkpoint files: the only module that opens them, and none of them may run code."""
+"""Reading checkpoint files without running code that they contain.
+
+All readers of this package are here. What MMEngine loads itself is guarded in
+``registry.repairs.untrusted_checkpoints``.
+"""
 
 import json
 import pickle
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,20 +22,26 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import State
 
-# Weights and other files of a HuggingFace folder. The first of the weights that exists is read.
+# Files of a HuggingFace folder. The first weights that exist are read, whole or by their index.
+# All configs are merged; the later ones win.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 CONFIGS = ("preprocessor_config.json", "video_preprocessor_config.json", "config.json")
-# Keys under which training scripts store the weights.
-# Of V-JEPA's two encoders, the evaluations of the official code read the teacher.
+# Keys under which training scripts store the weights; they are looked up in this order, one inside
+# of the other. Of V-JEPA's two encoders, the evaluations of the official code read the teacher,
+# ``target_encoder``.
 WRAPPERS = ("state_dict", "model_state", "model", "module", "target_encoder", "encoder")
 
 
 @dataclass
 class Checkpoint:
-    """Weights by name, and ``meta`` of an MMEngine checkpoint or HuggingFace's ``config.json``."""
+    """Weights by name, and ``meta``: MMEngine's, or the JSON files of a HuggingFace folder."""
 
     state: State
     meta: dict = field(default_factory=dict)
+
+
+class UnreadableCheckpoint(ValueError):
+    """What is wrong with a checkpoint, in a sentence that names its file."""
 
 
 def read_content(path: str | Path, device: str | torch.device | None = "cpu") -> object:
@@ -39,17 +50,19 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
     The kind of a file is recognized by its first bytes, not by its name.
 
     Args:
-        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file; or a HuggingFace folder, of
-            which ``model.safetensors`` is read, or else ``pytorch_model.bin``, whole or by its
-            index of several files.
+        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file; or a HuggingFace folder,
+            with ``model.safetensors`` or else the index of its shards, or else the same for
+            ``pytorch_model.bin``.
         device: Where the tensors of a PyTorch file are put (``map_location`` of ``torch.load``);
             those of others are on the CPU.
 
     Returns:
-        What a PyTorch file contains; for others ``state_dict``, and for folders ``meta``.
+        The content of a PyTorch file as it is; of other files a dict with ``state_dict``, and of
+        folders one with ``state_dict`` and ``meta``.
 
     Raises:
         FileNotFoundError: If there is no such file, or no weights in the folder.
+        OSError: If the system denies access.
         ValueError: If the file is of no such kind, damaged, or could run code, or if there is no
             such device, or too little memory.
     """
@@ -58,11 +71,11 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
         return _read_folder(path) if path.is_dir() else _read_file(path, device)
-    except Exception as error:  # damage makes readers raise many kinds
-        if getattr(error, "filename", None) or str(path) in str(error):
-            raise
-        reason = str(error).partition("\n")[0] or "it ends too early"
-        raise ValueError(f"{path} cannot be read: {reason}") from error
+    except (UnreadableCheckpoint, OSError):  # they name the file
+        raise
+    except Exception as error:  # libraries raise many types for damaged files
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise UnreadableCheckpoint(f"{path} cannot be read: {reason}") from error
 
 
 def read_meta(path: str | Path) -> Mapping:
@@ -76,12 +89,15 @@ def read_meta(path: str | Path) -> Mapping:
 
 
 def is_intact(path: str | Path) -> bool:
-    """Whether a PyTorch file is as it was written, by the checksums of its zip archive."""
+    """Whether a PyTorch file is as it was written, by the checksums of its zip archive.
+
+    False for the old format without an archive.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
-        return False
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError):
+        return False  # NotImplementedError is a RuntimeError
 
 
 def unwrap(content: object, path: str | Path) -> Checkpoint:
@@ -95,20 +111,27 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
     if isinstance(content, Mapping) and "cfg" in content:  # of the official TimeSformer
         meta["cfg"] = content["cfg"]
     if isinstance(content, Mapping) and isinstance(content.get("classifiers"), list):
-        content = content["classifiers"][0]  # of V-JEPA's attentive probes
+        probes = content["classifiers"]  # of V-JEPA, trained side by side; usually one
+        content = probes[0] if probes else None
     for name in WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
             content = content[name]
-    if not isinstance(content, Mapping) or not content:
-        raise ValueError(f"{path} must contain a state dict, got {type(content).__name__}")
-    if wrong := [name for name, value in content.items() if not isinstance(value, Tensor)]:
-        raise ValueError(f"{path} must contain a state dict, but {wrong[:5]} are no tensors")
+    if not isinstance(content, Mapping):
+        got = type(content).__name__
+        raise UnreadableCheckpoint(f"{path} must contain a state dict, got {got}")
+    if not content:
+        raise UnreadableCheckpoint(f"{path} must contain a state dict, but has no tensors")
+    others = [name for name, value in content.items() if not isinstance(value, Tensor)]
+    if others:
+        raise UnreadableCheckpoint(
+            f"{path} must contain a state dict, but {others[:5]} are no tensors"
+        )
     return Checkpoint(dict(content), meta)
 
 
 @contextmanager
 def refuse_code(source: str | Path) -> Iterator[None]:
-    """Explain why ``torch.load(..., weights_only=True)`` refuses a file.
+    """Read with ``torch.load(..., weights_only=True)`` in it, and say why PyTorch refuses a file.
 
     PyTorch's own message recommends ``weights_only=False``, which would run the file's code.
 
@@ -120,18 +143,28 @@ def refuse_code(source: str | Path) -> Iterator[None]:
     """
     try:
         yield
-    except (pickle.UnpicklingError, PermissionError, RuntimeError) as error:
-        if getattr(error, "errno", None) is not None:
-            raise  # the operating system denies access to the file
-        if isinstance(error, RuntimeError) and "TorchScript" not in str(error):
-            raise
+    except pickle.UnpicklingError as error:
         function = re.search(r"GLOBAL (\S+)", str(error))
-        reason = f"names {function[1]}" if function else "was not written by torch.save"
-        raise ValueError(
-            f"{source} is refused: it {reason}, and loading it could run code. If the file is your "
-            "own, save only the weights: torch.save({'state_dict': model.state_dict()}, path), or "
-            "a safetensors file"
-        ) from None
+        reason = f"names {function[1]}" if function else "is damaged or no file of torch.save"
+        raise UnreadableCheckpoint(refusal(source, reason)) from None
+    except PermissionError as error:
+        if error.errno is not None:
+            raise  # the operating system denies access to the file
+        # ``narrow_getattr`` of ``registry.repairs.checkpoints``
+        raise UnreadableCheckpoint(refusal(source, str(error))) from None
+    except RuntimeError as error:
+        if "TorchScript" not in str(error):
+            raise
+        raise UnreadableCheckpoint(refusal(source, "is a TorchScript program")) from None
+
+
+def refusal(source: str | Path, reason: str) -> str:
+    """Return the message for a file that could run code."""
+    return (
+        f"{source} is refused: it {reason}, and loading it could run code. If the file is your "
+        "own, save only the weights: torch.save({'state_dict': model.state_dict()}, path), or "
+        "a safetensors file"
+    )
 
 
 def is_file_name(text: object) -> bool:
@@ -146,12 +179,12 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
     with path.open("rb") as file:
         head = file.read(9)
     if not head:
-        raise EOFError
+        raise UnreadableCheckpoint(f"{path} cannot be read: it is empty")
     is_zip = head[:2] == b"PK"
     if is_zip and _is_npz(path):
         with np.load(path, allow_pickle=False) as arrays:
             return {"state_dict": {name: _to_tensor(array) for name, array in arrays.items()}}
-    if head[8:] == b"{":
+    if head[8:] == b"{":  # safetensors: 8 bytes of length, then JSON
         return {"state_dict": load_file(path)}
     # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
     if is_zip or head[:1] == b"\x80":
@@ -159,7 +192,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
             return torch.load(path, map_location=device, weights_only=True)
     if 0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF):
         return {"state_dict": _read_msgpack(path)}
-    raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
+    raise UnreadableCheckpoint(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
 
 
 def _read_folder(folder: Path) -> dict:
@@ -184,16 +217,22 @@ def _read_shards(index: Path) -> State:
     content = json.loads(index.read_text(encoding="utf-8"))
     files = content.get("weight_map") if isinstance(content, dict) else None
     if not isinstance(files, dict):
-        raise ValueError(f"{index} must have a weight_map, from names of tensors to files")
+        raise UnreadableCheckpoint(
+            f"{index} must have a weight_map, from names of tensors to files"
+        )
     if wrong := [name for name in files.values() if not is_file_name(name)]:
-        raise ValueError(f"{index} names {wrong[0]!r}, which must be a file in the same folder")
+        raise UnreadableCheckpoint(
+            f"{index} names {wrong[0]!r}, which must be a file in the same folder"
+        )
     shards: dict[str, State] = {}
     for name in dict.fromkeys(files.values()):
         if not (index.parent / name).is_file():
             raise FileNotFoundError(f"{index} names {name}, which is not there")
         shards[name] = _read_weights(index.parent / name)
     if lost := [tensor for tensor, name in files.items() if tensor not in shards[name]]:
-        raise ValueError(f"{index} names {len(lost)} tensors that their files lack: {lost[:3]}")
+        raise UnreadableCheckpoint(
+            f"{index} names {len(lost)} tensors that their files lack: {lost[:3]}"
+        )
     return {tensor: shards[name][tensor] for tensor, name in files.items()}
 
 
@@ -207,13 +246,19 @@ def _read_msgpack(path: Path) -> State:
 
 
 def _read_flax_array(code: int, data: bytes) -> Tensor:
-    """Read an extension of msgpack by flax, which numbers arrays and scalars."""
+    """Read flax's extension of msgpack: shape, name of the dtype, and bytes.
+
+    ``code`` tells arrays from scalars, which makes no difference here.
+    """
     shape, dtype, buffer = msgpack.unpackb(data)
     array = np.frombuffer(buffer, "V2" if dtype == "bfloat16" else dtype)
     return _to_tensor(array.reshape(shape).copy())  # the buffer is read-only
 
 
 def _flatten(tree: Mapping, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of a tree and their paths; other values, such as steps, are left out."""
+    if "__msgpack_chunked_array__" in tree:
+        raise ValueError(f"array {prefix} is stored in chunks, which are not read")
     for name, value in tree.items():
         if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{name}/")

@@ -201,8 +201,33 @@ def test_text_in_npz_is_refused(tmp_path: Path) -> None:
 
 def test_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "a.pth").touch()
-    with pytest.raises(ValueError, match="a.pth cannot be read: it ends too early"):
+    with pytest.raises(ValueError, match="a.pth cannot be read: it is empty"):
         load_checkpoint(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("content", [{}, {"state_dict": {}}, {"classifiers": []}, [1]])
+def test_files_without_weights(content: object, tmp_path: Path) -> None:
+    torch.save(content, tmp_path / "a.pth")
+    with pytest.raises(ValueError, match=r"a\.pth must contain a state dict"):
+        load_checkpoint(tmp_path / "a.pth")
+
+
+def test_a_damaged_file_of_the_folder_in_which_one_works_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.json").write_text("{.")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"^\. cannot be read"):  # "." is in many messages
+        load_checkpoint(Path("."))
+
+
+def test_arrays_in_chunks_are_refused(tmp_path: Path) -> None:
+    chunks = {"__msgpack_chunked_array__": True, "shape": {"0": 2}, "chunks": {}}
+    (tmp_path / "a.msgpack").write_bytes(msgpack.packb({"w": chunks}))
+    with pytest.raises(
+        ValueError, match=r"a\.msgpack cannot be read: array w/ is stored in chunks"
+    ):
+        load_checkpoint(tmp_path / "a.msgpack")
 
 
 @pytest.mark.parametrize("content", [b"hello, not a checkpoint", b"cos\nsystem\n."])

@@ -21,8 +21,7 @@ def narrow_getattr(owner: type, name: str) -> Callable:
 
     if owner is not HistoryBuffer or name not in _STATISTICS:
         raise PermissionError(
-            f"the file asks for attribute {name!r} of {owner!r}, which no checkpoint of MMEngine "
-            "contains; it is refused, since loading it could run code"
+            f"asks for attribute {name!r} of {owner!r}, which no checkpoint of MMEngine contains"
         )
     return getattr(owner, name)
 
