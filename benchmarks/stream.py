@@ -21,7 +21,7 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.plots import draw_minutes
-from mmvidformer.apis import Capture, StreamRecognizer
+from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.video.writer import VideoOutput
@@ -49,13 +49,13 @@ def resident() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-def measure(recognizer: StreamRecognizer, video: Path) -> Iterator[dict[str, float]]:
+def measure(recognizer: Recognizer, video: Path) -> Iterator[dict[str, float]]:
     """Stream a file, and return a row of ``COLUMNS`` after each of its minutes."""
     with Capture(video) as source:  # warm up
-        list(islice(recognizer(source), 20))
+        list(islice(recognizer.frame_by_frame(source), 20))
     with Capture(video) as source, tqdm(total=source.total, unit="frame", disable=None) as bar:
         minute, steps, start = 1, 0, (time.perf_counter(), time.process_time())
-        for frame in recognizer(source):
+        for frame in recognizer.frame_by_frame(source):
             if frame.seconds >= 60 * minute:
                 yield row(minute, steps, start)
                 minute, steps, start = minute + 1, 0, (time.perf_counter(), time.process_time())
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print and write."""
     args = parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
-    recognizer = StreamRecognizer(cfg, None, args.device)
+    recognizer = Recognizer(cfg, None, args.device)
     with tempfile.TemporaryDirectory() as folder:
         video = Path(folder) / "disc.mp4"
         write_video(video, args.minutes, args.fps, tuple(args.size))

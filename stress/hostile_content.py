@@ -12,7 +12,7 @@ import torch
 from mmengine.config import Config
 from mmengine.logging import HistoryBuffer
 
-from mmvidformer.checkpoints.trained import hashes_of
+from mmvidformer.checkpoints.partial import hashes_of
 from mmvidformer.registry import MODELS
 
 ELSEWHERE = "elsewhere/weights.pth"  # a file that no other file may make a reader open

@@ -3,7 +3,7 @@
     python -m stress.hostile_files --out hostile.csv
 
 Each file holds a payload that writes a marker file, or takes weights from another file or an
-address (``convert.trained``). Prints a table: entry point, file, what the user saw, whether the
+address (``checkpoints.partial``). Prints a table: entry point, file, what the user saw, whether the
 payload ran or the other place was reached. The exit status is 1 if one was, or if a hostile pickle
 was accepted. Needs a system with fork (Linux, macOS).
 """
@@ -28,7 +28,7 @@ from mmengine.runner import load_checkpoint
 from tqdm import tqdm
 
 from mmvidformer.checkpoints import init_from_image
-from mmvidformer.checkpoints.fetch import cached_path
+from mmvidformer.checkpoints.download import cached_path
 from mmvidformer.cli.convert import main as convert
 from mmvidformer.cli.plot.rollout import main as rollout
 from mmvidformer.cli.test import main as test
@@ -112,7 +112,9 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
 
     return {
         "mmvidformer convert FILE": lambda p: convert([str(p), str(out / "a.pth")]),
-        "mmvidformer train --resume FILE": lambda p: train([str(config), *work, "--resume", str(p)]),
+        "mmvidformer train --resume FILE": lambda p: train(
+            [str(config), *work, "--resume", str(p)]
+        ),
         "mmvidformer train --resume": resume_newest,
         "load_from=FILE": lambda p: train([str(config), *work, "--cfg-options", f"load_from={p}"]),
         "load_from=ADDRESS": from_address,

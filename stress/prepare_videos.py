@@ -28,7 +28,7 @@ import decord
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.video import Video
 
 SHORT_SIDE, KEY_FRAMES = 128, 16
 RATES = ("10", "25/2", "15", "24000/1001", "24", "25", "28", "30000/1001", "30", "50", "60")
@@ -49,7 +49,7 @@ FULL_COLOR = ("ffv1", "mjpeg")
 TILES, TOP = 4, (1, 0, 0, 0)
 
 
-class Video(NamedTuple):
+class MadeVideo(NamedTuple):
     """A generated video: its name, its size when upright, and the seconds of its frames."""
 
     name: str
@@ -76,7 +76,7 @@ def number_in(image: np.ndarray) -> int:
     return sum(bit << place for place, bit in enumerate(bits[TILES:].tolist()))
 
 
-def generate(folder: Path, index: int) -> Video:
+def generate(folder: Path, index: int) -> MadeVideo:
     """Write a video that depends on its index."""
     rng = Random(index)
     container = [*FORMATS][index % len(FORMATS)]
@@ -115,7 +115,7 @@ def generate(folder: Path, index: int) -> Video:
             file.mux(sound.encode(silence))
             file.mux(sound.encode())
     times = np.cumsum([0, *steps[:-1]]) / float(rate)
-    return Video(name, size, times, not uneven)
+    return MadeVideo(name, size, times, not uneven)
 
 
 def make_bad(folder: Path) -> list[str]:
@@ -128,7 +128,7 @@ def make_bad(folder: Path) -> list[str]:
     return ["cut.mp4", "empty.mkv", "missing.mp4", "text.avi"]
 
 
-def faults_of(path: Path, video: Video) -> list[str]:
+def faults_of(path: Path, video: MadeVideo) -> list[str]:
     """Return what is wrong with a result."""
     if not path.exists():
         return ["it is missing"]
@@ -146,7 +146,7 @@ def faults_of(path: Path, video: Video) -> list[str]:
         faults.append(f"key frames {keys}")
     shrink = min(1, SHORT_SIDE / min(video.size))
     wanted = [max(2, round(side * shrink / 2) * 2) for side in video.size]
-    for backend, read in (("decord", decord.VideoReader), ("pyav", open_video)):
+    for backend, read in (("decord", decord.VideoReader), ("pyav", Video.open)):
         reader = read(str(path))
         count = len(video.times) if video.has_constant_rate else len(packets)
         if len(reader) != count:
@@ -165,7 +165,7 @@ def faults_of(path: Path, video: Video) -> list[str]:
     return faults
 
 
-def is_right(video: Video, index: int, number: int, step: float) -> bool:
+def is_right(video: MadeVideo, index: int, number: int, step: float) -> bool:
     """Whether frame ``index`` of a result, which is shown for ``step`` s, may show a frame."""
     if video.has_constant_rate or number < 0:
         return number == index

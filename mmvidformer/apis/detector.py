@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mmvidformer.apis.windows import rate_of
+from mmvidformer.apis.windows import times_of
 
 PERSON = 1  # class of COCO
 MIN_SCORE = 0.8
@@ -36,10 +36,10 @@ class PersonDetector:
             Left, top, right and bottom of each, in shares of width and height, best first.
         """
         pixels = torch.from_numpy(frame).to(self.device).permute(2, 0, 1) / 255
-        (found,) = self.model([pixels])
-        kept = (found["labels"] == PERSON) & (found["scores"] >= min_score)
+        (objects,) = self.model([pixels])
+        kept = (objects["labels"] == PERSON) & (objects["scores"] >= min_score)
         height, width = frame.shape[:2]
-        shares = found["boxes"][kept] / found["boxes"].new_tensor([width, height] * 2)
+        shares = objects["boxes"][kept] / objects["boxes"].new_tensor([width, height] * 2)
         return [tuple(row) for row in shares.clamp(0, 1).tolist()]
 
     def moments(self, opened: dict[str, Any]) -> dict[int, list[tuple[float, ...]]]:
@@ -49,12 +49,14 @@ class PersonDetector:
             opened: A result of ``VideoPipeline.open`` for a file.
 
         Raises:
-            ValueError: As ``rate_of``.
+            ValueError: As ``times_of``.
         """
-        video, fps = opened["video_reader"], rate_of(opened)
-        found: dict[int, list[tuple[float, ...]]] = {}
-        for second in range(math.ceil(len(video) / fps)):
-            (frame,) = video.get_batch([int(second * fps + 1e-6)]).asnumpy()
-            if boxes := self(frame):
-                found[second] = boxes
-        return found
+        times = times_of(opened)
+        video = opened["video_reader"]
+        moments: dict[int, list[tuple[float, ...]]] = {}
+        for second in range(math.ceil(times.seconds(len(video)))):
+            (frame,) = video.get_batch([int(times.at(second))]).asnumpy()
+            boxes = self(frame)
+            if boxes:
+                moments[second] = boxes
+        return moments

@@ -1,20 +1,18 @@
-"""Models created by name, as plain modules or loaded with their configs for inference."""
+"""Models created by name as plain modules, and the configs and weights of names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.apis.classifier import VideoClassifier
-from mmvidformer.apis.predictions import class_names, class_tasks, known_names
-from mmvidformer.checkpoints import info
-from mmvidformer.checkpoints.fetch import is_address
+from mmvidformer.apis.predictions import class_tasks, known_names
+from mmvidformer.checkpoints import metadata
+from mmvidformer.checkpoints.download import is_address
 from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of
 from mmvidformer.config import config_name, load_config, pipelines, view_shape
-from mmvidformer.models.inference import optimize_for_inference
 
 PUBLISHED = "published"
 
@@ -33,49 +31,6 @@ def find_model(
     return config if isinstance(config, Config) else load_config(str(config)), checkpoint
 
 
-class LoadedModel:
-    """A config, its class names by task and its model; see ``Recognizer``."""
-
-    def __init__(
-        self,
-        config: str | Path | Config,
-        checkpoint: str | None,
-        device: str | torch.device | None,
-        names: Mapping[str, Sequence[str]] | Sequence[str] | None,
-    ) -> None:
-        from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
-
-        self.cfg, checkpoint = find_model(config, checkpoint)
-        tasks = class_tasks(self.cfg)
-        # Checked before the model is loaded.
-        self.names = class_names(tasks, names, self.cfg.get("class_names"))
-        self._model = load_recognizer(self.cfg, checkpoint, device)
-        self.over: str = getattr(self._model.cls_head, "over", "clip")
-        self._anticipates = hasattr(self._model.cls_head, "logged_time")  # AnticipationHead
-        fast = hasattr(self._model.backbone, "encoders")  # a VideoTransformer
-        self._fast = optimize_for_inference(self._model, share_weights=True) if fast else None
-        if not names:
-            self.names = class_names(tasks, None, known_names(self.cfg, self._model))
-
-    @property
-    def model(self) -> nn.Module:
-        """The model itself, which is used as it is from now on, since you may change it."""
-        self._fast = None
-        return self._model
-
-    @property
-    def device(self) -> torch.device:
-        """Where the model runs."""
-        return next(self._model.parameters()).device
-
-    def __repr__(self) -> str:
-        optimized = ", optimized for inference" if self._fast else ""
-        name = type(self._model.backbone).__name__
-        if self.cfg.filename:
-            name = f"{config_name(self.cfg.filename)} ({name})"
-        return f"{name} on {self.device}{optimized}"
-
-
 def create_model(
     model_name: str,
     pretrained: bool = False,
@@ -87,7 +42,7 @@ def create_model(
 
     Args:
         model_name: Shipped config (``list_models``), config file, or HuggingFace folder or address
-            of a checkpoint (``mmvidformer.checkpoints.schemes``), whose config is found or made.
+            of a checkpoint (``mmvidformer.checkpoints.addresses``), whose config is found or made.
         pretrained: Whether to load the published weights, or those of the address. Otherwise the
             weights are random, or those of ``init_from`` if it is given.
         num_classes: Number of classes, by task if the head has tasks. If it is not that of the
@@ -131,7 +86,7 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
     """
     pixels, tasks = cfg.model.get("data_preprocessor") or {}, class_tasks(cfg)
     count = next(iter(tasks.values())) if len(tasks) == 1 else tasks
-    names = known_names(cfg, recognizer) or info.class_names(info.read_info({}, row))
+    names = known_names(cfg, recognizer) or metadata.class_names(metadata.read_info({}, row))
     used = pipelines((cfg.get("test_dataloader") or {}).get("dataset", {}))
     intervals = (t.frame_interval for steps in used for t in steps if "frame_interval" in t)
     address = row.address if row else ""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from mmvidformer.apis.pipeline import VideoPipeline, normalize
-from mmvidformer.apis.windows import check_step, list_windows, rate_of, read_ahead
+from mmvidformer.apis.windows import check_step, list_windows, read_ahead, times_of
 from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
@@ -96,14 +96,15 @@ def read_windows(
         of each clip; the first of a video that is shorter than a clip.
 
     Raises:
-        ValueError: As ``rate_of``.
+        ValueError: As ``times_of``.
     """
-    fps, frames = rate_of(video), video["total_frames"]
-    span = max(round(pipeline.span(fps) or every), 1)
-    check_step(span, every, pipeline.period(span, fps, frames_of_stage(model)), fps)
+    times, frames = times_of(video), video["total_frames"]
+    span = max(round(pipeline.span(times.rate) or every), 1)
+    period = pipeline.period(span, times.rate, frames_of_stage(model))
+    check_step(span, every, period, times.seconds(period))
     spans = list_windows(frames, span, every, to_end=False)
     clips = read_ahead(pipeline.read(video, one)["inputs"] for one in spans)
-    return dict(every=every, span=span, fps=fps, frames=frames), clips
+    return dict(every=every, span=span, fps=times.rate, frames=frames), clips
 
 
 def every_video(

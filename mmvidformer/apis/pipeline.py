@@ -2,23 +2,20 @@
 
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy, deepcopy
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope, pipelines, type_name
 from mmvidformer.engine.pipelines import set_views
-from mmvidformer.video.capture import Capture
 from mmvidformer.video.errors import first_line
+from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
 
@@ -153,7 +150,8 @@ class VideoPipeline:
         for one in self._sample.transforms:
             interval = getattr(one, "frame_interval", 0)
             if interval and hasattr(one, "clip_len"):
-                return one.clip_len * interval * fps / (getattr(one, "target_fps", None) or fps)
+                frames = one.clip_len * interval
+                return float(FrameTimes(fps).rescale(frames, getattr(one, "target_fps", None)))
         return 0.0
 
     def period(self, size: int, fps: float, frames: int | None) -> int:
@@ -188,99 +186,3 @@ def _warn_of_repeats(name: str, frames: int, clip: int) -> None:
         "the answer is uncertain",
         *(name, clip, frames),
     )
-
-
-class StreamFrame(NamedTuple):
-    """A frame of a stream, and what the model predicts after it.
-
-    Attributes:
-        number: Number of the frame in the source, from 0.
-        seconds: Time since the first frame of the source.
-        inputs: RGB pixels, uint8, in the format of the config: (1, 3, 1, H, W) or (1, 3, H, W).
-        predictions: Empty until the model has seen the frame. One prediction per time ahead, the
-            farthest first; a single one if the model names no time.
-    """
-
-    number: int
-    seconds: float
-    inputs: Tensor
-    predictions: tuple[Prediction, ...] = ()
-
-    @property
-    def picture(self) -> np.ndarray:
-        """RGB pixels (H, W, 3), uint8: what the model sees."""
-        size = self.inputs.shape[-2:]
-        return np.ascontiguousarray(self.inputs.reshape(3, *size).permute(1, 2, 0).cpu().numpy())
-
-    def record(self, k: int = 5) -> dict:
-        """``frame``, ``seconds``, and by time ahead the k most likely classes or the values."""
-        pairs = ((one.ahead, one.record(k)) for one in self.predictions)
-        rows = [{"ahead": t, **(one.get("predictions") or one["values"])} for t, one in pairs]
-        return {"frame": self.number, "seconds": round(self.seconds, 3), "predictions": rows}
-
-
-class FramePipeline:
-    """The part of a config's test pipeline that follows decoding, for one frame at a time.
-
-    How often a frame is taken is ``time_step`` of ``ObserveBefore``, or ``frame_interval`` of
-    ``ObserveFirst`` or ``SampleFrames``, at their ``target_fps`` if they have one.
-
-    Attributes:
-        frame_interval: Frames of the source from one step to the next.
-        time_step: Seconds from one step to the next; None if frames are counted.
-
-    Raises:
-        ValueError: If the config has no pipeline, or it does not decode or sample frames.
-    """
-
-    def __init__(self, cfg: Config) -> None:
-        with config_scope(cfg):
-            transforms = Compose(inference_transforms(cfg)).transforms
-        names = [type(transform).__name__ for transform in transforms]
-        start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), 0)
-        options = [vars(transform) for transform in transforms[:start]]
-        sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)
-        if sampler is None:
-            steps = "ObserveFirst, ObserveBefore or SampleFrames, and decode images"
-            raise ValueError(f"the test pipeline must have {steps}, got {', '.join(names)}")
-        self.frame_interval = sampler.get("frame_interval") or 1
-        self.time_step = sampler.get("time_step")
-        if sampler.get("target_fps"):
-            self.time_step = self.frame_interval / sampler["target_fps"]
-        transforms[-1].meta_keys = ()  # they describe clips
-        self._transforms = Compose(transforms[start:])
-
-    def rate(self, fps: float) -> float:
-        """Steps per second of a source with ``fps`` frames per second."""
-        return 1 / self.time_step if self.time_step else fps / self.frame_interval
-
-    def __call__(self, pixels: np.ndarray) -> Tensor:
-        """Transform RGB pixels (H, W, 3), uint8, to the inputs of a ``StreamFrame``.
-
-        Raises:
-            ValueError: If the transforms do not make exactly one view of the frame.
-        """
-        size = pixels.shape[:2]
-        sample = {"imgs": [pixels], "original_shape": size, "img_shape": size, "modality": "RGB"}
-        sample.update(num_clips=1, clip_len=1, frame_inds=np.zeros(1, int))
-        inputs = torch.as_tensor(self._transforms(sample)["inputs"])
-        height, width = inputs.shape[-2:]
-        if inputs.numel() != 3 * height * width:
-            raise ValueError(
-                "a stream needs one view of each frame, but the test pipeline makes inputs of "
-                f"shape {tuple(inputs.shape)}; use one crop, and FormatShape NCTHW or NCHW"
-            )
-        return inputs
-
-    def read(self, source: Capture) -> Iterator[StreamFrame]:
-        """Read and transform the frames of a source that are steps of the model.
-
-        Raises:
-            ValueError: If a file has fewer frames per second than the model has steps.
-        """
-        rate = self.rate(source.fps)
-        if not source.is_live and rate > 1.01 * source.fps:  # 23.976 will do for 24
-            have = f"{source.name} has {source.fps:g} frames per second"
-            raise ValueError(f"{have}, but the config takes {rate:g}")
-        for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):
-            yield StreamFrame(number, seconds, self(pixels))

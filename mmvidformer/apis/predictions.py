@@ -35,6 +35,8 @@ class Prediction:
         ahead: Seconds until the predicted action, if the model anticipates at known times.
         kind: ``'class'``; ``'labels'``: any number of classes, each with a probability of its own;
             ``'segment'``: a part that was found, of one class; or ``'value'``.
+        so_far: Whether it is about what happens at the end of the part, as a recurrent model, which
+            saw all of it, tells.
         box: Left, top, right and bottom, in shares of width and height, if it is about a box.
         static: Whether it is that of an earlier window, which hardly differs (``--skip-static``).
     """
@@ -48,6 +50,24 @@ class Prediction:
     kind: str = "class"
     box: tuple[float, ...] | None = None
     static: bool = False
+    so_far: bool = False
+
+    @property
+    def start(self) -> float | None:
+        """Begin of the part in seconds; None for a whole video."""
+        return self.seconds and self.seconds[0]
+
+    @property
+    def end(self) -> float | None:
+        """End of the part in seconds; None for a whole video."""
+        return self.seconds and self.seconds[1]
+
+    @property
+    def moment(self) -> float:
+        """What it is drawn at, in seconds: the middle of the part, or its end if ``so_far``."""
+        if self.seconds is None:
+            return 0.0
+        return self.end if self.so_far else (self.start + self.end) / 2
 
     @property
     def values(self) -> dict[str, float]:
@@ -86,6 +106,7 @@ class Prediction:
         where: dict[str, Any] = {"source": self.source, "seconds": seconds}
         where |= {"box": [round(x, 4) for x in self.box]} if self.box else {}
         where |= {"static": True} if self.static else {}
+        where |= {} if self.ahead is None else {"ahead": self.ahead}
         if self.kind == "value":
             return {**where, "values": self.values}
         tops = {

@@ -1,95 +1,221 @@
-"""Predictions of a recurrent model as frames come in, with constant memory and time per frame."""
+"""Answers of a recurrent model as frames come in, with constant memory and time per frame."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from mmengine.config import Config
-from torch import Tensor
+from mmengine.dataset import Compose
+from torch import Tensor, nn
 
-from mmvidformer.apis.factory import LoadedModel
-from mmvidformer.apis.pipeline import FramePipeline, StreamFrame, normalize
-from mmvidformer.apis.predictions import to_prediction
-from mmvidformer.video.capture import Capture
+from mmvidformer.apis.pipeline import inference_transforms, normalize
+from mmvidformer.apis.predictions import Prediction
+from mmvidformer.config import config_scope
+from mmvidformer.video.capture import Capture, Frame
+from mmvidformer.video.times import FrameTimes
+
+Scores = dict[str, Tensor]  # logits (classes,) by task
 
 
-class StreamRecognizer(LoadedModel):
-    """A trained recurrent model (HORST or a causal transformer) that takes frames one by one.
+class StreamFrame(NamedTuple):
+    """A frame of a stream, and what the model predicts after it.
 
-    A model of early recognition predicts the class of the video so far, a model of anticipation
-    the action, verb and noun that come next.
-
-    Arguments and errors are those of ``Recognizer``.
-
-    Raises:
-        ValueError: If the model is not recurrent, or does not read frames.
+    Attributes:
+        number: Number of the frame in the source, from 0.
+        seconds: Time since the first frame of the source.
+        inputs: RGB pixels, uint8, in the format of the config: (1, 3, 1, H, W) or (1, 3, H, W).
+        predictions: Empty until the model has seen the frame. One prediction per time ahead, the
+            farthest first; a single one if the model names no time.
     """
 
-    def __init__(
-        self,
-        config: str | Path | Config,
-        checkpoint: str | None,
-        device: str | torch.device | None = None,
-        names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(config, checkpoint, device, names)
-        if not hasattr(self._model, "stream"):
-            raise ValueError(f"a stream needs a RecurrentRecognizer, got {self.cfg.model.type}")
-        if self.over in ("segments", "boxes"):
-            what = f"a model of {self.over} does not answer"
-            raise ValueError(f"{what} frame by frame; mmvidformer demo")
-        self.pipeline = FramePipeline(self.cfg)
-        self._ahead: list[int] = []  # steps, for the classifier that names them
-        if self.cfg.model.cls_head.get("classifier") == "unrolling":
-            self._ahead = list(range(self._model.cls_head.times, 0, -1))
+    number: int
+    seconds: float
+    inputs: Tensor
+    predictions: tuple[Prediction, ...] = ()
+
+    @property
+    def picture(self) -> np.ndarray:
+        """RGB pixels (H, W, 3), uint8: what the model sees."""
+        size = self.inputs.shape[-2:]
+        return np.ascontiguousarray(self.inputs.reshape(3, *size).permute(1, 2, 0).cpu().numpy())
+
+
+class FramePipeline:
+    """The part of a config's test pipeline that follows decoding, for one frame at a time.
+
+    How often a frame is taken is ``time_step`` of ``ObserveBefore``, or ``frame_interval`` of
+    ``ObserveFirst`` or ``SampleFrames``, at their ``target_fps`` if they have one.
+
+    Attributes:
+        frame_interval: Frames of the source from one step to the next.
+        time_step: Seconds from one step to the next; None if frames are counted.
+
+    Raises:
+        ValueError: If the config has no pipeline, or it does not decode or sample frames.
+    """
+
+    def __init__(self, cfg: Config) -> None:
+        with config_scope(cfg):
+            transforms = Compose(inference_transforms(cfg)).transforms
+        names = [type(transform).__name__ for transform in transforms]
+        start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), 0)
+        options = [vars(transform) for transform in transforms[:start]]
+        sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)
+        if sampler is None:
+            steps = "ObserveFirst, ObserveBefore or SampleFrames, and decode images"
+            raise ValueError(f"the test pipeline must have {steps}, got {', '.join(names)}")
+        self.frame_interval = sampler.get("frame_interval") or 1
+        self.time_step = sampler.get("time_step")
+        if sampler.get("target_fps"):
+            self.time_step = self.frame_interval / sampler["target_fps"]
+        transforms[-1].meta_keys = ()  # they describe clips
+        self._transforms = Compose(transforms[start:])
+
+    def rate(self, fps: float) -> float:
+        """Steps per second of a source with ``fps`` frames per second."""
+        return 1 / self.time_step if self.time_step else fps / self.frame_interval
+
+    def __call__(self, pixels: np.ndarray) -> Tensor:
+        """Transform RGB pixels (H, W, 3), uint8, to the inputs of a ``StreamFrame``.
+
+        Raises:
+            ValueError: If the transforms do not make exactly one view of the frame.
+        """
+        size = pixels.shape[:2]
+        sample = {"imgs": [pixels], "original_shape": size, "img_shape": size, "modality": "RGB"}
+        sample.update(num_clips=1, clip_len=1, frame_inds=np.zeros(1, int))
+        inputs = torch.as_tensor(self._transforms(sample)["inputs"])
+        height, width = inputs.shape[-2:]
+        if inputs.numel() != 3 * height * width:
+            raise ValueError(
+                "a stream needs one view of each frame, but the test pipeline makes inputs of "
+                f"shape {tuple(inputs.shape)}; use one crop, and FormatShape NCTHW or NCHW"
+            )
+        return inputs
+
+    def read(self, source: Capture) -> Iterator[StreamFrame]:
+        """Read and transform the frames of a source that are steps of the model.
+
+        Raises:
+            ValueError: If a file has fewer frames per second than the model has steps.
+        """
+        if not source.is_live:
+            self._check_rate(source.fps, source.name)
+        for number, seconds, pixels in source.frames(self.frame_interval, self.time_step):
+            yield StreamFrame(number, seconds, self(pixels))
+
+    def take(self, frames: Iterable[np.ndarray], fps: float) -> Iterator[StreamFrame]:
+        """Transform those of RGB frames (H, W, 3), uint8, that are steps of the model.
+
+        Raises:
+            ValueError: If there are fewer frames per second than the model has steps.
+        """
+        self._check_rate(fps, "the stream")
+        times = FrameTimes(fps)
+        due = 0.0  # seconds of the next step, if steps have a time
+        for number, pixels in enumerate(frames):
+            seconds = times.seconds(number)
+            is_step = number % self.frame_interval == 0
+            if self.time_step:  # the first frame at or after each multiple, as of Capture.frames
+                now = seconds + 1e-6
+                is_step = now >= due
+                due = (now // self.time_step + 1) * self.time_step if is_step else due
+            if is_step:
+                yield StreamFrame(number, seconds, self(pixels))
+
+    def _check_rate(self, fps: float, name: str) -> None:
+        rate = self.rate(fps)
+        if rate > 1.01 * fps:  # 23.976 will do for 24
+            raise ValueError(f"{name} has {fps:g} frames per second, but the config takes {rate:g}")
+
+
+class FrameRunner:
+    """A recurrent model (HORST or a causal transformer) that takes frames one by one.
+
+    Args:
+        cfg: A config whose test pipeline reads frames.
+        model: Its recognizer.
+
+    Attributes:
+        pipeline: What reads the frames.
+        steps_ahead: Numbers of time steps to the actions that the head names, the farthest first;
+            empty if it names none.
+
+    Raises:
+        ValueError: If the model is not recurrent, or the test pipeline does not read frames.
+    """
+
+    def __init__(self, cfg: Config, model: nn.Module) -> None:
+        if not hasattr(model, "stream"):
+            raise ValueError(f"frame by frame needs a RecurrentRecognizer, got {cfg.model.type}")
+        self.pipeline = FramePipeline(cfg)
+        self.steps_ahead: list[int] = []
+        if cfg.model.cls_head.get("classifier") == "unrolling":
+            self.steps_ahead = list(range(model.cls_head.times, 0, -1))
             if self.pipeline.time_step is None:
                 raise ValueError("unrolling needs a test pipeline with ObserveBefore")
 
-    def __call__(
-        self, source: Capture | Iterable[StreamFrame], restart: float | None = None
-    ) -> Iterator[StreamFrame]:
-        """Predict after each frame.
+    @property
+    def times_ahead(self) -> list[float | None]:
+        """Seconds to the actions that the head names; a single None if it names no time."""
+        return [steps * self.pipeline.time_step for steps in self.steps_ahead] or [None]
 
-        The model remembers its state, whose size does not grow (in a causal transformer, if its
-        past is bounded). A prediction equals that of the clip of all frames since the start. The
-        state is reset when an address comes back after it went away.
+    def run(
+        self,
+        model: Callable[[], nn.Module],
+        source: Capture | Iterable[StreamFrame],
+        restart: float | None,
+    ) -> Iterator[tuple[StreamFrame, float, list[Scores]]]:
+        """Run the model on each frame.
 
         Args:
+            model: What returns the model, which may be another one later.
             source: A video file, camera or address, or frames, which are consumed one by one.
-            restart: Interval in seconds at which the state is reset; default: never.
+            restart: Interval in seconds at which the state is reset; None: never.
 
         Yields:
-            Each frame with its predictions.
-
-        Raises:
-            ValueError: If ``restart`` is not positive.
+            The frame, the time of the first one that the state knows, and logits by time ahead.
         """
         if restart is not None and restart <= 0:
             raise ValueError(f"restart must be positive, got {restart} s")
-        states, start, last = None, None, -1
-        for frame in self.pipeline.read(source) if isinstance(source, Capture) else source:
-            cut = any(last < number <= frame.number for number in getattr(source, "cuts", ()))
-            if start is None or cut or restart and frame.seconds - start > restart - 1e-6:
-                states, start = None, frame.seconds
+        frames = self.pipeline.read(source) if isinstance(source, Capture) else source
+        state, start, last = None, None, -1
+        for frame in frames:
+            is_cut = any(last < number <= frame.number for number in getattr(source, "cuts", ()))
+            is_over = restart and start is not None and frame.seconds - start > restart - 1e-6
+            if start is None or is_cut or is_over:
+                state, start = None, frame.seconds
             last = frame.number
-            with torch.no_grad():
-                clip = normalize(self._model, frame.inputs)
-                clip = clip.reshape(1, -1, *clip.shape[-2:])
-                output, states = (self._fast or self._model).stream(clip, states)
-                logits = self._classify(output)
-            head, where = self._model.cls_head, dict(logits=True, seconds=(start, frame.seconds))
-            predictions = []
-            for i, steps in enumerate(self._ahead or [None]):
-                scores = {task: rows[i] for task, rows in logits.items()}
-                ahead = steps and steps * self.pipeline.time_step
-                predictions.append(to_prediction(scores, self.names, head, ahead=ahead, **where))
-            yield frame._replace(predictions=tuple(predictions))
+            scores, state = self._step(model(), frame, state)
+            yield frame, start, scores
 
-    def _classify(self, output: tuple) -> dict[str, Tensor]:
-        """Logits (times ahead, classes) of each task."""
-        if not self._anticipates:
-            return {"class": self._model.cls_head(output).flatten(0, -2)}
-        if self._ahead:
-            output = type(output)(*(x.expand(-1, len(self._ahead), -1, -1, -1) for x in output))
-        logits = self._model.cls_head(output, ahead=self._ahead or [1])
-        return {task: rows[0] for task, rows in logits.items()}
+    @torch.no_grad()
+    def _step(self, model: nn.Module, frame: StreamFrame, state: Any) -> tuple[list[Scores], Any]:
+        clip = normalize(model, frame.inputs)  # (1, 3, 1, H, W) or (1, 3, H, W)
+        clip = clip.reshape(1, -1, *clip.shape[-2:])
+        output, state = model.stream(clip, state)
+        if not hasattr(model.cls_head, "logged_time"):  # no AnticipationHead
+            return [{"class": model.cls_head(output).flatten()}], state
+        if self.steps_ahead:
+            output = type(output)(
+                *(part.expand(-1, len(self.steps_ahead), -1, -1, -1) for part in output)
+            )
+        logits = model.cls_head(output, ahead=self.steps_ahead or [1])  # (1, times, classes) each
+        count = len(self.times_ahead)
+        return [{task: rows[0, i] for task, rows in logits.items()} for i in range(count)], state
+
+
+def without_gaps(frames: Iterable[Frame]) -> Iterator[tuple[float, Iterator[np.ndarray]]]:
+    """Split frames where numbers are missing; yields the time of the first frame, and the pixels.
+
+    ``frames`` are those of ``Capture.frames``.
+    """
+    for _, part in groupby(enumerate(frames), lambda pair: pair[1][0] - pair[0]):
+        yield _split_time((frame for _, frame in part))
+
+
+def _split_time(frames: Iterator[Frame]) -> tuple[float, Iterator[np.ndarray]]:
+    _, seconds, first = next(frames)
+    return seconds, chain([first], (pixels for _, _, pixels in frames))

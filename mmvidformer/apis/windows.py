@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.datasets.transforms.rates import number_by_time
 from mmvidformer.video.errors import BadVideo
+from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
 
@@ -33,12 +34,12 @@ Answer = tuple[ActionDataSample | InstanceData, dict]
 Item = TypeVar("Item")
 
 
-def rate_of(opened: dict) -> float:
-    """Number the frames of an opened video by time, and return how many there are in a second.
+def times_of(opened: dict) -> FrameTimes:
+    """Number the frames of an opened video by time, and return their times.
 
     Args:
-        opened: A result of ``VideoPipeline.open``; ``total_frames`` and ``avg_fps`` change if the
-            rate of the file varies (``VideoReader.number_by_time``).
+        opened: A result of ``VideoPipeline.open``; ``video_reader``, ``total_frames`` and
+            ``avg_fps`` change if the rate of the file varies (``Video.at_constant_rate``).
 
     Raises:
         ValueError: If the rate is unknown, or varies and the decoder cannot number frames by time.
@@ -47,10 +48,9 @@ def rate_of(opened: dict) -> float:
         name = opened.get("filename", "the array")
         raise ValueError(f"the frame rate of {name} is unknown, set fps")
     try:
-        number_by_time(opened)
+        return number_by_time(opened)
     except BadVideo as error:
         raise ValueError(str(error)) from error
-    return opened["avg_fps"]
 
 
 def list_windows(frames: int, size: int, step: int, to_end: bool = True) -> list[tuple[int, int]]:
@@ -78,24 +78,32 @@ def in_frames(
     window = WINDOW if window is None else window
     seconds = window / 2 if stride is None else stride
     if min(fps, window, seconds) <= 0:
-        found = f"{window:g} s, {seconds:g} s and {fps:g}"
-        raise ValueError(f"window, stride and fps must be positive, got {found}")
-    size, step = max(1, round(window * fps)), max(1, round(seconds * fps))
+        values = f"{window:g} s, {seconds:g} s and {fps:g}"
+        raise ValueError(f"window, stride and fps must be positive, got {values}")
+    times = FrameTimes(fps)
+    size, step = (max(1, round(times.count(length))) for length in (window, seconds))
     period = find_period(size)
     if stride is None:
         return size, max(1, round(step / period)) * period
-    check_step(size, step, period, fps)
+    check_step(size, step, period, times.seconds(period))
     return size, step
 
 
 @cache  # says so once
-def check_step(size: int, step: int, period: int, fps: float) -> None:
-    """Say so if windows overlap, but their frames are computed anew; see ``in_frames``."""
+def check_step(size: int, step: int, period: int, seconds: float) -> None:
+    """Say so if windows overlap, but their frames are computed anew; see ``in_frames``.
+
+    Args:
+        size: Frames of a window.
+        step: Frames from one window to the next.
+        period: Frames after which those of the model coincide.
+        seconds: The same in seconds.
+    """
     if step < size and step % period:
         logger.warning(
             "windows %d frames apart share no frames with the next ones, since the model's frames "
             "coincide every %d (%.3g s) only; with a multiple of it, they are computed once",
-            *(step, period, period / fps),
+            *(step, period, seconds),
         )
 
 
@@ -114,6 +122,20 @@ def last_frames(
         count = number + 1
         if count >= size and (count - size) % step == 0:
             yield count, kept
+
+
+def stream_windows(
+    pipeline: VideoPipeline, frames: Frames, fps: float, size: int, step: int
+) -> Iterator[tuple[dict, tuple[float, float]]]:
+    """Read the windows of a stream, each when its last frame has come.
+
+    Yields:
+        The sample, and the seconds of the window.
+    """
+    sampled, times = pipeline.sample(size, fps), FrameTimes(fps)
+    places = sampled["frame_inds"].flatten().tolist()
+    for count, kept in last_frames(frames, size, step, places):
+        yield pipeline.read_frames(kept, sampled), times.span(count - size, count - 1)
 
 
 def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
@@ -138,7 +160,7 @@ def answer_windows(
     Yields:
         The answer, and where: its ``seconds``, and whether it is ``static``.
     """
-    last, found = torch.empty(0), None
+    last, answer = torch.empty(0), None
     for sample, seconds in windows:
         inputs, static = sample["inputs"], False  # (views, C, T, H, W) or (T, C, H, W)
         if skip_static is not None and inputs.shape == last.shape:
@@ -146,8 +168,8 @@ def answer_windows(
             of_frame = change.mean(dim=(-4, -2, -1) if inputs.dim() == 5 else (-3, -2, -1))
             static = of_frame.max().item() < skip_static
         if not static:
-            last, found = inputs, predict(sample)
-        yield found, dict(seconds=seconds, static=static)
+            last, answer = inputs, predict(sample)
+        yield answer, dict(seconds=seconds, static=static)
 
 
 def list_parts(
@@ -159,24 +181,25 @@ def list_parts(
     16 are. A part gives the steps or segments whose middle is not in its context, in their order in
     time. Steps of a video of at most 8 clips are those of ``mmvidformer test``.
     """
-    fps, total = video["avg_fps"], video["total_frames"]
+    times, total = FrameTimes(video["avg_fps"]), video["total_frames"]
     clips = (SEGMENTS_PART, SEGMENTS_CONTEXT) if over == "segments" else (PART, CONTEXT)
-    size, edge = (round(count * pipeline.span(fps)) for count in clips)
+    size, edge = (round(count * pipeline.span(times.rate)) for count in clips)
     for first in range(0, max(total - 2 * edge, 1), size - 2 * edge):
         end = min(first + size, total)
         low, high = first + edge if first else 0, end - edge if end < total else math.inf
         sample = predict(pipeline.read(video, (first, end - 1)))
         if over == "segments":
-            found = sample.pred_instances
-            found.segments = found.segments + first / fps
-            middles = found.segments.mean(dim=1) * fps
-            found = found[(found.scores >= min_score) & (middles >= low) & (middles < high)]
-            for i in sorted(range(len(found)), key=lambda i: found.segments[i].tolist()):
-                yield found[i], {}
+            segments = sample.pred_instances
+            segments.segments = segments.segments + times.seconds(first)
+            middles = times.numbers(segments.segments.mean(dim=1))
+            is_kept = (segments.scores >= min_score) & (middles >= low) & (middles < high)
+            segments = segments[is_kept]
+            order = sorted(range(len(segments)), key=lambda i: segments.segments[i].tolist())
+            yield from ((segments[number], {}) for number in order)
             continue
         for scores, start, stop in _steps(sample, first):
             if low <= (start + stop) / 2 < high:
-                yield scores, dict(seconds=(start / fps, min(stop, total) / fps))
+                yield scores, dict(seconds=(times.seconds(start), times.seconds(min(stop, total))))
 
 
 def stream_steps(
@@ -184,7 +207,7 @@ def stream_steps(
 ) -> Iterator[Answer]:
     """Classify each step of a stream once, when ``delay`` s after its end have been seen."""
     size = max(round(pipeline.span(fps)), 1)
-    sampled = pipeline.sample(size, fps)
+    sampled, times = pipeline.sample(size, fps), FrameTimes(fps)
     done, step, late = 0.0, 0.0, 0.0  # end of the last step, length and delay of all, in frames
     for count, kept in last_frames(frames, size):
         if step and count - late + 1e-6 < done + step:
@@ -192,14 +215,14 @@ def stream_steps(
         sample = predict(pipeline.read_frames(kept, sampled))
         step = sample.step
         # Whole steps, or those of a clip would lie between those of the last one.
-        late = math.ceil(delay * fps / step - 1e-6) * step
+        late = math.ceil(times.count(delay) / step - 1e-6) * step
         if late + step > size + 0.5:
-            most = f"{(size - step) / fps:.3g} s (a clip less a step)"
+            most = f"{times.seconds(size - step):.3g} s (a clip less a step)"
             raise ValueError(f"delay must be at most {most}, got {delay:g} s")
         for scores, start, stop in _steps(sample, count - size):
             if start >= done - step / 2 and stop <= count - late + 1e-6:
                 done = stop
-                yield scores, dict(seconds=(start / fps, stop / fps))
+                yield scores, dict(seconds=(times.seconds(start), times.seconds(stop)))
 
 
 @torch.no_grad()
@@ -220,12 +243,12 @@ def stream_segments(
     from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
     from mmvidformer.models.task_heads import pool_space
 
-    size = max(round(pipeline.span(fps)), 1)
+    size, times = max(round(pipeline.span(fps)), 1), FrameTimes(fps)
     tokens: deque[Tensor] = deque(maxlen=SEGMENTS_PART)
-    given = torch.zeros(0, 3)  # start and end in seconds, and class
-    total, ended, rest = 0, False, iter(frames)
+    told = torch.zeros(0, 3)  # start and end in seconds, and class
+    total, ended, frames = 0, False, iter(frames)
     while not ended:
-        clip = list(islice(rest, size))
+        clip = list(islice(frames, size))
         ended, total = len(clip) < size, total + len(clip)
         if clip:
             sample = pipeline.read_frames(clip, pipeline.sample(len(clip), fps))
@@ -235,17 +258,19 @@ def stream_segments(
         if not tokens:
             return
         stack, first = torch.stack([*tokens]), (-(-total // size) - len(tokens)) * size
-        found = model.cls_head.segments(stack, size / stack.shape[1], total - first, fps)
-        found.segments = found.segments + first / fps
-        given = given[given[:, 1] > first / fps]
-        known = found.scores >= min_score
-        known &= (found.segments[:, 1] <= total / fps - delay) | ended
-        for one in (found[i] for i in known.nonzero().flatten().tolist()):
-            row = torch.cat([one.segments, one.labels[:, None].to(one.segments)], dim=1)
-            same = given[given[:, 2] == row[0, 2], :2]
-            if not (segment_iou(row[0, :2], same) > 0.5).any():
-                given = torch.cat([given, row])
-                yield one, {}
+        start, end = times.seconds(first), times.seconds(total)
+        segments = model.cls_head.segments(stack, size / stack.shape[1], total - first, times)
+        segments.segments = segments.segments + start
+        told = told[told[:, 1] > start]
+        is_sure = segments.scores >= min_score
+        is_sure &= (segments.segments[:, 1] <= end - delay) | ended
+        for number in is_sure.nonzero().flatten().tolist():
+            segment = segments[number]
+            row = torch.cat([segment.segments, segment.labels[:, None].to(told)], dim=1)
+            of_class = told[told[:, 2] == row[0, 2], :2]
+            if not (segment_iou(row[0, :2], of_class) > 0.5).any():
+                told = torch.cat([told, row])
+                yield segment, {}
 
 
 def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:

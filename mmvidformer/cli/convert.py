@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.checkpoints import convert_file
-from mmvidformer.checkpoints.formats import OUTPUTS
+from mmvidformer.checkpoints.convert import OUTPUTS
 from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 
 

@@ -17,6 +17,7 @@ from mmvidformer.cli import train
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
 from mmvidformer.finetune.settings import PROBES, Recipe
 from mmvidformer.tasks.lists import read_task_lists
+from mmvidformer.tasks.table import find_task
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.prepare:
         return 0
     work_dir, result = path.parents[1], {}
-    if recipe.method in PROBES and recipe.task == "classes":
+    if recipe.method in PROBES and find_task(recipe.task).has_probes:
         from mmvidformer.finetune.compare import share
         from mmvidformer.finetune.probes import probe
 

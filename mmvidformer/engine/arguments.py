@@ -58,28 +58,6 @@ def add_classes_argument(parser: ArgumentParser) -> None:
     )
 
 
-def add_source_arguments(parser: ArgumentParser) -> None:
-    """Add what to read, ``--classes``, and how to show predictions: for ``demo`` and ``stream``."""
-    parser.add_argument("source", help="video (demo: or folder), camera (0, ...), or address")
-    add_classes_argument(parser)
-    parser.add_argument(
-        "--queue",
-        type=positive,
-        default=30,
-        help="most frames of a camera or an address that wait; then the oldest is dropped "
-        "(default: 30)",
-    )
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=30,
-        help="seconds for which a live address that went away is tried again (default: 30)",
-    )
-    parser.add_argument("--topk", type=positive, default=5, help="number of classes (default: 5)")
-    parser.add_argument("--out", type=Path, help="annotated video (.mp4), or folder")
-    parser.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
-
-
 def add_shared_arguments(parser: ArgumentParser) -> None:
     """Add the arguments that training and testing have in common, with MMAction2's names."""
     parser.add_argument(

@@ -8,13 +8,14 @@ from typing import TypeVar
 import torch
 from mmengine.config import Config
 
-from mmvidformer.checkpoints.fetch import is_address
+from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name, load_config, merge_overrides, type_name
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
+from mmvidformer.tasks.table import find_task
 
 Settings = TypeVar("Settings", bound=RunSettings)
 
@@ -83,9 +84,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
         WrongWeights: If ``--weights`` do not fit the model.
     """
     path, cfg = config_path(args, "finetune"), read_config(args)
-    outputs = "values" if recipe.task == "number" else "classes"
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-    print(f"{len(lists.classes)} {outputs}; videos: {counts}")
+    print(f"{len(lists.classes)} {find_task(recipe.task).classes_word}; videos: {counts}")
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])

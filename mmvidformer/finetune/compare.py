@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from mmengine.config import Config
 from scipy.stats import binomtest
 from tqdm import tqdm
 
 from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.checkpoints.reading import read_content, unwrap
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
@@ -24,6 +24,7 @@ from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
 from mmvidformer.finetune.recipe import fitting_methods
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.tasks.table import find_task
 
 COLUMNS = {
     "method": "method",
@@ -104,9 +105,10 @@ def compare_methods(
     Raises:
         ValueError: If the model or the task do not allow a method.
     """
-    if recipe.task != "classes":
-        raise ValueError(f"--compare needs the task classes, got {recipe.task}")
-    available = fitting_methods(read_config(args), recipe.task)
+    task = find_task(recipe.task)
+    if not task.has_probes:
+        raise ValueError(f"--compare needs the task classes, got {task.name}")
+    available = fitting_methods(read_config(args), task)
     methods = args.methods or available
     for method in methods:
         if method not in available:
@@ -141,7 +143,7 @@ def read_result(work_dir: Path, lists: VideoLists) -> dict:
     result = json.loads((work_dir / "finetune" / "result.json").read_text())
     checkpoint = result.pop("checkpoint", None)
     if checkpoint:
-        state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+        state = unwrap(read_content(checkpoint), checkpoint).state
         sizes = [x.numel() for name, x in state.items() if not name.endswith("lora_scale")]
         result |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": sum(sizes)}
         if "right" not in result:

@@ -21,10 +21,11 @@ from tqdm import tqdm
 from mmvidformer.apis.features import check_settings, read_views, target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.atomic import write_atomically
-from mmvidformer.checkpoints.fetch import hash_of
+from mmvidformer.checkpoints.download import hash_of
+from mmvidformer.checkpoints.partial import keep_trained
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
-from mmvidformer.engine.checkpointing.trained import keep_trained, published_base
+from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune.settings import Recipe
 

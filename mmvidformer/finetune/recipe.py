@@ -12,9 +12,12 @@ from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import set_classes
 from mmvidformer.engine.preflight.checks import mirrors, names_side
+from mmvidformer.finetune.balance import set_balance
 from mmvidformer.finetune.settings import METHODS, PROBES, Recipe
-from mmvidformer.finetune.tasks import TASKS, set_balance, set_task
+from mmvidformer.finetune.tasks import set_task
 from mmvidformer.registry import DATASETS
+from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.table import find_task
 
 KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
 FREEZING = ("frozen_stages", "lora")  # arguments of backbones
@@ -37,16 +40,16 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     Raises:
         ValueError: If the config or the lists do not allow it.
     """
-    task = TASKS[recipe.task]
+    task = find_task(recipe.task)
     notes = use_lists(cfg, lists, task.suffix)
-    set_classes(cfg, lists.classes, task.least)
-    notes += set_task(cfg, recipe.task, lists)
+    set_classes(cfg, lists.classes, task.least_classes)
+    notes += set_task(cfg, task, lists)
     if recipe.balance:
-        notes.append(set_balance(cfg, recipe.task, recipe.balance, lists))
+        notes.append(set_balance(cfg, task, recipe.balance, lists))
     notes += remove_flips(cfg, lists.classes)
     if type_name(cfg.model) == "Recognizer3D":  # it cannot limit the views of a batch
         cfg.model.type = "mmvidformer.MultiViewRecognizer"
-    notes += _set_method(cfg, recipe)
+    notes += _set_method(cfg, recipe, task)
     training = []
     if recipe.layer_decay is not None:
         wrapper, decay = cfg.optim_wrapper, recipe.layer_decay
@@ -65,7 +68,7 @@ def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
         )
     training.append(_set_rate(cfg, recipe))
     training += _set_epochs(cfg, recipe, math.ceil(share / loader.batch_size))
-    if recipe.method not in PROBES or recipe.task != "classes":
+    if recipe.method not in PROBES or not task.has_probes:
         notes += training
     recipe.apply(cfg)
     return notes
@@ -175,23 +178,25 @@ def remove_flips(cfg: Config, names: Sequence[str]) -> list[str]:
     return [f"horizontal flips are removed: class {sided[0]!r} names a side"] if found else []
 
 
-def fitting_methods(cfg: Config, task: str) -> tuple[str, ...]:
-    """Return the methods that a model and a task of ``finetune.tasks.TASKS`` allow."""
+def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:
+    """Return the methods that a model and a task allow."""
     if not hasattr(build_meta_model(cfg).backbone, "stages"):
         return ("full",)
-    return METHODS if task == "classes" else ("full", "lora", "linear")
+    return METHODS if task.has_probes else ("full", "lora", "linear")
 
 
-def _set_method(cfg: Config, recipe: Recipe) -> list[str]:
+def _set_method(cfg: Config, recipe: Recipe, task: Task) -> list[str]:
     """Freeze the backbone of a config, or nothing, and add what is trained."""
-    method, task = recipe.method, recipe.task
+    method = recipe.method
     given = [key for key in FREEZING if cfg.model.backbone.pop(key, None) not in (None, -1)]
     if method == "full":
         return [f"all weights are trained, without {key} of the config" for key in given]
     backbone = build_meta_model(cfg).backbone
     if method not in (fit := fitting_methods(cfg, task)):
         kind = type(backbone).__name__
-        what = f"a VideoTransformer, got {kind}" if fit == ("full",) else f"classes, got {task}"
+        what = (
+            f"a VideoTransformer, got {kind}" if fit == ("full",) else f"classes, got {task.name}"
+        )
         raise ValueError(f"{method} needs {what}")
     cfg.model.backbone.frozen_stages = len(backbone.stages()) - 2  # all blocks
     if method == "lora":
@@ -199,7 +204,7 @@ def _set_method(cfg: Config, recipe: Recipe) -> list[str]:
         cfg.model.backbone.lora = lora
         build_meta_model(cfg)  # checks the layers
         return [f"the backbone is frozen, with LoRA of rank {recipe.lora_rank}"]
-    if task == "classes":
+    if task.has_probes:
         head, pool = dict(type="TimeSformerHead"), "mean" if backbone.pool == "none" else None
         if method == "attentive":
             heads = backbone.configs[-1].sizes["num_heads"]

@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from mmvidformer.datasets.own_videos import SPLITS
 from mmvidformer.engine.optim.precision import use_amp
-from mmvidformer.tasks.lists import TASKS
+from mmvidformer.tasks.table import TASKS
 
 METHODS = ("full", "lora", "attentive", "linear", "knn")
 PROBES = METHODS[2:]  # on features that are computed once

@@ -14,6 +14,7 @@ from torchvision.ops import box_iou, distance_box_iou_loss, sigmoid_focal_loss
 from mmvidformer.models.heads import Samples
 from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.task_heads import pool_space
+from mmvidformer.video.times import FrameTimes
 
 RADIUS = 1.5  # of the points around a segment's center that are trained to find it, in strides
 SHARE = 0.5  # of a segment that a training clip must show
@@ -172,20 +173,23 @@ class SegmentsHead(BaseHead):
         for tokens, sample in zip(views, data_samples, strict=True):
             mean = tokens.unflatten(0, (-1, sample.num_clips)).mean(dim=0)  # of the crops
             first = float(sample.frame_inds[0]) - sample.start_index
+            times = FrameTimes(sample.avg_fps)
             total = sample.total_frames - first
-            instances = self.segments(mean, count_steps(mean, sample), total, sample.avg_fps)
-            instances.segments = instances.segments + first / sample.avg_fps
+            instances = self.segments(mean, count_steps(mean, sample), total, times)
+            instances.segments = instances.segments + times.seconds(first)
             sample.pred_instances = instances
         return data_samples
 
-    def segments(self, tokens: Tensor, step: float, total: float, fps: float) -> InstanceData:
+    def segments(
+        self, tokens: Tensor, step: float, total: float, times: FrameTimes
+    ) -> InstanceData:
         """Find segments in the tokens (clips, T, D) of successive clips.
 
         Args:
             tokens: Averaged over space.
             step: Number of frames that a step covers.
             total: Number of frames of the video from the first clip on.
-            fps: Frames per second.
+            times: Seconds of the frames.
 
         Returns:
             ``segments`` (n, 2) in seconds from the begin of the first clip, ``scores`` and
@@ -196,7 +200,8 @@ class SegmentsHead(BaseHead):
         scores = outputs[:, :-2].sigmoid() * (places * step < total)[:, None]
         which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
         start, end = (places - outputs[:, -2], places + outputs[:, -1])
-        seconds = (torch.stack([start, end], dim=1) * step / fps).clamp(0, total / fps)[which]
+        seconds = times.seconds(torch.stack([start, end], dim=1) * step)
+        seconds = seconds.clamp(0, times.seconds(total))[which]
         segments, scores, labels = soft_nms(
             seconds, scores[which, labels], labels, self.sigma, self.max_segments
         )
@@ -214,9 +219,9 @@ def visible_segments(sample: ActionDataSample, step: float) -> Tensor:
     """Return start and end in steps, and class (n, 3), of what the clips of a sample show."""
     first, last = float(sample.frame_inds[0]), float(sample.frame_inds[-1]) + sample.frame_step
     spans = torch.as_tensor(sample.spans, dtype=torch.float).reshape(-1, 3)
-    times = spans[:, :2] * sample.avg_fps
-    shown = times.clamp(first, last)
-    share = (shown[:, 1] - shown[:, 0]) / (times[:, 1] - times[:, 0])
+    frames = FrameTimes(sample.avg_fps).numbers(spans[:, :2])
+    shown = frames.clamp(first, last)
+    share = (shown[:, 1] - shown[:, 0]) / (frames[:, 1] - frames[:, 0])
     segments = torch.cat([(shown - first) / step, spans[:, 2:]], dim=1)
     return segments[share >= SHARE]
 

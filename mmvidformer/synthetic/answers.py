@@ -21,6 +21,7 @@ from mmvidformer.synthetic.render import (
 )
 from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import SPLITS, Clip, MotionSpec
+from mmvidformer.video.times import FrameTimes
 
 NAMES = tuple(DIRECTIONS)
 
@@ -162,9 +163,9 @@ class ScriptsSpec(MotionSpec):
             rows = []
             for clip in self.clips(split):
                 motions, _, _ = self.script(clip)
-                for direction, start, end in motions:
-                    times = f"{start / self.fps:.4f}", f"{end / self.fps:.4f}"
-                    rows.append((self.path(clip), *times, NAMES[direction]))
+                for direction, *frames in motions:
+                    start, end = FrameTimes(self.fps).seconds(np.array(frames))
+                    rows.append((self.path(clip), f"{start:.4f}", f"{end:.4f}", NAMES[direction]))
             _write(root / f"{split}.csv", ("video", "start", "end", "label"), rows)
         classes = (*NAMES, "background")
         (root / "classes.txt").write_text("".join(f"{name}\n" for name in classes))

@@ -27,6 +27,7 @@ import numpy as np
 from mmvidformer.synthetic.render import DIRECTIONS, SHAPES, Look, draw_parts
 from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import SPLITS, Clip, MotionSpec
+from mmvidformer.video.times import FrameTimes
 
 COUNT = 4
 VERBS = tuple(DIRECTIONS)
@@ -122,7 +123,8 @@ class SequencesSpec(MotionSpec):
         """
         rng = self.rng(clip)
         actions = write_script(self.actions, self.certainty, rng)
-        lengths = rng.choice(HALF_SECONDS, self.actions) * (self.fps // 2)
+        frames_of_half_second = int(FrameTimes(self.fps).count(0.5))
+        lengths = rng.choice(HALF_SECONDS, self.actions) * frames_of_half_second
         return actions, [0, *np.cumsum(lengths).tolist()], rng
 
     def draw(self, clip: Clip) -> np.ndarray:
@@ -143,7 +145,7 @@ class SequencesSpec(MotionSpec):
                 name = self.name(clip)
                 for i, (verb, noun) in enumerate(actions):
                     start, stop = starts[i : i + 2]
-                    times = _clock(start / self.fps), _clock(stop / self.fps)
+                    times = [_clock(FrameTimes(self.fps).seconds(frame)) for frame in (start, stop)]
                     ids = f"{name}_{i}", name.partition("_")[0], name
                     rows.append(
                         (*ids, *times, start + 1, stop, VERBS[verb], verb, NOUNS[noun], noun)

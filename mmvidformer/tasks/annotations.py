@@ -14,9 +14,10 @@ from mmaction.datasets import VideoDataset
 from mmcv.transforms import BaseTransform
 
 from mmvidformer.datasets.csv_rows import read_rows
-from mmvidformer.datasets.transforms.rates import constant_rate, known_rate
+from mmvidformer.datasets.transforms.rates import constant_times, rescale
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
+from mmvidformer.video.times import FrameTimes
 
 BACKGROUND = "background"  # class of the time that no span covers
 OWN = ("video", "split", "start", "end", "label")  # columns that hold no numbers
@@ -203,19 +204,19 @@ class LabelFrames(BaseTransform):
     Goes after a sampler. Required keys: those of ``SpanDataset``, ``frame_inds``, ``avg_fps``.
 
     Raises:
-        BadVideo: As ``constant_rate``.
+        BadVideo: As ``constant_times``.
     """
 
     def transform(self, results: dict) -> dict:
         """Set ``results['label']``, of type int64."""
-        constant_rate(results)
+        constant_times(results)
         labels = classes_at(results["frame_inds"], results)
         return {**results, "label": torch.from_numpy(labels)}
 
 
 def classes_at(frames: np.ndarray, sample: Mapping) -> np.ndarray:
     """Return the class of frames, by number; a frame belongs to the span that holds its middle."""
-    times = (np.asarray(frames) + 0.5) / sample["avg_fps"]
+    times = FrameTimes(sample["avg_fps"]).seconds(np.asarray(frames) + 0.5)
     labels = np.full(len(times), sample["background"], dtype=np.int64)
     for start, end, label in sample["spans"]:
         labels[(times >= start) & (times < end)] = int(label)
@@ -261,8 +262,7 @@ class CoverFrames(FrameSampler):
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (clips, T)."""
-        rate = known_rate(results) / self.target_fps if self.target_fps else 1.0
-        step = self.frame_interval * rate
+        step = float(rescale(results, self.frame_interval, self.target_fps))
         size, count = self.clip_len, math.ceil(total / step - 1e-6)  # in steps
         if not self.test_mode:
             first = np.random.randint(0, max(count - size * self.clips, 0) + 1)

@@ -1,6 +1,5 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from mmaction.datasets import VideoDataset
 
 from mmvidformer.datasets.csv_rows import read_number, read_rows, read_text
 from mmvidformer.datasets.own_videos import find_named
+from mmvidformer.datasets.transforms.rates import known_times, rescale
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.annotations import need_rows, read_float, read_video
@@ -125,8 +125,7 @@ class FramesAround(FrameSampler):
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (1, T)."""
-        fps = results["avg_fps"]
-        rate = fps / self.target_fps if self.target_fps else 1.0
-        steps = (np.arange(self.clip_len) - self.clip_len // 2) * self.frame_interval * rate
-        center = math.floor(results["timestamp"] * fps + 1e-6)
+        step = rescale(results, self.frame_interval, self.target_fps)
+        steps = (np.arange(self.clip_len) - self.clip_len // 2) * step
+        center = known_times(results).at(results["timestamp"])
         return np.clip(center + np.floor(steps + 1e-6).astype(int), 0, total - 1)[None]

@@ -20,7 +20,7 @@ from mmvidformer.tasks.annotations import (
 )
 from mmvidformer.tasks.boxes import COLUMNS, line_faults, read_box
 from mmvidformer.video.errors import with_suffix
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.video import Video
 
 REQUIRED = {  # columns of csv files, by task
     "labels": ("video", "label"),
@@ -134,13 +134,11 @@ def _read(row: dict[str, str], where: str, task: str, classes: int) -> list[Span
 def _time_faults(path: Path, name: str, spans: Sequence[Span]) -> Iterator[str]:
     """Describe what is wrong in the times of a video, and the spans after its end."""
     with suppress(FFmpegError, OSError, ValueError):  # bad files are reported as such
-        reader = open_video(str(path))
-        reader.number_by_time()
-        frames, fps = len(reader), reader.get_avg_fps()
-        if not fps:
+        video = Video.open(path)
+        if not video.get_avg_fps():
             yield f"{path}: its frame rate is unknown"
             return
-        seconds = frames / fps
+        seconds = video.duration
         for span in spans:
             if span.end > seconds + 0.5:
                 after = f"is after the end of {name}, at {seconds:.2f} s"

@@ -9,6 +9,7 @@ from mmengine.evaluator import BaseMetric
 
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
+from mmvidformer.video.times import FrameTimes
 
 
 @METRICS.register_module()
@@ -86,7 +87,7 @@ class FramesMetric(BaseMetric):
 def annotated_frames(annotation: Mapping, rate: float) -> np.ndarray:
     """Return the class of each frame up to the last annotation, of at least one frame."""
     end = max((end for _, end, _ in annotation["spans"]), default=0.0)
-    frames = np.arange(max(round(end * rate), 1))
+    frames = np.arange(max(round(FrameTimes(rate).count(end)), 1))
     return classes_at(frames, {**annotation, "avg_fps": rate})
 
 

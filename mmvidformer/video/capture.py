@@ -18,14 +18,10 @@ import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.video.containers import (
-    index_of,
-    keep_time,
-    open_container,
-    repeat_frames,
-    video_stream,
-)
+from mmvidformer.video.containers import keep_time, open_container, video_stream
+from mmvidformer.video.index import index_of, repeat_frames
 from mmvidformer.video.readers import upright
+from mmvidformer.video.times import FrameTimes
 
 # What addresses may use; not files of this machine, which a playlist could name.
 PROTOCOLS = "http,https,httpproxy,tls,tcp,udp,rtp,rtsp,rtmp,srt,crypto"
@@ -39,6 +35,14 @@ def is_stream(source: str | int | Path) -> bool:
     """Whether a source is the index of a camera, or an address such as ``rtsp://``."""
     text = str(source)
     return "://" in text or text.isdigit() and not Path(text).exists()
+
+
+def public_name(source: str) -> str:
+    """A source without a user, a password and a query, which may hold them too."""
+    if "://" not in source:
+        return source
+    # To the last @: a password that should have been quoted must not be printed either.
+    return re.sub("//.*@", "//", source).partition("?")[0]
 
 
 class Capture(AbstractContextManager):
@@ -86,8 +90,7 @@ class Capture(AbstractContextManager):
             self.fps = fps if 0 < fps < math.inf else 30.0
             return
         if self._is_address:
-            # To the last @: a password that should have been quoted must not be printed either.
-            self.name = re.sub("//.*@", "//", self.name).partition("?")[0]
+            self.name = public_name(self.name)
         elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist, and is no camera or address")
         self._open()
@@ -96,10 +99,10 @@ class Capture(AbstractContextManager):
         if not self._is_address:
             with suppress(av.FFmpegError, ValueError):  # damaged files are read until there
                 self._index = index_of(str(source))
-                rate, self._counts = self._index.constant_rate()
-                self.fps = float(rate) or self.fps
+                self._counts = self._index.times.repeats()
+                self.fps = float(self._index.times.constant_rate) or self.fps
         self.is_live = self._is_address and not seconds
-        self.total = self._video.frames or round(seconds * self.fps) or None
+        self.total = self._video.frames or round(FrameTimes(self.fps).count(seconds)) or None
         if self._counts is not None:
             self.total = int(self._counts.sum())
         self._end = seconds + (self._container.start_time or 0) / av.time_base
@@ -152,12 +155,12 @@ class Capture(AbstractContextManager):
             raise errors[0]
 
     def _choose(self, interval: int, time_step: float | None) -> Iterator[Frame]:
-        number, due = -1, 0.0
+        number, due, times = -1, 0.0, FrameTimes(self.fps)
         try:
             for number, retrieve in self._decode() if self._camera is None else self._shoot():
                 clock = time.perf_counter()
                 self._start = self._start or clock
-                seconds = clock - self._start if self.is_live else number / self.fps
+                seconds = clock - self._start if self.is_live else times.seconds(number)
                 now = seconds + 1e-6  # 15 / 30 s may be less than 2 x 0.25 s in floating point
                 if now >= due if time_step else number % interval == 0:
                     if time_step:

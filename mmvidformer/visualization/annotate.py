@@ -171,7 +171,7 @@ def bars_at(predictions: Sequence[Prediction], seconds: float, k: int = 5) -> li
     if predictions[0].kind == "segment":
         now = (one for one in predictions if one.seconds[0] <= seconds < one.seconds[1])
         return [bar for one in now for bar in prediction_bars(one)]
-    nearest = min(predictions, key=lambda one: abs(sum(one.seconds or ()) / 2 - seconds))
+    nearest = min(predictions, key=lambda prediction: abs(prediction.moment - seconds))
     return prediction_bars(nearest, k)
 
 

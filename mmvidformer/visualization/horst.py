@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.apis import Capture, StreamFrame, StreamRecognizer
+from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.visualization.heatmaps import HeatStrip, enlarge, fade, overlay
 
 
@@ -120,17 +120,18 @@ class LookBack:
 
 
 def look_back(
-    recognizer: StreamRecognizer, source: Capture, layer: int = -1, restart: float | None = None
+    recognizer: Recognizer, source: Capture, layer: int = -1, restart: float | None = None
 ) -> Iterator[LookBack]:
     """Predict after each frame of a source, and record what a layer attends to.
 
-    See ``StreamRecognizer`` for ``source`` and ``restart``, ``watch_states`` for ``layer``.
+    ``source`` and ``restart`` are those of ``Recognizer.frame_by_frame``, ``layer`` that of
+    ``watch_states``.
     """
     neck = getattr(recognizer.model, "neck", None)
     with watch_states(neck, layer) as latest:
         order = neck.layers[layer].order
         past: deque[StreamFrame] = deque(maxlen=order)
-        for frame in recognizer(source, restart):
+        for frame in recognizer.frame_by_frame(source, restart):
             count = len(latest[0].states) if latest[0] else 0
             yield LookBack(frame, list(past)[len(past) - count :], latest[0], order)
             past.append(frame)

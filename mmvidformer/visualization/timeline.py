@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -65,7 +66,7 @@ class _JoinedWindows:
         elif last.source != prediction.source:
             ended, self._start = self.end(), start
         elif last.top(1)[0][1] != label:
-            border = (sum(last.seconds) + start + end) / 4
+            border = (last.moment + prediction.moment) / 2
             ended, self._start = self._segment(border), border
         if ended is not None:
             self._sum, self._count = 0.0, 0
@@ -173,30 +174,34 @@ class PartTable(AbstractContextManager):
 @contextmanager
 def open_rows(
     json_lines: Path | None, parts: Path | None, windows: WindowTable | None, k: int = 5
-) -> Iterator[Callable[[Prediction | dict], None]]:
+) -> Iterator[Callable[..., None]]:
     """Open files of rows; yields a function that writes a prediction or a failure at once.
 
+    Its argument ``in_tables`` says whether tables take the prediction, besides JSON lines.
+
     Args:
-        json_lines: File of JSON lines.
+        json_lines: File of JSON lines; ``-``: the standard output.
         parts: File of a ``PartTable``.
         windows: Table of windows.
         k: Number of classes of a JSON line.
     """
     with ExitStack() as stack:
         lines, tables = None, [windows] if windows else []
-        if json_lines:
+        if str(json_lines) == "-":
+            lines = sys.stdout
+        elif json_lines:
             json_lines.parent.mkdir(parents=True, exist_ok=True)
             lines = stack.enter_context(json_lines.open("w", 1, encoding="utf-8"))  # line by line
         if parts:
             tables.append(stack.enter_context(PartTable(parts)))
 
-        def write(one: Prediction | dict) -> None:
-            is_failure = isinstance(one, dict)
+        def write(answer: Prediction | dict, in_tables: bool = True) -> None:
+            is_failure = isinstance(answer, dict)
             if lines:
-                record = one if is_failure else one.record(k)
-                print(json.dumps(record, ensure_ascii=False), file=lines)
-            for table in tables if not is_failure else ():
-                table.add(one)
+                record = answer if is_failure else answer.record(k)
+                print(json.dumps(record, ensure_ascii=False), file=lines, flush=True)
+            for table in tables if in_tables and not is_failure else ():
+                table.add(answer)
 
         yield write
 
@@ -209,9 +214,10 @@ def draw_timeline(
 ) -> Figure:
     """Draw the class probabilities of a video's windows or steps over time, or the values.
 
-    A point is at the middle of its window. Drawn are the ``most`` classes of the first task with
-    the highest peaks. The background has the color of the most likely class, if a window has one
-    class. Segments that a model found are bars, as high as their scores.
+    A point is at the middle of its window, or at the end of what a recurrent model saw. Drawn are
+    the ``most`` classes of the first task with the highest peaks. The background has the color of
+    the most likely class, if a window has one class. Segments that a model found are bars, as high
+    as their scores.
 
     Args:
         predictions: Predictions of a video, in order.
@@ -223,6 +229,7 @@ def draw_timeline(
     task = next(iter(first.scores))
     lines = np.stack([(one.probabilities or one.scores)[task] for one in predictions])
     times = np.array([prediction.seconds for prediction in predictions])
+    moments = [prediction.moment for prediction in predictions]
     drawn = np.sort(np.argsort(-lines.max(axis=0), kind="stable")[:most])
     figure = Figure(figsize=(10, 3.8), dpi=120, layout="constrained")
     axes = figure.add_subplot(title=title, xlabel="seconds")
@@ -233,7 +240,7 @@ def draw_timeline(
         style = dict(label=name, color=colors[name])
         own = [one for one in found if one.label == name]
         if first.kind != "segment":
-            axes.plot(times.mean(axis=1), lines[:, label], ".-", markersize=8, **style)
+            axes.plot(moments, lines[:, label], ".-", markersize=8, **style)
         elif own:
             _, starts, ends, _, scores = zip(*own, strict=True)
             axes.bar(starts, scores, np.subtract(ends, starts), align="edge", **style)

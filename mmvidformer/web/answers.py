@@ -1,5 +1,6 @@
 """What the page answers to a video, and which videos it takes."""
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.engine.errors import describe
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization.annotate import annotate_video, classify_boxes
 from mmvidformer.visualization.heatmaps import rollout_clips
@@ -48,8 +49,8 @@ class Answer(NamedTuple):
     note: str | None = None
 
 
-def check_video(path: str, limits: Limits) -> tuple[int, float]:
-    """Return the number of frames of a video by time, and how many a second has; decodes nothing.
+def check_video(path: str, limits: Limits) -> float:
+    """Return the seconds of a video; decodes nothing.
 
     Frames times pixels are limited, since they take the time: to 60 frames of 1920 x 1080 for each
     second of the longest video. Smaller frames count as much.
@@ -63,23 +64,22 @@ def check_video(path: str, limits: Limits) -> tuple[int, float]:
     if size > limits.max_mb:
         raise ValueError(f"a file must have at most {limits.max_mb:g} MB, got {size:.1f} MB")
     try:
-        reader = open_video(path, max_pixels=MAX_PIXELS)
-        frames, fps = len(reader), reader.get_avg_fps()
+        video = Video.open(path, max_pixels=MAX_PIXELS)
+        frames = len(video)
     except av.FFmpegError as error:
         raise ValueError(f"cannot read {path} as a video: {error.strerror}") from error
     except ValueError as error:
         raise ValueError(f"cannot read {path} as a video: {error}") from error
-    seconds = frames / fps if fps else float("inf")
+    seconds = video.duration if video.get_avg_fps() else math.inf
     if seconds > limits.max_seconds:
         raise ValueError(f"a video must have at most {limits.max_seconds:g} s, got {seconds:.1f} s")
-    codec = reader._stream.codec_context
-    full = min(1.0, FULL_HD / max(codec.width * codec.height, 1))
+    height, width = video.reader.stored_size
+    full = min(1.0, FULL_HD / max(width * height, 1))
     most = int(limits.max_seconds * MAX_FPS * full)
     if frames > most:
-        frame = f"{codec.width} x {codec.height} pixels"
+        frame = f"{width} x {height} pixels"
         raise ValueError(f"a video of {frame} must have at most {most} frames, got {frames}")
-    reader.number_by_time()
-    return len(reader), reader.get_avg_fps()
+    return seconds
 
 
 def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float] | str:
@@ -116,14 +116,14 @@ def answer(
     Raises:
         ValueError: If the video is refused, or cannot be read.
     """
-    frames, fps = check_video(video, limits)
+    seconds = check_video(video, limits)
     if recognizer.over == "boxes":
         progress(0, "boxes of persons")
         boxes, film = classify_boxes(recognizer, Path(video), "persons"), Path(folder, "boxes.mp4")
         annotate_video(Path(video), boxes, film)
         yield Answer(classes_of(boxes), film=str(film))
         return
-    window = max(WINDOW, frames / fps / MOST) if recognizer.over == "clip" else None
+    window = max(WINDOW, seconds / MOST) if recognizer.over == "clip" else None
     opened = recognizer.pipeline.open(video)
     parts = recognizer.windows(opened, window)
     found = []

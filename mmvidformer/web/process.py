@@ -15,7 +15,7 @@ from mmengine.config import Config
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import find_model
 from mmvidformer.checkpoints import published
-from mmvidformer.checkpoints.fetch import fetch, is_cached
+from mmvidformer.checkpoints.download import fetch, is_cached
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.visualization.annotate import load_detector

@@ -6,7 +6,7 @@ import torch
 from torchvision.models import detection
 
 from mmvidformer.apis.detector import PersonDetector
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.video import Video
 
 BUILD = detection.fasterrcnn_resnet50_fpn_v2
 
@@ -47,7 +47,7 @@ def test_persons_of_each_second(detector, tiny_videos, monkeypatch) -> None:
 
     monkeypatch.setattr(detector, "model", found)
     path = str(tiny_videos.root / "val_0.mp4")  # 2 s of 64 x 32 pixels
-    opened = dict(video_reader=open_video(path), avg_fps=12.0, filename=path)
+    opened = dict(video_reader=Video.open(path), avg_fps=12.0, filename=path)
     moments = detector.moments(opened)
     assert len(calls) == 2 and calls[0][0].shape == (3, 32, 64)
     assert moments == dict.fromkeys((0, 1), [(0.25, 0.25, 0.5, 0.75), (0, 0, 1, 1)])

@@ -18,8 +18,9 @@ import torch
 from av.container import InputContainer
 
 from benchmarks.live_server import LiveServer
-from mmvidformer.apis import Capture, StreamRecognizer, capture
+from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.apis.windows import read_ahead
+from mmvidformer.video import capture
 
 
 @pytest.fixture(autouse=True)
@@ -165,11 +166,12 @@ def test_the_state_of_a_model_is_reset_when_an_address_comes_back(
     """After each connection the first prediction is that of the first frame alone."""
     cfg = small("horst_early_motion")
     torch.save({"state_dict": build(cfg).state_dict()}, tmp_path / "random.pth")
-    recognizer = StreamRecognizer(cfg, str(tmp_path / "random.pth"))
-    recognizer.pipeline.time_step, recognizer.pipeline.frame_interval = None, 1
+    recognizer = Recognizer(cfg, str(tmp_path / "random.pth"))
+    pipeline = recognizer.frame_runner.pipeline
+    pipeline.time_step, pipeline.frame_interval = None, 1
     with LiveServer(8, pace=300, size=(64, 64)) as server:
         with Capture(server.address, queue=100) as source:
-            steps = recognizer(source)
+            steps = recognizer.frame_by_frame(source)
             found = [next(steps) for _ in range(12)]
             steps.close()
     numbers = [one.number for one in found]

@@ -11,7 +11,7 @@ from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.apis.features import read_windows
 from mmvidformer.engine.pipelines import set_video_backend
-from tests.video.toys import BURST, read_clock, shown_at, write_clock
+from tests.video.toys import BURST, VARIABLE, read_clock, shown_at, write_clock
 
 
 @pytest.fixture
@@ -64,6 +64,28 @@ def test_a_capture_gives_the_frame_that_is_shown(burst: Path) -> None:
     assert numbers == tuple(range(113))
     assert (source.fps, source.total) == (25, 113)
     np.testing.assert_allclose(read_clock(np.stack(images)), shown_at(seconds), atol=0.05)
+
+
+@pytest.mark.parametrize("name", VARIABLE)
+def test_streams_tell_the_seconds_of_their_frames(cfg, tmp_path: Path, name: str) -> None:
+    """Of a telephone, a screen and a meeting."""
+    write_clock(tmp_path / "v.mp4", VARIABLE[name], size=(64, 48))
+    with Capture(tmp_path / "v.mp4") as source:
+        frames = list(source.frames())
+    _, seconds, images = zip(*frames, strict=True)
+    np.testing.assert_allclose(read_clock(images), shown_at(seconds, VARIABLE[name]), atol=0.05)
+    step = len(frames) // 12
+    with Capture(tmp_path / "v.mp4") as source:
+        sparse = list(source.frames(time_step=step / source.fps))
+    assert [number for number, _, _ in sparse] == list(range(0, len(frames), step))
+    recognizer = Recognizer(cfg, None)
+    with Capture(tmp_path / "v.mp4") as source:
+        streamed = list(recognizer.stream(source, window=1.0, stride=0.5))
+    windows = list(recognizer.timeline(tmp_path / "v.mp4", window=1.0, stride=0.5))
+    for prediction, window in zip(streamed, windows, strict=False):
+        assert prediction.seconds == pytest.approx(window.seconds)
+        np.testing.assert_allclose(prediction.scores["class"], window.scores["class"], atol=1e-5)
+    assert len(streamed) >= len(windows) - 1 >= 6
 
 
 def test_a_file_at_an_address_keeps_time(burst: Path, web, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
-from mmvidformer.apis import Capture, FramePipeline, StreamFrame, StreamRecognizer
+from mmvidformer.apis import Capture, FramePipeline, Recognizer, StreamFrame
 from mmvidformer.registry import DATASETS
 
 UNROLL = {"model.cls_head.classifier": "unrolling"}
@@ -20,9 +20,9 @@ UNROLL = {"model.cls_head.classifier": "unrolling"}
 def load(build: Callable, tmp_path: Path) -> Callable:
     """A recognizer with random weights."""
 
-    def make(cfg: Config) -> StreamRecognizer:
+    def make(cfg: Config) -> Recognizer:
         torch.save({"state_dict": build(cfg).state_dict()}, tmp_path / "random.pth")
-        return StreamRecognizer(cfg, str(tmp_path / "random.pth"))
+        return Recognizer(cfg, str(tmp_path / "random.pth"))
 
     return make
 
@@ -46,8 +46,8 @@ def test_early_recognition_of_a_file(small: Callable, load: Callable, crop: bool
         sample = recognizer.model.test_step(pseudo_collate([videos[1]]))[0]
     expected = sample.pred_score.softmax(0)
     with Capture(videos.get_data_info(1)["filename"]) as video:
-        found = list(recognizer(video))
-        interval = recognizer.pipeline.frame_interval
+        found = list(recognizer.frame_by_frame(video))
+        interval = recognizer.frame_runner.pipeline.frame_interval
         assert [step.number for step in found] == [*range(0, video.total, interval)]
     probabilities = [
         torch.from_numpy(p.probabilities["class"]) for s in found for p in s.predictions
@@ -61,11 +61,9 @@ def test_early_recognition_of_a_file(small: Callable, load: Callable, crop: bool
     best, _, share = prediction.top(1)[0]
     assert (best, share) == (expected.argmax(), pytest.approx(expected.max().item(), abs=1e-5))
     assert prediction.seconds == (0, last.seconds) and prediction.ahead is None
-    record = last.record(1)
-    assert (record["frame"], record["predictions"][0]["class"][0]["class"]) == (
-        last.number,
-        best,
-    )
+    record = prediction.record(1)
+    assert record["seconds"] == [0, round(last.seconds, 3)] and "ahead" not in record
+    assert record["predictions"]["class"][0]["class"] == best
 
 
 @pytest.mark.parametrize("options", [{}, UNROLL], ids=["linear", "unrolling"])
@@ -77,7 +75,7 @@ def test_anticipation(small: Callable, load: Callable, options: dict) -> None:
     with torch.no_grad():
         logits = recognizer.model.test_step(pseudo_collate([item]))[0].pred_score
     frames = (StreamFrame(i, i / 4, clip[:, :, i : i + 1]) for i in range(14))
-    found = list(recognizer(frames))
+    found = list(recognizer.frame_by_frame(frames))
     times = [2, 1.75, 1.5, 1.25, 1, 0.75, 0.5, 0.25]
     assert [p.ahead for p in found[0].predictions] == (times if options else [None])
     for t, step in enumerate(found[6:]):  # 2, 1.75, ..., 0.25 s before the action
@@ -85,9 +83,8 @@ def test_anticipation(small: Callable, load: Callable, options: dict) -> None:
         assert prediction.scores.keys() == {"action", "verb", "noun"}
         for task, scores in prediction.scores.items():
             torch.testing.assert_close(torch.from_numpy(scores), logits[task][t], atol=1e-5, rtol=0)
-    assert [row["ahead"] for row in found[0].record()["predictions"]] == (
-        times if options else [None]
-    )
+    records = [prediction.record() for prediction in found[0].predictions]
+    assert [record.get("ahead") for record in records] == (times if options else [None])
 
 
 @pytest.mark.parametrize("classifier", [None, "linear", "unrolling"])
@@ -108,7 +105,7 @@ def test_causal_transformer(
     with torch.no_grad():
         expected = recognizer.model.test_step(pseudo_collate([item]))[0].pred_score
     frames = (StreamFrame(i, i / 4, clip[:, :, i : i + 1]) for i in range(clip.shape[2]))
-    found = list(recognizer(frames))
+    found = list(recognizer.frame_by_frame(frames))
     assert len(found) == clip.shape[2] >= 12
     if classifier is None:
         (last,) = found[-1].predictions
@@ -137,14 +134,14 @@ def test_restart_forgets(small: Callable, load: Callable) -> None:
     frames = [StreamFrame(i, i / 2, torch.randint(256, (1, 3, 1, 32, 32)).byte()) for i in range(5)]
 
     def scores(frames: list, **options: object) -> torch.Tensor:
-        steps = recognizer(frames, **options)
+        steps = recognizer.frame_by_frame(frames, **options)
         return torch.tensor([step.predictions[0].scores["class"].tolist() for step in steps])
 
     again = scores(frames, restart=1.5)
     torch.testing.assert_close(again[3:], scores(frames[3:]))
     torch.testing.assert_close(again[:3], scores(frames)[:3])
     with pytest.raises(ValueError, match="restart must be positive, got 0 s"):
-        next(recognizer(frames, restart=0))
+        next(recognizer.frame_by_frame(frames, restart=0))
 
 
 def test_state_and_frames_held_do_not_grow(small: Callable, load: Callable) -> None:
@@ -167,7 +164,7 @@ def test_state_and_frames_held_do_not_grow(small: Callable, load: Callable) -> N
             taken.append(i)
             yield StreamFrame(i, i, torch.zeros(1, 3, 1, 32, 32, dtype=torch.uint8))
 
-    for i, _ in enumerate(recognizer(frames())):
+    for i, _ in enumerate(recognizer.frame_by_frame(frames())):
         assert taken == [*range(i + 1)]
     assert sizes[7] == sizes[11] and sizes[3] == [size // 2 for size in sizes[7]]
 
@@ -196,7 +193,7 @@ def test_pipelines_that_do_not_fit_are_reported(small: Callable, gray_video: Cal
 
 def test_models_that_do_not_fit_are_reported(small: Callable, load: Callable, cfg: Config) -> None:
     with pytest.raises(ValueError, match="needs a RecurrentRecognizer, got .*MultiView"):
-        load(cfg)
+        next(load(cfg).frame_by_frame([]))
     cfg = small("horst_anticipation_motion", **UNROLL)
     cfg.test_dataloader = small("horst_early_motion").test_dataloader
     with pytest.raises(ValueError, match="unrolling needs a test pipeline with ObserveBefore"):

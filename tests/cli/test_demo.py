@@ -129,7 +129,10 @@ def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
 
 def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> None:
     module = load("demo")
-    monkeypatch.setattr(module, "Capture", lambda *_: Capture(tiny_videos.root / "val_0.mp4"))
+    video = tiny_videos.root / "val_0.mp4"
+    monkeypatch.setattr(
+        "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
+    )
     file, out = tmp_path / "predictions.json", tmp_path / "out.mp4"
     options = ["--window", "0.5", "--stride", "0.5", "--seconds", "1.6", "--json", str(file)]
     assert module.main([*model, "7", *options, "--out", str(out)]) == 0
@@ -142,7 +145,10 @@ def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> No
 def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> None:
     """Of 23 windows the last is drawn, and the next one is being written."""
     module, kept, most = load("demo"), WeakSet(), []
-    monkeypatch.setattr(module, "Capture", lambda *_: Capture(tiny_videos.root / "val_0.mp4"))
+    video = tiny_videos.root / "val_0.mp4"
+    monkeypatch.setattr(
+        "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
+    )
     to_prediction = Recognizer.to_prediction
 
     def count(self: Recognizer, *args: object, **where: object) -> Prediction:
@@ -275,3 +281,39 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(OSError, match="no display to show a window on"):
         demo(main_of, model, tmp_path / "x.mp4", "--show")
+
+
+def test_several_sources_with_a_checkpoint_or_without(
+    main_of, model, tiny_videos, folder, tmp_path, capsys
+) -> None:
+    """The word before them is the checkpoint, unless it is a video, a folder or a camera."""
+    config = tmp_path / "random.py"
+    config.write_text(Path(model[0]).read_text())
+    videos = [str(tiny_videos.root / f"val_{i}.mp4") for i in range(2)]
+    lines, out = tmp_path / "answers.jsonl", tmp_path / "films"
+    options = ["--json", str(lines), "--out", str(out)]
+    assert main_of("demo")([*model, *videos, str(folder), *options]) == 1
+    found = read_lines(lines)
+    clips = [str(folder / str(number) / "clip.mp4") for number in range(2)]
+    assert sorted(one["source"] for one in found) == sorted([*videos, *clips, f"{folder}/bad.mp4"])
+    films = sorted(str(path.relative_to(out)) for path in out.rglob("*.mp4"))
+    assert films == ["0/clip_mp4.mp4", "1/clip_mp4.mp4", "val_0_mp4.mp4", "val_1_mp4.mp4"]
+    assert "1 of 5 videos failed" in capsys.readouterr().err
+    with pytest.raises(FileNotFoundError, match="gone.mp4 does not exist"):
+        main_of("demo")([*model, videos[0], "gone.mp4"])
+    with pytest.raises(KeyError, match="random"):  # no weights are published for it
+        main_of("demo")([str(config), *videos])
+
+
+def test_json_lines_on_the_standard_output(main_of, model, tiny_videos, capsys) -> None:
+    video = tiny_videos.root / "val_0.mp4"
+    assert demo(main_of, model, video, "--window", 1, "--json", "-") == 0
+    printed = capsys.readouterr()
+    assert [json.loads(line)["source"] for line in printed.out.splitlines()] == [str(video)] * 3
+    assert f"{video}: 3 windows" in printed.err and "written: -" not in printed.err
+
+
+@pytest.mark.parametrize("option", [["--overlay", "--out", "x.mp4"], ["--restart", "1"]])
+def test_what_only_recurrent_models_have(main_of, model, tiny_videos, option) -> None:
+    with pytest.raises(ValueError, match=f"{option[0]} is for recurrent models without windows"):
+        demo(main_of, model, tiny_videos.root / "val_0.mp4", *option)

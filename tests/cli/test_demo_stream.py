@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 
 from benchmarks import stream
 from mmvidformer import get_config
-from mmvidformer.apis import Capture, StreamRecognizer
+from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.registry import MODELS
 
 NARROW = {
@@ -67,15 +67,16 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
     names = prediction_data / "data" / "motion_phases" / "classes.txt"
     out, lines = tmp_path / "new" / "out.mp4", tmp_path / "steps.jsonl"
     options = ["--out", str(out), "--json", str(lines), "--classes", str(names), "--topk", "3"]
-    main_of("stream")([*early, clip, "--overlay", *options])
+    main_of("demo")([*early, clip, "--overlay", *options])
     with Capture(clip) as video:
-        expected = list(StreamRecognizer(*early)(video))
+        expected = list(Recognizer(*early).frame_by_frame(video))
         rate = video.fps / 3
     found = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert [record["frame"] for record in found] == [step.number for step in expected]
+    seconds = [[0, round(step.seconds, 3)] for step in expected]
+    assert [record["seconds"] for record in found] == seconds
     for record, step in zip(found, expected, strict=True):
-        (row,) = record["predictions"]
-        assert row["ahead"] is None
+        row = record["predictions"]
+        assert "ahead" not in record and record["source"] == clip
         top = [(c["class"], pytest.approx(c["score"], abs=1e-6)) for c in row["class"]]
         assert [(i, share) for i, _, share in step.predictions[0].top(3)] == top
         assert row["class"][0]["name"] == names.read_text().splitlines()[top[0][0]]
@@ -86,15 +87,16 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
 
 
 def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
-    main = main_of("stream")
+    main = main_of("demo")
     lines = tmp_path / "steps.jsonl"
     main([*causal, clip, "--json", str(lines), "--topk", "2"])
     found = [json.loads(line) for line in lines.read_text().splitlines()]
     with Capture(clip) as video:
-        expected = list(StreamRecognizer(*causal)(video))
-    assert [record["frame"] for record in found] == [step.number for step in expected]
+        expected = list(Recognizer(*causal).frame_by_frame(video))
+    seconds = [[0, round(step.seconds, 3)] for step in expected]
+    assert [record["seconds"] for record in found] == seconds
     for record, step in zip(found, expected, strict=True):
-        best = record["predictions"][0]["class"][0]["class"]
+        best = record["predictions"]["class"][0]["class"]
         assert best == step.predictions[0].top(1)[0][0]
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
         main([*causal, clip, "--out", str(tmp_path / "out.mp4"), "--overlay"])
@@ -103,22 +105,83 @@ def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
 
 
 def test_demo_prints_all_times_ahead(main_of, unrolling, sequence, capsys) -> None:
-    main_of("stream")([*unrolling, sequence])
+    main_of("demo")([*unrolling, sequence, "--json", "-"])
     printed = capsys.readouterr()
     records = [json.loads(line) for line in printed.out.splitlines()]
-    assert [record["seconds"] for record in records[:3]] == [0, 0.25, 0.5]
-    rows = records[5]["predictions"]
+    assert [record["seconds"] for record in records[:24:8]] == [[0, 0], [0, 0.25], [0, 0.5]]
+    rows = records[40:48]
     assert [row["ahead"] for row in rows] == [k / 4 for k in range(8, 0, -1)]
-    assert {task: len(top) for task, top in rows[0].items() if task != "ahead"} == {
+    assert {task: len(top) for task, top in rows[0]["predictions"].items()} == {
         "action": 5,
         "verb": 4,
         "noun": 4,
     }
-    assert f"{len(records)} steps, " in printed.err
+    assert f"{len(records) // 8} steps, " in printed.err
+
+
+def test_steps_are_printed_and_joined(main_of, early, clip, tmp_path, capsys) -> None:
+    """Successive steps of one class are a row; a border is between the steps that it parts."""
+    table, picture = tmp_path / "parts.csv", tmp_path / "line.png"
+    assert main_of("demo")([*early, clip, "--topk", "1"]) == 0
+    printed = capsys.readouterr()
+    with Capture(clip) as video:
+        steps = list(Recognizer(*early).frame_by_frame(video))
+    lines = printed.out.splitlines()
+    assert len(lines) == len(steps)
+    for line, step in zip(lines, steps, strict=True):
+        (prediction,) = step.predictions
+        assert line == f"  0.00-{step.seconds:.2f} s: {prediction.text(1)}"
+    assert f"{clip}: {len(steps)} steps, " in printed.err
+    main_of("demo")([*early, clip, "--csv", str(table), "--timeline", str(picture)])
+    labels = [step.predictions[0].top(1)[0][1] for step in steps]
+    borders = [
+        (before.seconds + after.seconds) / 2
+        for before, after, label, other in zip(steps, steps[1:], labels, labels[1:], strict=False)
+        if label != other
+    ]
+    with open(table) as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["start"]) for row in rows] == pytest.approx([0, *borders], abs=0.006)
+    assert float(rows[-1]["end"]) == pytest.approx(steps[-1].seconds, abs=0.006)
+    assert cv2.imread(str(picture)).std() > 5
+
+
+def test_one_time_ahead_is_printed(main_of, unrolling, sequence, tmp_path, capsys) -> None:
+    """That nearest to --ahead; tables have no other, JSON lines have all."""
+    table = tmp_path / "parts.csv"
+    main_of("demo")([*unrolling, sequence, "--ahead", "0.6", "--topk", "1"])
+    lines = capsys.readouterr().out.splitlines()
+    with Capture(sequence) as video:
+        steps = list(Recognizer(*unrolling).frame_by_frame(video))
+    assert len(lines) == len(steps) and all(" s, 0.50 s ahead: " in line for line in lines)
+    main_of("demo")([*unrolling, sequence, "--ahead", "0.6", "--csv", str(table)])
+    with open(table) as file:
+        rows = list(csv.DictReader(file))
+    shown = [one for step in steps for one in step.predictions if one.ahead == 0.5]
+    labels = [one.top(1)[0][1] for one in shown]
+    changes = [label for label, before in zip(labels[1:], labels, strict=False) if label != before]
+    assert [row["label"] for row in rows] == [labels[0], *changes]
+
+
+def test_a_folder_of_a_recurrent_model(main_of, early, clip, tmp_path, capsys) -> None:
+    """Bad videos are named; with a window it answers for windows."""
+    folder, lines = tmp_path / "videos", tmp_path / "steps.jsonl"
+    folder.mkdir()
+    (folder / "good.mp4").symlink_to(clip)
+    (folder / "bad.mp4").write_bytes(b"no video")
+    assert main_of("demo")([*early, str(folder), "--json", str(lines)]) == 1
+    failure, *records = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert "bad.mp4 as a video" in failure["error"]
+    assert {record["source"] for record in records} == {str(folder / "good.mp4")}
+    assert len({record["seconds"][0] for record in records}) == 1
+    assert main_of("demo")([*early, clip, "--window", "0.8", "--json", str(lines)]) == 0
+    begins = [json.loads(line)["seconds"][0] for line in lines.read_text().splitlines()]
+    assert begins == sorted(set(begins)) and len(begins) > 2
+    assert f"{clip}: {len(begins)} windows" in capsys.readouterr().out
 
 
 def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, monkeypatch) -> None:
-    main = main_of("stream")
+    main = main_of("demo")
     for options, message in (
         (["--overlay"], "--overlay needs --show or --out"),
         (["--topk", "0"], "--topk: must be a whole number of at least 1"),
@@ -135,7 +198,7 @@ def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, mon
         main([*early, clip, "--restart", "0"])
     with pytest.raises(ValueError, match="does not fit the model of the config"):
         main([early[0], unrolling[1], clip])
-    with pytest.raises(FileNotFoundError, match="video gone.mp4 does not exist"):
+    with pytest.raises(FileNotFoundError, match="gone.mp4 does not exist, and is no camera"):
         main([*early, "gone.mp4"])
 
 

@@ -223,7 +223,8 @@ def test_a_stream_has_the_tokens_of_the_video(segments_model, monkeypatch) -> No
     whole, *parts = read
     assert [len(tokens) for tokens, *_ in parts] == [1, 2, 3, 4, 5, 6]
     torch.testing.assert_close(parts[-1][0], whole[0])
-    assert parts[-1][1:] == whole[1:] == (4, 44, 10)  # frames of a step, of all, in a second
+    assert parts[-1][1:3] == whole[1:3] == (4, 44)  # frames of a step, of all
+    assert parts[-1][3].rate == whole[3].rate == 10
     monkeypatch.setattr("mmvidformer.apis.windows.SEGMENTS_PART", 3)
     assert not list(segments_model.stream(iter(noise(44)), fps=10))
     torch.testing.assert_close(read[-1][0], whole[0][3:])
@@ -238,8 +239,8 @@ def test_a_stream_gives_each_segment_once_after_the_delay(
     """A clip takes 0.8 s; ends are seen a little later in each clip."""
     truth = torch.tensor([[0.3, 1.5], [0.5, 1.5], [2.0, 2.4], [4.0, 5.1]])
 
-    def segments(head, tokens, step, total, fps):
-        seen = truth + torch.tensor([0.0, 0.01 * total / fps])
+    def segments(head, tokens, step, total, times):
+        seen = truth + torch.tensor([0.0, 0.01 * times.seconds(total)])
         scores = torch.tensor([0.9, 0.8, 0.7, 0.6])
         return InstanceData(segments=seen, scores=scores, labels=torch.tensor([0, 1, 0, 2]))
 

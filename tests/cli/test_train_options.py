@@ -7,7 +7,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from mmvidformer.apis import Capture, StreamRecognizer
+from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.layers import linear
 
@@ -98,7 +98,7 @@ def test_causal_transformers_are_trained_tested_and_streamed(
     data = "motion_phases" if kind == "early" else "motion_sequences"
     video = sorted((prediction_data / "data" / data / "test").glob("*.mp4"))[0]
     with Capture(video) as source:
-        *_, last = StreamRecognizer(name, weights)(source)
+        *_, last = Recognizer(name, weights).frame_by_frame(source)
     if kind == "early":  # the streamed video is the one that was tested
         stream = torch.from_numpy(last.predictions[0].scores["class"])
         assert min((score - stream).abs().max() for score in scores) < 1e-3

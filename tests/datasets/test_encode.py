@@ -9,7 +9,7 @@ import pytest
 av = pytest.importorskip("av", minversion="17")
 
 from mmvidformer.datasets.prepare import encode_video  # noqa: E402
-from mmvidformer.video.readers import open_video  # noqa: E402
+from mmvidformer.video.video import Video  # noqa: E402
 from stress.prepare_videos import number_in, picture  # noqa: E402
 
 # Whether PyAV writes rotation tags.
@@ -41,7 +41,7 @@ def encode(path, **options):
     target = path.parent / "new" / "video.mp4"
     target.unlink(missing_ok=True)
     encode_video(str(path), str(target), **options)
-    reader = open_video(str(target), "pyav")
+    reader = Video.open(str(target), "pyav")
     images = reader.get_batch(range(len(reader)))
     assert [path.name for path in target.parent.iterdir()] == ["video.mp4"]
     return [number_in(image) for image in images], images, target
@@ -110,7 +110,7 @@ def test_colors_stay(tmp_path, colorspace, color_range):
     tags = dict(colorspace=colorspace, color_range=color_range)
     path = write(tmp_path / "a.mp4", size=(64, 96), count=2, **tags)  # decord2: not 96 wide
     target = encode(path, crf=5)[2]
-    for read in (decord.VideoReader, open_video):
+    for read in (decord.VideoReader, Video.open):
         old, new = (read(str(one)).get_batch([0]).asnumpy()[0] for one in (path, target))
         assert np.abs(old.astype(int) - new).mean() < 1
 
@@ -120,7 +120,7 @@ def test_colors_stay(tmp_path, colorspace, color_range):
 def test_colors_of_turned_videos_stay(tmp_path, colorspace, color_range):
     tags = dict(colorspace=colorspace, color_range=color_range)
     path = write(tmp_path / "a.mp4", size=(96, 64), count=2, turns=1, **tags)
-    (old,) = open_video(str(path), "pyav").get_batch([0])
+    (old,) = Video.open(str(path), "pyav").get_batch([0])
     new = encode(path, crf=5)[1][0]
     assert np.abs(old.astype(int) - new).mean() < 1
 

@@ -12,7 +12,7 @@ from mmvidformer.tasks.annotations import CoverFrames, LabelFrames
 from mmvidformer.tasks.boxes import FramesAround
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.video.errors import BadVideo
-from tests.video.toys import BURST, read_clock, shown_at, write, write_clock
+from tests.video.toys import BURST, VARIABLE, read_clock, shown_at, write, write_clock
 
 pytestmark = pytest.mark.usefixtures("scope")
 
@@ -102,6 +102,19 @@ def test_frames_of_a_variable_rate_have_the_times_of_the_container(
             sure = abs(told - 1) > 0.06
             wanted = np.where(seconds < 1, 0, 1)
             assert (np.asarray(sample["data_samples"].gt_label)[sure] == wanted[sure]).all()
+
+
+@pytest.mark.parametrize("name", VARIABLE)
+def test_anticipation_sees_what_is_shown_before_the_action(tmp_path: Path, name: str) -> None:
+    """Of a telephone, a screen and a meeting; frames before 0.7 and 0.95 of 1.2 s."""
+    times = VARIABLE[name]
+    write_clock(tmp_path / "v.mp4", times)
+    sample = dataset(TASKS["anticipation"], tmp_path, "pyav")[0]
+    frames, fps = (sample["data_samples"].get(key) for key in ("frame_inds", "avg_fps"))
+    told = read_clock(sample["inputs"][0].numpy().transpose(1, 2, 3, 0))
+    np.testing.assert_allclose(told, shown_at(np.asarray(frames) / fps, times), atol=0.05)
+    assert np.asarray(frames) / fps == pytest.approx([0.7, 0.95], abs=2 / fps)  # counted from 1
+    assert sample["data_samples"].gt_label.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

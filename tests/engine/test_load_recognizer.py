@@ -9,7 +9,7 @@ from mmengine.logging import MMLogger
 from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
-from mmvidformer.apis import Recognizer, StreamRecognizer
+from mmvidformer.apis import Recognizer
 from mmvidformer.engine.loading import default_device, load_recognizer
 from mmvidformer.registry import MODELS
 
@@ -87,9 +87,6 @@ def test_the_gpu_is_the_default_if_there_is_one(cfg, gpu, expected, monkeypatch)
     Recognizer(cfg, None, "cuda:1")
     load_recognizer(cfg, None)
     assert moved == [expected, "cuda:1", "cpu"]
-    with pytest.raises(ValueError, match="a stream needs a RecurrentRecognizer"):
-        StreamRecognizer(cfg, None)
-    assert moved[3:] == [expected]
     assert default_device() == expected
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from mmengine.dataset import pseudo_collate
 
-from mmvidformer.apis import StreamRecognizer
+from mmvidformer.apis import Recognizer
 from mmvidformer.config import config_scope, get_config
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import check_classes
@@ -96,7 +96,7 @@ def test_segments_are_not_found_frame_by_frame(folder) -> None:
     cfg = get_config("horst_early_motion")
     apply_recipe(cfg, read_task_lists(folder / "segments", "segments"), Recipe(task="segments"))
     with pytest.raises(ValueError, match="a model of segments does not answer frame by frame"):
-        StreamRecognizer(cfg, None)
+        next(Recognizer(cfg, None).frame_by_frame([]))
 
 
 def test_classes_of_the_head_and_of_boxes_must_agree(folder) -> None:

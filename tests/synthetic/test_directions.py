@@ -13,7 +13,7 @@ from mmengine.registry import DefaultScope
 from mmvidformer.synthetic import PRESETS
 from mmvidformer.synthetic.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.synthetic.render import DIRECTIONS, SHAPES, Look, trajectory, write_video
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.video import Video
 
 SMALL = DirectionsSpec(train=8, val=4, test=4, look=Look(frames=10))
 
@@ -42,7 +42,7 @@ def test_frames_of_any_size_are_read(tmp_path: Path, size: int) -> None:
     spec = DirectionsSpec(train=1, val=0, test=0, look=Look(size=size, frames=3))
     spec.write(tmp_path)
     (clip,) = spec.clips("train")
-    decoded = np.stack(open_video(str(tmp_path / spec.path(clip))).get_batch(range(3)))
+    decoded = np.stack(Video.open(str(tmp_path / spec.path(clip))).get_batch(range(3)))
     assert np.abs(decoded.astype(int) - spec.draw(clip)).mean() < 8
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.finetune.tasks import BalancedSampler, class_weights
+from mmvidformer.finetune.balance import BalancedSampler, class_weights
 from mmvidformer.tasks.annotations import (
     CoverFrames,
     LabelFrames,

@@ -193,7 +193,7 @@ def test_names_of_boxes_are_exact(folder: Path) -> None:
 
 def test_a_video_without_a_rate_is_named(folder: Path, monkeypatch) -> None:
     (folder / "all.csv").write_text(f"video,start,end,label\n{ROWS}")
-    monkeypatch.setattr("mmvidformer.video.readers.VideoReader.get_avg_fps", lambda self: 0.0)
+    monkeypatch.setattr("mmvidformer.video.video.Video.get_avg_fps", lambda self: 0.0)
     faults, _ = find_annotation_faults(folder / "all.csv", folder)
     assert faults == [
         f"{folder / name}: its frame rate is unknown" for name in ("val_0.mp4", "val_1.mp4")

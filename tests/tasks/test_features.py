@@ -13,9 +13,9 @@ from mmengine.structures import InstanceData
 from mmvidformer import get_config
 from mmvidformer.config import config_scope
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.finetune.tasks import META
 from mmvidformer.models.segments_head import SegmentsHead
 from mmvidformer.registry import DATASETS, MODELS
+from mmvidformer.tasks.action_segmentation import META_KEYS
 from mmvidformer.tasks.annotations import SpanDataset
 from mmvidformer.tasks.evaluator import BadVideoEvaluator
 from mmvidformer.tasks.features import LoadFeatures
@@ -82,7 +82,7 @@ def test_features_that_cannot_be_read_are_bad_videos(video, tmp_path) -> None:
     (tmp_path / "list.csv").write_text("".join(["video,start,end,label\n", *rows]))
     inner = SpanDataset(
         str(tmp_path / "list.csv"),
-        [LoadFeatures(), PackActionInputs(meta_keys=META)],
+        [LoadFeatures(), PackActionInputs(meta_keys=META_KEYS)],
         data_prefix=dict(video=str(tmp_path)),
         metainfo=dict(classes=["run"]),
         suffix=".npz",

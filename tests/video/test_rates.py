@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mmvidformer.apis import Capture
-from mmvidformer.video.containers import rate_fault
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.index import rate_fault
+from mmvidformer.video.video import Video
 from tests.video.numbered_videos import picture
 from tests.video.toys import BURST, write
 
@@ -80,7 +80,7 @@ CONSTANT: dict[str, tuple[Callable[[Path], str], float]] = {
 def test_files_of_a_constant_rate_are_read(tmp_path: Path, name: str) -> None:
     make, rate = CONSTANT[name]
     path = make(tmp_path / name)
-    fps = open_video(path).get_avg_fps()
+    fps = Video.open(path).get_avg_fps()
     assert fps == pytest.approx(rate, rel=0.005)
     assert rate_fault(path, fps) is None
     with Capture(path) as capture:
@@ -90,7 +90,7 @@ def test_files_of_a_constant_rate_are_read(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("suffix", ["mp4", "mkv", "ts"])
 def test_files_of_a_variable_rate_can_be_numbered_by_time(tmp_path: Path, suffix: str) -> None:
     path = write_at(tmp_path / f"burst.{suffix}", BURST, bf="2")
-    reader = open_video(path)
+    reader = Video.open(path)
     assert len(reader.get_batch(range(len(reader)))) == len(BURST)
     fault = rate_fault(path, reader.get_avg_fps())
     wanted = r"its frame rate varies \(frame \d+ is at \d\.\d\d s, not at \d+\.\d\d s\); read it "
@@ -98,7 +98,7 @@ def test_files_of_a_variable_rate_can_be_numbered_by_time(tmp_path: Path, suffix
     assert re.match(wanted + remedy, fault)
 
     whole = reader.get_batch(range(len(BURST)))
-    reader.number_by_time()
+    reader = reader.at_constant_rate()
     assert (len(reader), reader.get_avg_fps()) == (113, 25)
     numbers = [0, 7, 24, 25, 30, 37, 38, 50, 112, 112, 3]
     wanted = [0, 7, 24, 25, 25, 25, 26, 27, 32, 32, 3]  # 12.5 frames are between two
@@ -120,7 +120,7 @@ def test_files_of_a_variable_rate_can_be_numbered_by_time(tmp_path: Path, suffix
 )
 def test_one_frame_is_the_limit(tmp_path: Path, seconds: np.ndarray, is_constant: bool) -> None:
     path = write_at(tmp_path / "film.mp4", seconds - seconds[0])
-    assert (rate_fault(path, open_video(path).get_avg_fps()) is None) == is_constant
+    assert (rate_fault(path, Video.open(path).get_avg_fps()) is None) == is_constant
 
 
 @pytest.mark.parametrize("fps", [0.0, None])

@@ -1,7 +1,6 @@
 """Frames by number, the same from each library."""
 
 import gc
-import io
 import shutil
 import struct
 from pathlib import Path
@@ -15,8 +14,9 @@ from mmaction.datasets.transforms import ArrayDecode, DecordDecode, DecordInit
 from mmengine.dataset import Compose
 
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
-from mmvidformer.video import containers
-from mmvidformer.video.readers import _PyAVReader, open_video
+from mmvidformer.video import index
+from mmvidformer.video.readers import _PyAVReader
+from mmvidformer.video.video import Video
 from tests.video.numbered_videos import (
     ALL,
     FRAMES,
@@ -35,22 +35,22 @@ def test_a_camera_recorded_by_a_browser_has_a_rate(videos, tmp_path: Path) -> No
     path.write_bytes(void)
     with av.open(str(path)) as container:
         assert not container.streams.video[0].average_rate  # None, or 0/0 from PyAV 19 on
-    assert open_video(str(path)).get_avg_fps() == pytest.approx((FRAMES - 1) / ((39 + 13) / 25))
+    assert Video.open(str(path)).get_avg_fps() == pytest.approx((FRAMES - 1) / ((39 + 13) / 25))
 
 
 @pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize("kind", ["b_frames", "one_key", "uneven", "mpeg4.avi", "vp9.webm"])
 def test_each_backend_gives_the_frames_asked_for(videos, backend, kind):
     def read(indices):
-        return open_video(videos[kind], backend).get_batch(indices)
+        return Video.open(videos[kind], backend).get_batch(indices)
 
-    assert len(open_video(videos[kind], backend)) == FRAMES
+    assert len(Video.open(videos[kind], backend)) == FRAMES
     whole = read(np.arange(FRAMES))
     assert [number_of(image) for image in whole] == list(range(FRAMES))
     assert whole[0].dtype == np.uint8 and whole[0][20, 10, 0] > 180 > 80 > whole[0][20, 10, 2]
     for some in ([0], [39], [11, 12, 13], [3, 30], [25, 27, 36]):
         np.testing.assert_array_equal(read(np.array(some)), np.stack(whole)[some])
-    pyav = open_video(videos[kind], "pyav").get_batch(np.arange(FRAMES))
+    pyav = Video.open(videos[kind], "pyav").get_batch(np.arange(FRAMES))
     np.testing.assert_array_equal(whole, pyav)
 
 
@@ -96,8 +96,8 @@ def test_videos_are_upright(videos, tmp_path, backend):
     content[matrix : matrix + 36] = struct.pack(">9i", 0, 65536, 0, -65536, 0, 0, 0, 0, 1 << 30)
     path = tmp_path / "turned.mp4"
     path.write_bytes(content)
-    (image,) = open_video(str(path), backend).get_batch([9])
-    (stored,) = open_video(videos["b_frames"]).get_batch([9])
+    (image,) = Video.open(str(path), backend).get_batch([9])
+    (stored,) = Video.open(videos["b_frames"]).get_batch([9])
     np.testing.assert_array_equal(image, np.rot90(stored, -1))
     assert image.shape == (64, 48, 3) and image[10, 20, 0] > 180 > 80 > image[10, 20, 2]
 
@@ -112,17 +112,17 @@ def test_containers_are_known_by_their_content(videos, backend, name, tmp_path):
     else:
         path = Path(videos[name])
     for some in ([39], [25, 27, 36], [0, 13, 14]):
-        images = open_video(str(path), backend).get_batch(np.array(some))
+        images = Video.open(str(path), backend).get_batch(np.array(some))
         assert [number_of(image) for image in images] == some
 
 
 def test_pyav_skips_frames_that_no_other_needs(videos):
     wanted = np.array([3, 17, 30])
-    reader = open_video(videos["one_key"])
+    reader = Video.open(videos["one_key"]).reader
     reader._wanted, reader._until = set(wanted), FRAMES
-    decoded = [number for number, _ in reader._from(0, reader._index)]
+    decoded = [number for number, _ in reader._decode_from(0, reader.index)]
     assert set(wanted) < set(decoded) and len(decoded) < 0.75 * FRAMES
-    images = open_video(videos["one_key"], num_threads=4).get_batch(wanted)
+    images = Video.open(videos["one_key"], num_threads=4).get_batch(wanted)
     expected = decord.VideoReader(videos["one_key"]).get_batch(wanted).asnumpy()
     np.testing.assert_array_equal(images, expected)
 
@@ -131,24 +131,25 @@ def test_pyav_skips_frames_that_no_other_needs(videos):
 @pytest.mark.parametrize("kind", ["b_frames", "one_key", "uneven", "mpeg4.avi", "vp9.webm"])
 def test_pyav_goes_on_where_the_last_call_stopped(videos, monkeypatch, kind, threads):
     """Windows of 8 frames at interval 2, which move by 4; then back to the first."""
-    starts, start = [], _PyAVReader._from
-    monkeypatch.setattr(_PyAVReader, "_from", lambda *a: starts.append(a[1]) or start(*a))
-    reader = open_video(videos[kind], num_threads=threads)
-    whole = open_video(videos[kind]).get_batch(np.arange(FRAMES))
+    starts, start = [], _PyAVReader._decode_from
+    monkeypatch.setattr(_PyAVReader, "_decode_from", lambda *a: starts.append(a[1]) or start(*a))
+    video = Video.open(videos[kind], num_threads=threads)
+    whole = Video.open(videos[kind]).get_batch(np.arange(FRAMES))
     starts.clear()
     for first in [*range(0, FRAMES - 16, 4), 0]:
         wanted = np.arange(first, first + 16, 2)
-        images = reader.get_batch(wanted)
+        images = video.get_batch(wanted)
         np.testing.assert_array_equal(images, np.stack(whole)[wanted])
         images[0][:] = 0  # in place, as MMAction2's transforms
     onward = starts[: starts.index(0, 1)]  # it jumps to a key frame over frames not wanted, once
-    assert onward == sorted(set(onward)) and set(onward) <= {*reader._index.keys.tolist()}
+    assert onward == sorted(set(onward)) and set(onward) <= {*video.reader.index.keys.tolist()}
 
 
 def test_frames_that_are_not_where_time_stamps_put_them_are_counted(videos):
-    reader = open_video(videos["b_frames"])
-    reader._index = reader._index._replace(times=reader._index.times + 1)
-    assert [number_of(image) for image in reader.get_batch([5, 39])] == [5, 39]
+    video = Video.open(videos["b_frames"])
+    index = video.reader.index
+    video.reader.index = index._replace(stamps=index.stamps + 1)
+    assert [number_of(image) for image in video.get_batch([5, 39])] == [5, 39]
 
 
 def test_a_video_that_does_not_start_with_a_key_frame(videos, tmp_path):
@@ -162,104 +163,33 @@ def test_a_video_that_does_not_start_with_a_key_frame(videos, tmp_path):
     with av.open(path) as file:
         shown = [number_of(frame.to_ndarray(format="rgb24")) for frame in file.decode(video=0)]
     assert 0 < len(shown) < FRAMES
-    images = open_video(path).get_batch([0, 5])
+    images = Video.open(path).get_batch([0, 5])
     assert [number_of(image) for image in images] == [shown[0], shown[5]]
 
 
 def test_the_index_of_a_file_is_read_once(videos, tmp_path, monkeypatch):
     """Not for the first frame, not for a second clip, and again when the file changes."""
-    found, read = [], containers.open_container
-    monkeypatch.setattr(containers, "open_container", lambda p: found.append(p) or read(p))
+    opened, open_container = [], index.open_container
+    monkeypatch.setattr(
+        index, "open_container", lambda path: opened.append(path) or open_container(path)
+    )
     path = str(tmp_path / "a.mp4")
     shutil.copy(videos["b_frames"], path)
-    assert number_of(open_video(path).get_batch([0])[0]) == 0
-    assert not found
+    assert number_of(Video.open(path).get_batch([0])[0]) == 0
+    assert not opened
     for number in (5, 30):
-        assert number_of(open_video(path).get_batch([number])[0]) == number
-    assert found == [path]
+        assert number_of(Video.open(path).get_batch([number])[0]) == number
+    assert opened == [path]
     shutil.copy(videos["uneven"], path)
-    assert number_of(open_video(path).get_batch([39])[0]) == 39
-    assert found == [path, path]
-
-
-class CountingFile(io.FileIO):
-    """A file that counts what is read of it."""
-
-    read_bytes = 0
-
-    def read(self, size: int = -1) -> bytes:
-        content = super().read(size)
-        self.read_bytes += len(content)
-        return content
-
-
-def write_noise(path: Path, codec: str, movflags: str, **options: str) -> Path:
-    """A file of 300 frames of noise, about 10 kB each."""
-    rng = np.random.default_rng(0)
-    with av.open(str(path), "w", options={"movflags": movflags} if movflags else {}) as file:
-        stream = file.add_stream(codec, rate=25, options={"g": "25", **options})
-        stream.width, stream.height, stream.pix_fmt = 160, 120, "yuv420p"
-        stream.thread_count = 1
-        for _ in range(300):
-            image = rng.integers(0, 256, (120, 160, 3), dtype=np.uint8)
-            file.mux(stream.encode(av.VideoFrame.from_ndarray(image, "rgb24")))
-        file.mux(stream.encode())
-    return path
-
-
-FAST = dict(preset="ultrafast", crf="20")
-
-
-@pytest.mark.parametrize(
-    ("movflags", "codec", "options", "reads_all"),
-    [
-        ("", "libx264", dict(FAST, bf="0"), False),
-        ("faststart", "libx264", dict(FAST, bf="0"), False),
-        ("", "mpeg4", {}, False),
-        ("", "libx264", dict(FAST, bf="2"), True),
-        ("negative_cts_offsets", "libx264", dict(FAST, bf="2"), True),
-        ("frag_keyframe", "libx264", dict(FAST, bf="0"), True),
-        ("frag_keyframe+empty_moov", "libx264", dict(FAST, bf="0"), True),
-    ],
-)
-def test_the_index_is_read_from_the_header_where_it_is_right(
-    tmp_path: Path, monkeypatch, movflags: str, codec: str, options: dict, reads_all: bool
-) -> None:
-    """Files with B-frames and those in fragments are read to their end."""
-    path = write_noise(tmp_path / "a.mp4", codec, movflags, **options)
-    with av.open(str(path)) as file:
-        packets = [packet for packet in file.demux(video=0) if packet.size]
-    times = sorted(packet.pts for packet in packets)
-    keys = [times.index(packet.pts) for packet in packets if packet.is_keyframe]
-    opened, open_file = [], containers.av.open
-
-    def count(name: str, **settings: object) -> av.container.InputContainer:
-        opened.append(CountingFile(name))
-        settings["container_options"].pop("protocol_whitelist")
-        return open_file(opened[-1], **settings)
-
-    monkeypatch.setattr(containers.av, "open", count)
-    index = containers.index_of(str(path))
-    assert index.times.tolist() == times and index.keys.tolist() == keys
-    assert (index.length, index.fps) == (300, 25)
-    share = opened[0].read_bytes / path.stat().st_size
-    assert share >= 1 if reads_all else share < 0.1
-
-
-def test_b_frames_that_come_late_are_noticed(videos) -> None:
-    """The times of decoding would put other frames where these are."""
-    reader = open_video(videos["b_frames"])
-    with av.open(videos["b_frames"]) as file:
-        late = [packet.dts for packet in file.demux(video=0) if packet.size]
-    reader._index = reader._index._replace(times=np.array(late), in_order=True)
-    assert [number_of(image) for image in reader.get_batch([5, 20, 39])] == [5, 20, 39]
+    assert number_of(Video.open(path).get_batch([39])[0]) == 39
+    assert opened == [path, path]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
 @pytest.mark.parametrize("backend", ALL)
 def test_files_are_closed_without_garbage_collection(videos, backend):
     def read():
-        open_video(videos["b_frames"], backend).get_batch([3])
+        Video.open(videos["b_frames"], backend).get_batch([3])
         return len(list(Path("/proc/self/fd").iterdir()))
 
     gc.collect()

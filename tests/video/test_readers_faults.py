@@ -10,9 +10,11 @@ import pytest
 from mmengine.dataset import Compose
 
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
-from mmvidformer.video.containers import Index
 from mmvidformer.video.errors import first_line
-from mmvidformer.video.readers import READERS, open_video
+from mmvidformer.video.index import Index
+from mmvidformer.video.readers import READERS
+from mmvidformer.video.times import FrameTimes
+from mmvidformer.video.video import Video
 from tests.video.numbered_videos import ALL, FRAMES, number_of, results_of, write
 from tests.video.toys import write_sound
 
@@ -27,8 +29,8 @@ def test_frames_beyond_the_last_are_counted_with_a_warning(videos, backend):
 
 @pytest.mark.parametrize("kind", ["b_frames", "mpeg4.avi"])
 def test_a_container_that_counts_too_many_frames(videos, kind):
-    reader = open_video(videos[kind])
-    reader._index = Index(FRAMES + 5, fps=25)
+    reader = Video.open(videos[kind])
+    reader.reader.index = Index(FRAMES + 5, FrameTimes(25))
     results = results_of(videos[kind], 38, 42)
     with pytest.warns(UserWarning, match="1 of 2 .* its 40 frames"):
         results = VideoDecode()(dict(results, video_reader=reader))
@@ -84,7 +86,7 @@ def test_a_truncated_file_raises(videos, tmp_path, backend):
     path, content = tmp_path / "cut.mp4", Path(videos["header_first"]).read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises((av.FFmpegError, RuntimeError)) as caught:
-        open_video(str(path), backend).get_batch(np.arange(FRAMES))
+        Video.open(str(path), backend).get_batch(np.arange(FRAMES))
     assert ".cpp:" not in first_line(caught.value) and ".cc:2" not in first_line(caught.value)
 
 
@@ -97,7 +99,7 @@ def test_a_video_without_frames_raises(tmp_path):
     with pytest.raises(ValueError, match="there is no frame in it"):
         VideoInit()(dict(filename=str(path)))
     with pytest.raises(ValueError, match="there is no frame in it"):
-        open_video(str(path)).get_batch([0])
+        Video.open(str(path)).get_batch([0])
 
 
 # Files that name others: the first frame of "seg.ts" must not be read through them.
@@ -116,7 +118,7 @@ def test_files_that_name_other_files_are_refused(videos, tmp_path, name, backend
     path = tmp_path / name
     path.write_text(LISTS[name])
     with pytest.raises(ValueError, match="(its format is none of mov,matroska,|Invalid data)"):
-        open_video(str(path), backend)
+        Video.open(str(path), backend)
 
 
 def test_larger_frames_are_not_decoded(videos, tmp_path):
@@ -126,8 +128,8 @@ def test_larger_frames_are_not_decoded(videos, tmp_path):
     small.write_bytes(small.read_bytes() + large.read_bytes())
     limit = 64 * 48
     with pytest.raises(ValueError, match="at most 3072 pixels, got 128x96"):
-        open_video(str(large), max_pixels=limit)
-    reader = open_video(str(small))
+        Video.open(str(large), max_pixels=limit)
+    reader = Video.open(str(small))
     for number, shape in ((0, (48, 64, 3)), (FRAMES + 9, (96, 128, 3))):
         assert reader.get_batch([number])[0].shape == shape
     with pytest.raises(ValueError, match=r"must have one size, got \[\(48, 64\), \(96, 128\)\]"):
@@ -158,4 +160,4 @@ def test_missing_libraries_of_ffmpeg_are_named(videos, monkeypatch):
     fake.ffmpeg_major_version = None
     monkeypatch.setitem(sys.modules, "torchcodec", fake)
     with pytest.raises(ImportError, match=r"^to decode .* TorchCodec install .* FFmpeg 4 .*\)$"):
-        open_video(videos["b_frames"], "torchcodec")
+        Video.open(videos["b_frames"], "torchcodec")

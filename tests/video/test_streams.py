@@ -9,7 +9,7 @@ import pytest
 from mmvidformer.apis import Capture
 from mmvidformer.datasets.prepare import encode_video
 from mmvidformer.video.check_files import read_to_end
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.video import Video
 from tests.video.numbered_videos import ALL
 from tests.video.toys import write_cover, write_with_picture
 
@@ -24,7 +24,7 @@ def captured(path: Path) -> list[np.ndarray]:
 def prepared(path: Path) -> list[np.ndarray]:
     target = path.with_name("prepared.mp4")
     encode_video(str(path), str(target))
-    return open_video(str(target)).get_batch(range(12))
+    return Video.open(str(target)).get_batch(range(12))
 
 
 READ = {"prepared": prepared, "captured": captured}
@@ -33,7 +33,7 @@ READ = {"prepared": prepared, "captured": captured}
 @pytest.mark.parametrize("backend", ALL)
 def test_the_film_is_read_where_a_picture_comes_first(tmp_path: Path, backend: str) -> None:
     path = write_with_picture(tmp_path / "film.mkv")
-    reader = open_video(str(path), backend)
+    reader = Video.open(str(path), backend)
     assert len(reader) == 12
     assert [image.shape for image in reader.get_batch([0, 5])] == [SIZE, SIZE]
 
@@ -49,7 +49,7 @@ def test_the_film_is_read_by_all(tmp_path: Path, read: Callable) -> None:
 def test_the_cover_of_a_song_is_no_video(tmp_path: Path, backend: str) -> None:
     path = write_cover(tmp_path / "song.mp4")
     with pytest.raises(ValueError, match="no video stream, only an attached picture"):
-        open_video(str(path), backend)
+        Video.open(str(path), backend)
 
 
 @pytest.mark.parametrize("read", [*READ.values(), read_to_end], ids=[*READ, "checked"])

@@ -10,6 +10,13 @@ from mmvidformer.video.errors import BadVideo
 SIDE, LENGTH = 16, 4
 # Seconds of frames at a variable rate: 25 in the first second, then two per second.
 BURST = [*(i / 25 for i in range(25)), *(1 + i / 2 for i in range(8))]
+# Seconds of frames at a variable rate, in 1 / 25 s, of a telephone that slows down in the dark, a
+# recording of a screen, which has a frame where something changes, and a meeting that lost some.
+VARIABLE = {
+    "phone": [*(i / 25 for i in range(50)), *(2 + i / 5 for i in range(15))],
+    "screen": [*(i / 25 for i in range(10)), *(2 + i / 25 for i in range(25)), 4.4, 4.44, 4.48],
+    "meeting": [*(i / 12.5 for i in range(16)), *(2.4 + i / 12.5 for i in range(8)), 4.24, 4.32],
+}
 READ = [
     dict(type="DecordInit", num_threads=1),
     dict(type="SampleFrames", clip_len=LENGTH, frame_interval=2),

@@ -130,7 +130,7 @@ def test_frames_of_the_states_are_kept() -> None:
     class Recognizer:
         model = SimpleNamespace(neck=neck)
 
-        def __call__(self, source, restart):
+        def frame_by_frame(self, source, restart):
             return steps(source, restart)
 
     for restart, expected in ((None, [0, 1, 2, 2, 2]), (3, [0, 1, 2, 0, 1])):

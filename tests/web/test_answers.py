@@ -13,7 +13,9 @@ from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.finetune.tasks import set_task
-from mmvidformer.video.readers import READERS, open_video
+from mmvidformer.tasks.table import find_task
+from mmvidformer.video.readers import READERS
+from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video, classes_of
 
@@ -50,8 +52,8 @@ def test_classes_are_the_mean_of_the_windows() -> None:
 
 def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch) -> None:
     video = str(write(tmp_path / "two_seconds.mp4", frames=20))
-    monkeypatch.setattr(READERS["pyav"], "_decode", None)  # nothing is decoded
-    assert check_video(video, Limits(1, 2)) == (20, pytest.approx(10))
+    monkeypatch.setattr(READERS["pyav"], "decode", None)  # nothing is decoded
+    assert check_video(video, Limits(1, 2)) == pytest.approx(2)
     with pytest.raises(ValueError, match="at most 0.0001 MB, got 0.0 MB"):
         check_video(video, Limits(1e-4, 2))
     with pytest.raises(ValueError, match="at most 1.9 s, got 2.0 s"):
@@ -70,8 +72,8 @@ def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch)
 def test_frames_times_pixels_are_limited(tmp_path: Path, monkeypatch) -> None:
     """Of a video at 1000 frames a second, one second may take long to decode."""
     fast = str(write(tmp_path / "fast.mp4", frames=150, fps=1000))
-    monkeypatch.setattr(READERS["pyav"], "_decode", None)  # nothing is decoded
-    assert check_video(fast, Limits(1, 2.5)) == (150, pytest.approx(1000))
+    monkeypatch.setattr(READERS["pyav"], "decode", None)  # nothing is decoded
+    assert check_video(fast, Limits(1, 2.5)) == pytest.approx(0.15)
     with pytest.raises(ValueError, match="64 x 32 pixels must have at most 120 frames, got 150"):
         check_video(fast, Limits(1, 2))
     monkeypatch.setattr("mmvidformer.web.answers.FULL_HD", 1024)
@@ -83,7 +85,7 @@ def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
     """A model of a task with random weights as the page has it, and what the page answers."""
     cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     cfg.model.backbone.update(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
-    set_task(cfg, task, VideoLists(folder, ("walk", "sit"), {}, ","))
+    set_task(cfg, find_task(task), VideoLists(folder, ("walk", "sit"), {}, ","))
     set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
     torch.manual_seed(0)
     recognizer = Recognizer(cfg, None, clips=1)
@@ -100,7 +102,7 @@ def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> N
     (box,) = recognizer.boxes(video, 1, [where])
     assert found.classes == {name: pytest.approx(p) for _, name, p in box.top()}
     assert found.timeline is None
-    reader = open_video(found.film)
+    reader = Video.open(found.film)
     film = reader.get_batch(range(len(reader)))
     assert len(film) == 24 and film[0].shape == (360, 720, 3)
     corners = [image[93:103, 359:364].mean(axis=(0, 1)) for image in film]

@@ -22,9 +22,9 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.checkpoints import published
-from mmvidformer.checkpoints.fetch import cached_path
+from mmvidformer.checkpoints.download import cached_path
 from mmvidformer.registry import MODELS
-from mmvidformer.video.readers import open_video
+from mmvidformer.video.video import Video
 from mmvidformer.web.page import KEPT, UploadQuota
 from tests.video.numbered_videos import write as encode
 from tests.web.test_answers import write
@@ -135,7 +135,7 @@ def test_a_video_gets_classes_timeline_and_rollout(client, served, tiny_videos) 
     assert first[1]["plot"].startswith("data:image/")
     assert first[2] is None and not first[3]
     rollout = last[2]["video"] if isinstance(last[2], dict) else last[2]
-    reader = open_video(rollout)
+    reader = Video.open(rollout)
     assert len(reader) == 4 and reader.get_avg_fps() == 4
     assert reader.get_batch([0])[0].shape[1] > 1000  # frame, heat map and classes
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.apis import Capture, StreamFrame, StreamRecognizer
+from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.video.writer import picture_paths
@@ -19,7 +19,7 @@ from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
 
 
-def draw_moments(recognizer: StreamRecognizer, video: Path, args: Namespace) -> list[HeatStrip]:
+def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[HeatStrip]:
     """Stream a video, and keep what a layer attends to at the moments."""
     moments = sorted(args.at or [float("inf")])
     strips: dict[float, HeatStrip] = {}
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_horst.png")
     cfg = load_config(args.config, args.cfg_options)
-    recognizer = StreamRecognizer(cfg, args.checkpoint, args.device, args.classes)
+    recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes)
     for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):
         draw_strips(draw_moments(recognizer, video, args)).savefig(path)
         tqdm.write(f"written: {path}")

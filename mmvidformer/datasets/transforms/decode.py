@@ -15,7 +15,8 @@ from mmaction.datasets.transforms import (
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
 from mmvidformer.video.errors import with_suffix
-from mmvidformer.video.readers import BACKENDS, open_video
+from mmvidformer.video.readers import BACKENDS
+from mmvidformer.video.video import Video
 
 
 @TRANSFORMS.register_module()
@@ -59,7 +60,7 @@ class VideoInit(DecordInit):
     def _get_video_reader(self, filename: str) -> object:
         if self.backend == "decord":
             return super()._get_video_reader(filename)
-        return open_video(with_suffix(filename), self.backend, **self.options)
+        return Video.open(with_suffix(filename), self.backend, **self.options)
 
 
 @TRANSFORMS.register_module()

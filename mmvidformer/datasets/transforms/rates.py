@@ -1,44 +1,57 @@
-"""Frames per second of samples, and numbers of frames that tell their times."""
+"""Seconds of the frames of samples, and numbers of frames that tell their times."""
 
 from collections.abc import Mapping
 
-from mmvidformer.video.containers import rate_fault
 from mmvidformer.video.errors import BadVideo, path_of
-from mmvidformer.video.readers import VideoReader
+from mmvidformer.video.index import rate_fault
+from mmvidformer.video.times import FrameTimes
+from mmvidformer.video.video import Video
 
 
-def known_rate(results: Mapping) -> float:
-    """Return the frames per second of a sample; raises ``BadVideo`` if they are unknown."""
+def known_times(results: Mapping) -> FrameTimes:
+    """Return the times of a sample's frames; raises ``BadVideo`` if its rate is unknown."""
     if not results.get("avg_fps"):
         raise BadVideo(path_of(results), "its frame rate is unknown")
-    return results["avg_fps"]
+    return FrameTimes(results["avg_fps"])
 
 
-def number_by_time(results: dict) -> None:
-    """Number the frames of a sample by their seconds, before any are chosen.
-
-    Changed keys: ``total_frames`` and ``avg_fps``, if the rate of a video file varies
-    (``VideoReader.number_by_time``).
+def rescale(results: Mapping, count: float, rate: float | None) -> float:
+    """Return how many frames of a sample last as long as ``count`` of another rate; None: as many.
 
     Raises:
-        BadVideo: As ``constant_rate``.
+        BadVideo: If there is another rate, and that of the sample is unknown.
     """
-    reader = results.get("video_reader")  # else a folder of frames, an array or saved features
-    if isinstance(reader, VideoReader):
-        reader.number_by_time()
-        results.update(total_frames=len(reader), avg_fps=reader.get_avg_fps())
-    constant_rate(results)
+    return known_times(results).rescale(count, rate) if rate else count
 
 
-def constant_rate(results: Mapping) -> float:
-    """Return the frames per second of a sample, for transforms that need the times of frames.
+def number_by_time(results: dict) -> FrameTimes:
+    """Number the frames of a sample by their seconds, before any are chosen.
+
+    Changed keys: ``video_reader``, ``total_frames`` and ``avg_fps``, if the rate of a video file
+    varies (``Video.at_constant_rate``).
+
+    Raises:
+        BadVideo: As ``constant_times``.
+    """
+    video = results.get("video_reader")  # else a folder of frames, an array or saved features
+    if isinstance(video, Video):
+        video = video.at_constant_rate()
+        facts = dict(total_frames=len(video), avg_fps=video.get_avg_fps())
+        results.update(facts, video_reader=video)
+    return constant_times(results)
+
+
+def constant_times(results: Mapping) -> FrameTimes:
+    """Return the times of a sample's frames, for transforms that need seconds.
 
     Raises:
         BadVideo: If the rate is unknown, or that of a video file varies and its frames are not
             numbered by time, such as with decord.
     """
-    fps, reader = known_rate(results), results.get("video_reader")
-    is_numbered = reader is None or getattr(reader, "is_numbered_by_time", False)
-    if not is_numbered and (fault := rate_fault(results["filename"], fps)):
+    times, video = known_times(results), results.get("video_reader")
+    if video is None or isinstance(video, Video) and video.frame_times.is_constant:
+        return times
+    fault = rate_fault(results["filename"], times.rate)
+    if fault:
         raise BadVideo(path_of(results), fault)
-    return fps
+    return times

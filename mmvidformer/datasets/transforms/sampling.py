@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from mmcv.transforms import BaseTransform
 
-from mmvidformer.datasets.transforms.rates import known_rate, number_by_time
+from mmvidformer.datasets.transforms.rates import number_by_time, rescale
 from mmvidformer.registry import TRANSFORMS
 from mmvidformer.video.errors import BadVideo, path_of
+from mmvidformer.video.times import FrameTimes
 
 
 class FrameSampler(BaseTransform):
@@ -75,8 +76,8 @@ class SpanFrames(FrameSampler):
         """Choose frames (num_clips, T)."""
         span = self.clip_len * self.frame_interval
         if self.target_fps is not None:
-            rate = results.get("avg_fps") or self.target_fps
-            span = max(span * rate / self.target_fps, 1.0)
+            times = FrameTimes(results.get("avg_fps") or self.target_fps)
+            span = max(times.rescale(span, self.target_fps), 1.0)
         free = max(total - span, 0)
         if self.num_clips is None:
             starts = span * np.arange(max(1, int(total / span + 0.5)))
@@ -155,7 +156,7 @@ class ObserveBefore(FrameSampler):
         Frames before the video are replaced by the first one in it; all are below 1 if none is.
         """
         before = (self.time_step + self.time_step * np.arange(self.num_steps))[::-1]
-        frames = np.floor((start - before) * fps).astype(int)
+        frames = np.floor(FrameTimes(fps).numbers(start - before)).astype(int)
         if frames[-1] >= 1:
             frames[frames < 1] = frames[frames >= 1].min()
         return frames
@@ -202,8 +203,7 @@ class ObserveFirst(FrameSampler):
         """Choose frames (1, T)."""
         # 0.29 of 100 frames is 28.999999999999996 in floating point.
         observed = max(1, int(self.ratio * total + 1e-6))
-        rate = known_rate(results) / self.target_fps if self.target_fps else 1
-        step = self.frame_interval * rate
+        step = rescale(results, self.frame_interval, self.target_fps)
         frames = (np.arange(math.ceil(observed / step - 1e-6)) * step + 1e-6).astype(int)
         return frames[None]
 
@@ -239,8 +239,8 @@ class AlignClips(BaseTransform):
         if not (starts.any() and steps.any()):  # or a clip is one frame, repeated
             return results
         if len({*steps.tolist()}) > 1:
-            found = f"got steps of {sorted({*steps.tolist()})} from {path_of(results)}"
-            raise UnevenFrames(f"--align needs frames at a fixed interval, {found}")
+            different = f"got steps of {sorted({*steps.tolist()})} from {path_of(results)}"
+            raise UnevenFrames(f"--align needs frames at a fixed interval, {different}")
         results["frame_inds"] = (clips - (starts % (self.tubelet * steps[0]))[:, None]).reshape(-1)
         return results
 
@@ -261,12 +261,11 @@ class LimitToSegment(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Set the range of frames to sample from."""
         if results.get("segment_seconds"):
-            number_by_time(results)
-        first, last = results["segment"]
+            times = number_by_time(results)
+            first, last = np.maximum(times.at(np.array(results["segment_seconds"])) - 1, 0).tolist()
+        else:
+            first, last = results["segment"]
         total = results["total_frames"]
-        if results.get("segment_seconds"):
-            times, fps = results["segment_seconds"], results["avg_fps"]
-            first, last = (max(int(t * fps + 1e-6) - 1, 0) for t in times)
         if first >= total:
             late = f"segment {first} to {last} starts after its {total} frames"
             raise BadVideo(path_of(results), f"{late}; is it the right video?")

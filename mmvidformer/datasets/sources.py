@@ -1,0 +1,77 @@
+"""What a command answers for: videos, folders of them, cameras and addresses."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mmvidformer.datasets.own_videos import SUFFIXES, find_videos
+from mmvidformer.video.capture import is_stream, public_name
+from mmvidformer.video.writer import target_of
+
+# Of addresses; hf://, published:// and https:// may be those of checkpoints too.
+STREAM_SCHEMES = ("rtsp", "rtmp", "rtp", "srt", "udp", "tcp")
+
+
+class Source(NamedTuple):
+    """A video, a camera or an address.
+
+    Attributes:
+        name: Path of the file, number of the camera, or address.
+        folder: The folder in which it was found; its own, if there are other sources; None if it is
+            the only one.
+    """
+
+    name: str
+    folder: Path | None = None
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is a camera or an address."""
+        return is_stream(self.name)
+
+    @property
+    def title(self) -> str:
+        """The name without a password."""
+        return public_name(self.name)
+
+    def target(self, given: Path | None, suffix: str) -> Path | None:
+        """Where to write: the given path, or a file in it if there are several sources."""
+        if given is None:
+            return None
+        if self.folder is None:
+            return target_of(given, Path(self.name), Path(self.name), suffix)
+        if not self.is_stream:
+            return target_of(given, Path(self.name), self.folder, suffix)
+        given.mkdir(parents=True, exist_ok=True)
+        letters = (letter if letter.isalnum() else "_" for letter in self.title)
+        return given / f"{''.join(letters)}{suffix}"
+
+
+def is_source(word: str) -> bool:
+    """Whether a word of a command line is a source for sure, and no checkpoint."""
+    scheme, separator, _ = word.partition("://")
+    if separator and scheme in STREAM_SCHEMES:
+        return True
+    path = Path(word)
+    if path.is_dir():
+        return not (path / "config.json").is_file()  # of a HuggingFace checkpoint
+    is_camera = is_stream(word) and not separator
+    return is_camera or path.suffix.lower() in SUFFIXES
+
+
+def list_sources(words: Sequence[str]) -> list[Source]:
+    """List the videos of folders, and other sources as they are.
+
+    Raises:
+        FileNotFoundError: If a source does not exist, or a folder has no videos.
+    """
+    sources = []
+    for word in words:
+        path = Path(word)
+        if path.is_dir():
+            sources += [Source(str(video), path) for video in find_videos(path)]
+        elif path.is_file() or is_stream(word):
+            sources.append(Source(word, path.parent if len(words) > 1 else None))
+        else:
+            raise FileNotFoundError(f"{word} does not exist, and is no camera or address")
+    return sources

@@ -1,0 +1,78 @@
+"""Rare classes that count as much as frequent ones."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from mmengine.config import Config
+
+from mmvidformer.config import type_name
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.engine.checkpointing.loop import ResumableSampler
+from mmvidformer.registry import DATA_SAMPLERS
+from mmvidformer.tasks.base import Task
+
+
+def set_balance(cfg: Config, task: Task, how: str, lists: VideoLists) -> str:
+    """Balance the classes of training by weights or sampling; returns a log line.
+
+    Raises:
+        ValueError: If the task cannot be balanced so.
+    """
+    if how not in task.balances:
+        known = ", ".join(task.balances) or "not available"
+        raise ValueError(f"balance of the task {task.name} is {known}, got {how!r}")
+    sizes = task.class_sizes(lists)
+    if how == "sampling":
+        cfg.train_dataloader.sampler = dict(type="mmvidformer.BalancedSampler")
+    else:
+        loss = cfg.model.cls_head.get("loss_cls") or dict(type=task.loss)
+        if type_name(loss) != task.loss:
+            raise ValueError(f"weights need the loss {task.loss}, got {type_name(loss)}")
+        cfg.model.cls_head.loss_cls = {**loss, "class_weight": class_weights(sizes)}
+    smallest, largest = sizes[sizes > 0].min(), sizes.max()
+    return f"balanced by {how}: classes have {smallest:g} to {largest:g} {task.size_unit}"
+
+
+def class_weights(counts: Sequence[float] | np.ndarray) -> list[float]:
+    """Return weights in inverse proportion to the sizes of classes, with mean 1 over the samples.
+
+    Classes without samples get weight 1.
+    """
+    sizes = np.asarray(counts, dtype=float)
+    mean = sizes.sum() / (sizes > 0).sum()
+    return (mean / np.where(sizes > 0, sizes, mean)).round(6).tolist()
+
+
+@DATA_SAMPLERS.register_module()
+class BalancedSampler(ResumableSampler):
+    """Draw videos with replacement so that all classes are about equally frequent.
+
+    A video of several classes is drawn as often as its rarest class needs, one of none as often as
+    the average video. Arguments are those of ``ResumableSampler``.
+    """
+
+    def order(self, generator: torch.Generator) -> torch.Tensor:
+        """Draw the samples of an epoch, as many as there are."""
+        # torch.multinomial takes at most 2^24 samples.
+        ends = self.weights.cumsum(0)
+        draws = torch.rand(len(ends), dtype=torch.double, generator=generator) * ends[-1]
+        return torch.searchsorted(ends, draws, right=True).clamp_(max=len(ends) - 1)
+
+    @cached_property
+    def weights(self) -> torch.Tensor:
+        """How often each sample is drawn, relative to the others (samples,)."""
+        samples: list[int] = []  # that have a class, once for each of theirs
+        classes: list[int] = []
+        for number in range(len(self.dataset)):
+            label = self.dataset.get_data_info(number)["label"]
+            # A vector of zeros and ones, or a number.
+            is_vector = isinstance(label, torch.Tensor)
+            labels = label.nonzero()[:, 0].tolist() if is_vector else [int(label)]
+            classes += labels
+            samples += [number] * len(labels)
+        weights = np.zeros(len(self.dataset))
+        of_classes = np.array(class_weights(np.bincount(classes)))
+        np.maximum.at(weights, samples, of_classes[classes])
+        return torch.from_numpy(np.where(weights > 0, weights, 1.0))

@@ -1,0 +1,87 @@
+"""Temporal action segmentation: a class at each step of time."""
+
+from typing import Any
+
+import numpy as np
+from mmengine.config import Config
+
+from mmvidformer.config import is_recurrent, type_name
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.tasks.annotations import BACKGROUND, read_spans
+from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
+
+CLIP_LEN = 32  # of recurrent models, whose configs have no length
+MAX_VIEWS = 8  # clips of a video that run at once
+META_KEYS = (  # of samples, from which times are computed
+    *("num_clips", "frame_inds", "frame_step", "start_index", "total_frames", "avg_fps"),
+    *("spans", "background"),
+)
+
+
+class ActionSegmentation(Task):
+    """A class at each step of time.
+
+    Attributes:
+        sampler: Further arguments of the sampler.
+        training_steps: Transforms after the sampler in training.
+    """
+
+    name, least_classes, size_unit = "frames", 2, "seconds"
+    balances = ("weights",)
+    head = "mmvidformer.FramesHead"
+    metric, best_metric = "mmvidformer.FramesMetric", "frames/accuracy"
+    sampler: dict[str, Any] = {}
+    training_steps: Steps = ({"type": "mmvidformer.LabelFrames"},)
+
+    def class_sizes(self, lists: VideoLists) -> np.ndarray:
+        """Return the seconds of each class in the training list, up to a video's last span."""
+        seconds = dict.fromkeys(lists.classes, 0.0)
+        for spans in read_spans(lists.root / "train.csv").values():
+            covered = 0.0
+            for span in spans:
+                seconds[span.label] = seconds.get(span.label, 0.0) + span.end - span.start
+                covered += span.end - span.start
+            if BACKGROUND in seconds and spans:
+                seconds[BACKGROUND] += max(span.end for span in spans) - covered
+        return np.array([seconds[name] for name in lists.classes])
+
+    def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
+        """Return the dataset, with the names of the classes."""
+        return dict(type="mmvidformer.SpanDataset", metainfo=dict(classes=list(lists.classes)))
+
+    def model_config(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
+        """Keep the tokens of the model."""
+        model = super().model_config(cfg, lists)
+        if not is_recurrent(cfg):
+            model["backbone"] = dict(pool="none")
+            limits = cfg.model.get("test_cfg") or {}
+            model["test_cfg"] = {"max_testing_views": MAX_VIEWS, **limits}
+        return model
+
+    def loader_config(self, split: str) -> dict[str, Any]:
+        """Test video by video, since they differ in the number of their clips."""
+        return {} if split == "train" else dict(batch_size=1)
+
+    def pipeline(self, steps: Steps, split: str, cfg: Config) -> list[dict[str, Any]]:
+        """Cover the videos with clips, by a sampler that knows the time of each frame.
+
+        Raises:
+            ValueError: If the pipeline takes no frames at regular intervals.
+        """
+        sampler = sampler_of(steps)
+        if sampler is None:
+            wanted = "a sampler with a frame_interval, such as SampleFrames"
+            raise ValueError(f"frames need {wanted}, got {', '.join(map(type_name, steps))}")
+        length = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
+        cover = {
+            "type": "mmvidformer.CoverFrames",
+            "test_mode": split != "train",
+            **self.sampler,
+            **rates_of(sampler),
+            "clip_len": length,
+        }
+        place = steps.index(sampler)
+        before, after, pack = steps[:place], steps[place + 1 : -1], steps[-1]
+        labels = self.training_steps if split == "train" else ()
+        keys = (*pack.get("meta_keys", ()), *META_KEYS)
+        return [*before, cover, *map(dict, labels), *after, {**pack, "meta_keys": keys}]

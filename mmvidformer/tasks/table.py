@@ -1,0 +1,65 @@
+"""The table of tasks, and how one is found."""
+
+from importlib import import_module
+from typing import Any
+
+from mmengine.config import Config
+
+from mmvidformer.config import type_name
+from mmvidformer.tasks.action_detection import ActionDetection
+from mmvidformer.tasks.action_localization import ActionLocalization
+from mmvidformer.tasks.action_segmentation import ActionSegmentation
+from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.classification import Classification
+from mmvidformer.tasks.multi_label import MultiLabel
+from mmvidformer.tasks.regression import Regression
+
+DEFAULT = Classification()
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        DEFAULT,
+        MultiLabel(),
+        Regression(),
+        ActionSegmentation(),
+        ActionLocalization(),
+        ActionDetection(),
+    )
+}
+
+
+def find_task(name: str) -> Task:
+    """Return a task by its name, such as ``'frames'``, or as ``'module:Class'`` of another one.
+
+    Raises:
+        ValueError: If there is none of that name.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    module, colon, class_name = name.partition(":")
+    if not colon:
+        known = ", ".join(TASKS)
+        raise ValueError(f"no task named {name!r}; choose from {known}, or give MODULE:CLASS")
+    try:
+        task_class = getattr(import_module(module), class_name)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"task {name}: {error}") from error
+    if not (isinstance(task_class, type) and issubclass(task_class, Task)):
+        raise ValueError(f"task {name}: {class_name} is no subclass of mmvidformer.tasks.base.Task")
+    return task_class()
+
+
+def task_of(cfg: Config) -> Task:
+    """Return the task of a config: the one that it states as ``task``, else that of its head."""
+    if cfg.get("task"):
+        return find_task(cfg.task)
+    return task_of_head(cfg.model.get("cls_head"))
+
+
+def task_of_head(head: Any) -> Task:
+    """Return the task that a head, or its config, answers; one class a video if no task says so."""
+    head_type = type_name(head) if isinstance(head, dict) else type(head).__name__
+    for task in TASKS.values():
+        if task.fits_head(head_type):
+            return task
+    return DEFAULT

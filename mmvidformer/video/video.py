@@ -1,0 +1,188 @@
+"""A video: its frames and their seconds."""
+
+import io
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from mmvidformer.video.readers import READERS, ArrayReader, Reader
+from mmvidformer.video.times import EPSILON, FrameTimes
+
+Source = str | Path | bytes | BinaryIO | np.ndarray
+# With which MP4 and QuickTime files begin, after the size of the box; and Matroska and WebM files.
+_BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
+_MATROSKA = b"\x1aE\xdf\xa3"
+
+
+class Frames(list):
+    """RGB images (H, W, 3), uint8, in the form that ``DecordDecode`` takes."""
+
+    def asnumpy(self) -> "Frames":
+        """Return the images."""
+        return self
+
+
+class Video:
+    """The frames of a video, upright and in the order of display, and their seconds.
+
+    Seconds count from the first frame that is shown. It is the best video stream of the file, not
+    the first one, with its edit list and rotation tag applied. ``get_batch`` and ``get_avg_fps``
+    are named as in ``decord.VideoReader``, for MMAction2's transforms.
+
+    Args:
+        reader: Decodes the frames.
+        numbers: Of each frame of this video its number in the reader. None: all in order.
+        rate: Frames per second of ``numbers``.
+    """
+
+    def __init__(
+        self, reader: Reader, numbers: np.ndarray | None = None, rate: float = 0.0
+    ) -> None:
+        self.reader, self._numbers, self._rate = reader, numbers, rate
+
+    @classmethod
+    def open(
+        cls,
+        source: Source,
+        backend: str = "pyav",
+        rate: float = 0.0,
+        **options: int | None,
+    ) -> "Video":
+        """Open a video.
+
+        Args:
+            source: Path or content of a file, a file object, or RGB frames (T, H, W, 3), uint8.
+            backend: Name in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
+                always read by PyAV, since TorchCodec returns wrong frames of them.
+            rate: Frames per second of an array; default: unknown.
+            **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``.
+
+        Raises:
+            OSError: If the file cannot be opened.
+            ValueError: If it has another format, no video that can be decoded, or larger frames;
+                or the array has another shape.
+            av.FFmpegError, RuntimeError: If it is damaged (PyAV, TorchCodec).
+            ImportError: If the backend is not installed.
+        """
+        if isinstance(source, np.ndarray):
+            return cls(ArrayReader(source, rate))
+        if isinstance(source, bytes):
+            source = io.BytesIO(source)
+        if isinstance(source, str | Path):
+            source = str(source)
+            with open(source, "rb") as file:
+                start = file.read(8)
+        else:
+            start = source.read(8)
+            source.seek(0)
+        is_known = start[4:] in _BOXES or start[:4] == _MATROSKA
+        return cls(READERS[backend if is_known else "pyav"](source, **options))
+
+    def __len__(self) -> int:
+        if not self.reader.index.length:
+            raise ValueError("there is no frame in it")
+        return self.reader.index.length if self._numbers is None else len(self._numbers)
+
+    @property
+    def frame_times(self) -> FrameTimes:
+        """Frames and seconds, to be converted to each other."""
+        return self.reader.times if self._numbers is None else FrameTimes(self._rate)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Seconds (n,) at which each frame is first shown, from 0, float64.
+
+        Raises:
+            ValueError: If the frame rate is unknown, and the file states no times.
+        """
+        self._check_rate()
+        return np.asarray(self.frame_times.seconds(np.arange(len(self))), float)
+
+    @property
+    def duration(self) -> float:
+        """Seconds until the last frame ends, which lasts as long as most."""
+        self._check_rate()
+        last = 1 / float(self.frame_times.constant_rate)
+        return float(self.frame_times.seconds(len(self) - 1)) + last
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the frames; decodes the first one."""
+        return self.frames([0])[0].shape[:2]
+
+    @property
+    def rotation(self) -> int:
+        """Degrees by which the stored pictures are turned counterclockwise: 0, 90, 180 or 270."""
+        return self.reader.rotation
+
+    def at(self, seconds: float | np.ndarray) -> int | np.ndarray:
+        """Return the number of the frame that is shown at some seconds, or each of an array."""
+        self._check_rate()
+        numbers = np.clip(self.frame_times.at(seconds), 0, len(self) - 1)
+        return numbers if np.ndim(seconds) else int(numbers)
+
+    def between(self, start: float, end: float) -> range:
+        """Return the frames that are shown from ``start`` until before ``end``; at least one."""
+        first = self.at(start)
+        return range(first, max(self.at(max(end - 2 * EPSILON, 0)), first) + 1)
+
+    def frames(self, numbers: Sequence[int]) -> Frames:
+        """Decode frames, each of them once. Those beyond the end are the last one, with a warning.
+
+        Returns:
+            RGB images (H, W, 3), uint8.
+
+        Raises:
+            ValueError: If the video has no frames, or these differ in size.
+            av.FFmpegError, RuntimeError: If a frame cannot be decoded (PyAV, TorchCodec).
+        """
+        wanted = np.ravel(numbers)
+        if not wanted.size:
+            return Frames()
+        last = len(self) - 1 if wanted.any() else 0  # the first frame alone needs no index
+        stored = np.clip(wanted, 0, last)
+        if self._numbers is not None:
+            stored = self._numbers[stored]
+        stored, first, places = np.unique(stored, return_index=True, return_inverse=True)
+        images = self.reader.decode(stored)
+        sizes = {image.shape[:2] for image in images}
+        if len(sizes) > 1:
+            raise ValueError(f"its frames must have one size, got {sorted(sizes)}")
+        beyond = (wanted >= len(self)).sum() if wanted.any() else 0
+        if beyond:
+            part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
+            text = f"{self.reader.name}: {part}; replaced by the last one"
+            warnings.warn(text, stacklevel=2)
+        # Transforms such as Flip work in place: no two images may be the same array.
+        return Frames(
+            images[place] if number == first[place] else images[place].copy()
+            for number, place in enumerate(places)
+        )
+
+    def at_constant_rate(self) -> "Video":
+        """Return the same video with frame k being the one that is shown at ``k / rate`` seconds.
+
+        At a rate that varies, as in recordings of telephones and screens, frames are left out and
+        repeated for that (``FrameTimes.repeats``). Other files stay as they are.
+        """
+        times = self.frame_times
+        repeats = times.repeats()
+        if repeats is None:
+            return self
+        numbers = np.repeat(np.arange(len(repeats)), repeats)
+        return Video(self.reader, numbers, float(times.constant_rate))
+
+    def get_batch(self, indices: Sequence[int]) -> Frames:
+        """Decode frames, as ``frames`` does."""
+        return self.frames(indices)
+
+    def get_avg_fps(self) -> float:
+        """Return the average number of frames per second; 0 if it is unknown."""
+        return self.reader.index.times.rate if self._numbers is None else self._rate
+
+    def _check_rate(self) -> None:
+        if not self.frame_times.rate:
+            raise ValueError(f"the frame rate of {self.reader.name} is unknown")

@@ -1,0 +1,282 @@
+"""What a recognizer answers for videos, cameras and addresses, with films and timelines of it."""
+
+import contextlib
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.windows import times_of
+from mmvidformer.datasets.sources import Source
+from mmvidformer.video.capture import Frame
+from mmvidformer.video.writer import VideoOutput
+from mmvidformer.visualization import annotate
+from mmvidformer.visualization.horst import look_back, watch_states
+from mmvidformer.visualization.timeline import WindowTable, draw_timeline
+
+PARTS = {"clip": "windows", "steps": "steps", "segments": "segments", "boxes": "boxes"}
+Answers = Iterator[Prediction | dict]
+
+
+class SourceAnswers:
+    """Predictions for sources, in their order; what is asked for is written and shown on the way.
+
+    A source that cannot be read is a dictionary of ``source`` and ``error``; the others follow.
+
+    Args:
+        recognizer: The model.
+        args: Arguments of ``mmvidformer demo``.
+
+    Attributes:
+        shown_ahead: Seconds ahead of the predictions that are printed and drawn; None if the model
+            names no time.
+        window_table: Table of windows, if it is asked for.
+        may_interrupt: Whether Ctrl-C is how to end a source.
+        is_closed: Whether a window was closed, or a source interrupted: no other one follows.
+
+    Raises:
+        ValueError: If the model has no use for an argument, or needs another one.
+    """
+
+    def __init__(self, recognizer: Recognizer, args: Namespace) -> None:
+        self.recognizer, self.args = recognizer, args
+        is_clip, is_boxes = recognizer.over == "clip", recognizer.over == "boxes"
+        if args.windows and not is_clip:
+            raise ValueError(f"a model of {recognizer.over} has no windows; use --json or --csv")
+        if is_boxes and not args.boxes:
+            what = "a csv file in AVA's format, or persons"
+            raise ValueError(f"a model of boxes needs --boxes: {what}")
+        options = ("window", "stride", "skip_static")
+        self.options = {name: getattr(args, name) for name in options}
+        has_windows = bool(args.windows) or any(x is not None for x in self.options.values())
+        self.options["min_score"] = args.min_score
+        self.has_parts = bool(args.timeline or args.csv or has_windows) or not is_clip
+        self.frame_by_frame = recognizer.is_recurrent and not has_windows
+        self.shown_ahead: float | None = None
+        if self.frame_by_frame:
+            times = recognizer.frame_runner.times_ahead
+            self.shown_ahead = min(times, key=lambda ahead: abs((ahead or 0.0) - args.ahead))
+        self._check_recurrent()
+        self.window_table = WindowTable(args.windows) if args.windows else None
+        self.may_interrupt = self.frame_by_frame or any(x.is_stream for x in args.sources)
+        self.is_closed = False
+
+    def _check_recurrent(self) -> None:
+        for name in ("restart", "overlay"):
+            if getattr(self.args, name) not in (None, False) and not self.frame_by_frame:
+                raise ValueError(f"--{name} is for recurrent models without windows")
+        if self.args.restart is not None and self.args.restart <= 0:
+            raise ValueError(f"restart must be positive, got {self.args.restart} s")
+        if self.args.overlay:
+            with watch_states(getattr(self.recognizer.model, "neck", None), self.args.layer):
+                pass  # an error if there is no such layer
+
+    def __iter__(self) -> Answers:
+        sources = self.args.sources
+        is_alone = len(sources) == 1
+        for source in tqdm(sources, unit="video", disable=True if is_alone else None):
+            if self.frame_by_frame:
+                answers = self._answer_frames(source)
+            elif source.is_stream:
+                answers = self._answer_stream(source)
+            else:
+                answers = self._answer_file(source)
+            try:
+                yield from answers
+            except (OSError, ValueError) as error:  # decord reads some files that PyAV does not
+                if is_alone and (source.is_stream or self.frame_by_frame):
+                    raise
+                yield {"source": source.title, "error": str(error)}
+            if self.is_closed:
+                return
+
+    def _answer_file(self, source: Source) -> Answers:
+        video = Path(source.name)
+        is_boxes = self.recognizer.over == "boxes"
+        if is_boxes:
+            predictions = annotate.classify_boxes(self.recognizer, video, self.args.boxes)
+        elif self.has_parts:
+            predictions = self._answer_parts(video)
+            predictions = predictions if self.window_table else list(predictions)
+        else:
+            predictions = [self.recognizer(video)]
+        if self.has_parts:
+            part = PARTS[self.recognizer.over]
+            self._say(f"{video}" if self.window_table else f"{video}: {len(predictions)} {part}")
+        yield from predictions
+        if not predictions and not is_boxes:
+            self._say(f"{video}: no segment with a score of at least {self.args.min_score:g}")
+            return
+        if not is_boxes:
+            self._write_timeline(source, predictions)
+        if self.args.out or self.args.show:
+            target = source.target(self.args.out, ".mp4")
+            options = target, self._window_title(source), self.args.topk
+            self.is_closed = not annotate.annotate_video(video, predictions, *options)
+            if target and not self.is_closed:
+                self._say(f"written: {target}")
+
+    def _answer_parts(self, video: Path) -> Iterator[Prediction]:
+        """Answer for windows, steps or segments of a file, and show the progress."""
+        total, done = None, 0
+        if self.recognizer.over == "clip":
+            opened = self.recognizer.pipeline.open(video)
+            spans = self.recognizer.windows(opened, self.args.window, self.args.stride)
+            total, times = len(spans), times_of(opened)
+            if self.window_table:
+                seconds = [times.span(first, last) for first, last in spans]
+                done = self.window_table.count(str(video), seconds)
+        predictions = self.recognizer.timeline(video, **self.options, first=done)
+        bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
+        yield from tqdm(predictions, **bar, disable=None)
+
+    def _answer_frames(self, source: Source) -> Answers:
+        """Answer after each frame of a file, a camera or an address, and draw it at once.
+
+        Memory does not grow, but for the answers of a timeline.
+        """
+        args, runner = self.args, self.recognizer.frame_runner
+        target, kept = source.target(args.out, ".mp4"), list[Prediction]()
+        count, begin = 0, time.perf_counter()
+        with contextlib.ExitStack() as stack:
+            capture = stack.enter_context(Capture(source.name, args.queue, args.patience))
+            rate, title = runner.pipeline.rate(capture.fps), self._window_title(source)
+            output = stack.enter_context(VideoOutput(target, rate, title))
+            bar = tqdm(total=capture.total, unit="frame", leave=False, disable=None)
+            stack.enter_context(bar)
+            try:
+                for frame, extras in self._frames(capture):
+                    if self.is_late(frame.seconds):
+                        break
+                    count += 1
+                    bar.update(frame.number + 1 - bar.n)
+                    if capture.is_live:
+                        delay = 1000 * capture.note_delay(frame.seconds)
+                        bar.set_postfix_str(f"{delay:.0f} ms late, {capture.dropped} dropped")
+                    yield from frame.predictions
+                    if args.timeline:
+                        kept += [x for x in frame.predictions if x.ahead == self.shown_ahead]
+                    if args.show or args.out:
+                        heading = f"{frame.seconds:.2f} s, frame {frame.number}"
+                        bars = annotate.stream_bars(frame, args.topk, args.ahead)
+                        image = annotate.annotate_frame(frame.picture, heading, bars, **extras)
+                        if not output.add(image, None if capture.is_live else frame.seconds):
+                            self.is_closed = True
+                            break
+            except KeyboardInterrupt:  # the film is completed
+                self.is_closed = True
+        each = 1000 * (time.perf_counter() - begin) / max(count, 1)
+        written = f", {target}" if target else ""
+        tqdm.write(f"{capture.name}: {count} steps, {each:.1f} ms each{written}", file=sys.stderr)
+        if capture.is_live:
+            tqdm.write(capture.report(), file=sys.stderr)
+        if kept:
+            self._write_timeline(source, kept)
+
+    def _frames(self, capture: Capture) -> Iterator[tuple]:
+        """Yield frames with their predictions, and what else ``annotate_frame`` draws."""
+        if not self.args.overlay:
+            for frame in self.recognizer.frame_by_frame(capture, self.args.restart):
+                yield frame, {}
+            return
+        for step in look_back(self.recognizer, capture, self.args.layer, self.args.restart):
+            yield step.frame, step.annotations()
+
+    def _answer_stream(self, source: Source) -> Answers:
+        """Answer for windows of a camera or an address until it ends, q is pressed or time is over.
+
+        A connection that is lost is a dictionary.
+        """
+        target, title = source.target(self.args.out, ".mp4"), self._window_title(source)
+        with (
+            Capture(source.name, self.args.queue, self.args.patience) as capture,
+            VideoOutput(target, capture.fps, title) as output,
+        ):
+            shown = ShownFrames(capture, output, self)
+            try:
+                for prediction in self.recognizer.stream(shown, **self.options):
+                    shown.latest = prediction
+                    if capture.is_live:
+                        capture.note_delay(shown.seconds)
+                    yield prediction
+            except ConnectionError as error:
+                yield {"source": capture.name, "error": str(error)}
+            finally:  # Ctrl-C too
+                if shown.latest is None:
+                    tqdm.write(f"{shown.name}: no answer in {shown.seconds:.2f} s", file=sys.stderr)
+                if capture.is_live:
+                    tqdm.write(capture.report(), file=sys.stderr)
+
+    def is_late(self, seconds: float) -> bool:
+        """Whether a source has been read for as long as ``--seconds`` says."""
+        return self.args.seconds is not None and seconds >= self.args.seconds
+
+    def _write_timeline(self, source: Source, predictions: Sequence[Prediction]) -> None:
+        target = source.target(self.args.timeline, "_timeline.png")
+        if target:
+            video = Path(source.name)
+            truth = [row[:3] for row in self.args.spans.get(video.resolve(), ())]
+            draw_timeline(predictions, video.name, truth=truth).savefig(target)
+            self._say(f"written: {target}")
+
+    def _window_title(self, source: Source) -> str | None:
+        return f"{source.title}: q ends" if self.args.show else None
+
+    def print_prediction(self, prediction: Prediction) -> None:
+        """Print a line; of the parts of files only if no table takes them."""
+        source, text = prediction.source, prediction.text(self.args.topk)
+        if prediction.seconds is None:
+            self._say(f"{source}: {text}")
+            return
+        part = "{:.2f}-{:.2f} s".format(*prediction.seconds)
+        if prediction.ahead is not None:
+            part += f", {prediction.ahead:.2f} s ahead"
+        has_table = self.args.json or self.args.csv or self.window_table
+        if not Path(source).is_file():
+            self._say(f"{source} {part}: {text}")
+        elif not has_table:
+            self._say(f"  {part}: {text}")
+
+    def _say(self, text: str) -> None:
+        """Print a line, to the standard error if JSON lines go to the standard output."""
+        tqdm.write(text, file=sys.stderr if str(self.args.json) == "-" else None)
+
+
+class ShownFrames:
+    """Frames of a camera or an address, shown with the latest prediction as the model takes them.
+
+    Args:
+        capture: The camera or address.
+        output: What shows the frames.
+        answers: Of which the frames are a part.
+
+    Attributes:
+        latest: The latest prediction.
+        seconds: Time of the last frame.
+    """
+
+    def __init__(self, capture: Capture, output: VideoOutput, answers: SourceAnswers) -> None:
+        self.capture, self.output, self.answers = capture, output, answers
+        self.fps, self.name = capture.fps, capture.name
+        self.latest: Prediction | None = None
+        self.seconds = 0.0
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield the frames until time is over, or q is pressed."""
+        for number, seconds, pixels in self.capture.frames():
+            self.seconds = seconds
+            if self.answers.is_late(seconds):
+                return
+            if self.latest is not None and not self.output.add(self._draw(pixels)):
+                self.answers.is_closed = True
+                return
+            yield number, seconds, pixels
+
+    def _draw(self, pixels: np.ndarray) -> np.ndarray:
+        bars = annotate.prediction_bars(self.latest, self.answers.args.topk)
+        return annotate.annotate_frame(pixels, self.name, bars)
