@@ -128,7 +128,7 @@ def anew(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterato
     """Windows that are decoded and computed one by one."""
     for span in spans:
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video), span)
-        yield recognizer.to_prediction(recognizer._run(sample))
+        yield from recognizer._answers(recognizer._run(sample))
 
 
 def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:
@@ -153,7 +153,7 @@ def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterat
                 data = transform(data)
             with torch.no_grad():
                 (scored,) = recognizer._model.test_step(pseudo_collate([data]))
-            yield recognizer.to_prediction(scored)
+            yield from recognizer._answers(scored)
             for _ in range(step // interval):
                 frames.popleft()
 

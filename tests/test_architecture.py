@@ -24,7 +24,7 @@ ALLOWED = {
     "tasks": {"config", "datasets", "registry", "video"},
     "engine": {"checkpoints", "config", "datasets", "registry", "video"},
     "papers": {"config", "registry"},
-    "export": {"layers", "models", "registry"},
+    "export": {"layers", "models", "registry", "tasks"},
     "apis": {
         "checkpoints",
         "config",
@@ -38,7 +38,7 @@ ALLOWED = {
     },
     "finetune": {"apis", "checkpoints", "config", "datasets", "engine", "registry", "tasks"},
     "visualization": {"apis", "datasets", "layers", "tasks", "video"},
-    "web": {"apis", "checkpoints", "datasets", "engine", "video", "visualization"},
+    "web": {"apis", "checkpoints", "config", "datasets", "engine", "video", "visualization"},
     "cli": {
         "apis",
         "checkpoints",
@@ -181,3 +181,17 @@ def test_names_say_what_they_hold() -> None:
                     counts[str(path.relative_to(PACKAGE))] += 1
     most = ", ".join(f"{file} ({count})" for file, count in counts.most_common(5))
     assert counts.total() <= MOST_GENERIC, f"{counts.total()} generic names, most of them in {most}"
+
+
+def test_seconds_are_computed_in_one_place() -> None:
+    """A number of frames over a rate is a time only if the rate is constant: ``FrameTimes``."""
+    rate = r"(\w+\.)*\w*fps\b"
+    seconds = re.compile(rf"[*/] *{rate}|{rate}(\[?\"\])? *[*/] ")
+    files = [
+        str(path.relative_to(PACKAGE))
+        for path in FILES
+        for line in re.sub(r'"""[\s\S]*?"""|#.*', "", path.read_text()).splitlines()
+        if seconds.search(line)
+    ]
+    # Steps of a model in a second, which are compared with a rate; and a speed.
+    assert sorted(files) == ["apis/stream.py", "apis/stream.py", "synthetic/answers.py"]

@@ -114,7 +114,13 @@ class Recipe(RunSettings):
             help="factor between the learning rates of a layer and the next one, such as 0.75",
         ),
     )
-    task: str = field(default="classes", metadata=dict(choices=TASKS, help="what to predict"))
+    task: str = field(
+        default="classes",
+        metadata=dict(
+            metavar=f"{{{','.join(TASKS)}}}",
+            help="what to predict, or MODULE:CLASS of a task of your own",
+        ),
+    )
     balance: str | None = field(
         default=None,
         metadata=dict(

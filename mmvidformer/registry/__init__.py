@@ -55,6 +55,7 @@ DATASETS = _child(
     "mmaction.datasets",
     "mmvidformer.tasks.annotations",
     "mmvidformer.tasks.anticipation",
+    "mmvidformer.tasks.regression",
     "mmvidformer.datasets.bad_videos",
     "mmvidformer.tasks.boxes",
     "mmvidformer.synthetic.camera.dataset",

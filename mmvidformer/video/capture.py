@@ -250,7 +250,7 @@ class Capture(AbstractContextManager):
 
     def report(self) -> str:
         """Latency of the last thousand answers, frames that were dropped, and reconnections."""
-        delays = [1000 * one for one in self._delays] or [math.nan]
+        delays = [1000 * delay for delay in self._delays] or [math.nan]
         text = f"latency {median(delays):.0f} ms (median), {max(delays):.0f} ms (most)"
         return f"{text}; frames dropped: {self.dropped}, reconnections: {len(self.cuts)}"
 

@@ -108,10 +108,10 @@ class VideoOutput(AbstractContextManager):
             raise OSError(f"cannot write {self.path}: {error.strerror}") from error
 
 
-def target_of(given: Path, video: Path, source: Path, suffix: str) -> Path:
-    """Return where to write: the given path, or a file in it if the source is a folder."""
+def target_of(target: Path, video: Path, source: Path, suffix: str) -> Path:
+    """Return where to write: the target, or a file in it if the source is a folder."""
     if source.is_dir():
-        given = given / video.relative_to(source)
-        given = given.with_name(given.name.replace(".", "_") + suffix)
-    given.parent.mkdir(parents=True, exist_ok=True)
-    return given
+        target = target / video.relative_to(source)
+        target = target.with_name(target.name.replace(".", "_") + suffix)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
