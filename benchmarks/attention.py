@@ -104,11 +104,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows = [row_of(cost) for cost in costs]
     title = f"{args.device}, {args.dtype}, batch {args.batch}"
     print_table(COLUMNS, rows, title, f"{args.out}.csv")
-    slopes = [
-        [g.attention, g.kernel, f"{g.factor:.1f} x"]
-        + [f"{slope:.2f}" for slope in (g.time, g.cpu_time, g.memory, g.macs)]
-        for g in growth(costs)
-    ]
+    slopes = []
+    for trend in growth(costs):
+        exponents = (trend.time, trend.cpu_time, trend.memory, trend.macs)
+        row = [trend.attention, trend.kernel, f"{trend.factor:.1f} x"]
+        slopes.append(row + [f"{exponent:.2f}" for exponent in exponents])
     title = "growth with the number of tokens (1: linear, 2: quadratic)"
     print_table(GROWTH, slopes, title, f"{args.out}_growth.csv")
     draw_growth(panels_of(costs)).savefig(f"{args.out}.png")

@@ -263,10 +263,10 @@ def growth(costs: Sequence[Cost]) -> Iterator[Growth]:
         tokens = [cost.tokens for cost in group]
         if len(set(tokens)) < 2:
             continue
-        slopes = [
-            fit_slope(tokens, [getattr(cost, name) for cost in group])
-            for name in ("seconds", "cpu_seconds", "memory", "macs")
-        ]
+        slopes = []
+        for name in ("seconds", "cpu_seconds", "memory", "macs"):
+            values = [getattr(cost, name) for cost in group]
+            slopes.append(fit_slope(tokens, values))
         yield Growth(attention, kernel, max(tokens) / min(tokens), *slopes)
 
 

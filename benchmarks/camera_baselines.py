@@ -53,8 +53,11 @@ def fit_velocity(frames: np.ndarray, track: Callable[..., Points]) -> np.ndarray
             continue
         limit = max(0.5, size / 128)
         affine, _ = cv2.estimateAffinePartial2D(new, old, ransacReprojThreshold=limit)
-        if affine is not None and (a := complex(affine[0, 0], affine[1, 0])):
-            step[:] = *affine[:, 2] / size, -np.log(abs(a)), np.angle(a)
+        if affine is None:
+            continue
+        scale = complex(affine[0, 0], affine[1, 0])  # times e^(i turn)
+        if scale:
+            step[:] = *affine[:, 2] / size, -np.log(abs(scale)), np.angle(scale)
     return steps.mean(axis=0) * FPS
 
 

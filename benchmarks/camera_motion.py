@@ -174,8 +174,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     cv2.setNumThreads(1)
     torch.set_num_threads(1)
     methods = METHODS | {"model": by_model(*args.model)}
-    folders = [sorted(path.iterdir()) if path.is_dir() else [path] for path in args.videos]
-    files = [file for folder in folders for file in folder]
+    files: list[Path] = []
+    for path in args.videos:
+        files += sorted(path.iterdir()) if path.is_dir() else [path]
     rows = run(files, args.clips, args.seed, methods)
     if not rows:
         raise SystemExit("error: no video whose camera stands still")

@@ -56,8 +56,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--dim", type=int, default=64, help="width of a head (default 64)")
     parser.add_argument("--repeats", type=int, default=20, help="the fastest counts (default 20)")
     args = parser.parse_args(argv)
-    cases = [(name, args.rows, tokens) for tokens in args.tokens for name in args.kernels]
-    rows = [row for case in cases for row in measure(*case, args.dim, args.repeats)]
+    rows = []
+    for tokens in args.tokens:
+        for name in args.kernels:
+            rows += measure(name, args.rows, tokens, args.dim, args.repeats)
     print_table(COLUMNS, rows, f"{torch.get_num_threads()} threads, width {args.dim}")
 
 

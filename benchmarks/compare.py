@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
-from statistics import median
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from mmengine.config import Config
@@ -114,23 +114,22 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
             count = macs[OURS if phase == "training" and name == OPTIMIZED else name]
             work = (1 if phase == "inference" else 3) * settings.batch * count
             traffic = (1 if phase == "inference" else 3) * size
-            seconds, cpu_seconds = (median(column) for column in zip(*times, strict=True))
+            seconds, cpu_seconds = np.median(times, axis=0).tolist()
             peak = None
             if settings.memory and settings.device == "cuda":
                 peak = _peak_of_call(calls[name], settings)
             elif settings.memory:
                 peak = _peak_in_process(model, name, phase, settings)
-            ratios = [
-                [mine / first for mine, first in zip(row, reference, strict=True)]
-                for row, reference in zip(times, ours, strict=True)
-            ]
+            # Of each round, to the same round of ours.
+            ratio, cpu_ratio = np.median(np.divide(times, ours), axis=0).tolist()
             results.append(
                 Result(
                     name,
                     phase,
                     seconds,
                     cpu_seconds,
-                    *(median(column) for column in zip(*ratios, strict=True)),
+                    ratio,
+                    cpu_ratio,
                     settings.batch / seconds,
                     peak,
                     count,

@@ -50,12 +50,10 @@ def count_curves() -> dict[str, dict[str, dict[int, int]]]:
     Returns:
         For ``'crop'`` and ``'frames'``, the multiply-accumulates of each scheme by size.
     """
-    planned = [("crop", scheme, size, (8, size)) for scheme in SCHEMES for size in CROPS]
-    planned += [("frames", scheme, n, (n, 224)) for scheme in SCHEMES for n in FRAMES]
-    curves: dict[str, dict[str, dict[int, int]]] = {}
-    for axis, scheme, size, view in tqdm(planned, unit="model", disable=None):
-        panel = curves.setdefault(axis, {s: {} for s in SCHEMES})
-        panel[scheme][size] = count_timesformer(scheme, *view)
+    curves: dict[str, dict[str, dict[int, int]]] = {"crop": {}, "frames": {}}
+    for scheme in tqdm(SCHEMES, unit="scheme", disable=None):
+        curves["crop"][scheme] = {size: count_timesformer(scheme, 8, size) for size in CROPS}
+        curves["frames"][scheme] = {n: count_timesformer(scheme, n, 224) for n in FRAMES}
     return curves
 
 
@@ -66,15 +64,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--csv", type=Path, help="csv file to write the numbers to")
     args = parser.parse_args(argv)
     curves = count_curves()
-    tera = {
-        AXES[axis]: {
-            scheme.replace("_space_time", "").capitalize(): {
-                size: macs / 1e12 for size, macs in costs.items()
-            }
-            for scheme, costs in schemes.items()
-        }
-        for axis, schemes in curves.items()
-    }
+    tera: dict[str, dict[str, dict[int, float]]] = {}
+    for axis, schemes in curves.items():
+        panel = tera.setdefault(AXES[axis], {})
+        for scheme, costs in schemes.items():
+            name = scheme.replace("_space_time", "").capitalize()
+            panel[name] = {size: macs / 1e12 for size, macs in costs.items()}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     draw_costs(tera).savefig(args.out)
     if args.csv:

@@ -80,12 +80,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                         spent = milliseconds(path, backend, *clip, args.clips)
                         times.setdefault((*file, recipe, backend), []).append(spent)
     columns = ["video", "file", "kB", "clip", *backends]
-    rows = [
-        [*file, str(sizes[file]), recipe]
-        + [f"{median(times[(*file, recipe, backend)][1:]):.0f}" for backend in backends]
-        for file in files
-        for recipe in CLIPS
-    ]
+    rows = []
+    for file in files:
+        for recipe in CLIPS:
+            rounds = [times[(*file, recipe, backend)][1:] for backend in backends]
+            medians = [f"{median(of_backend):.0f}" for of_backend in rounds]
+            rows.append([*file, str(sizes[file]), recipe, *medians])
     print_table(columns, rows, "CPU milliseconds per clip, one thread", args.out)
     return 0
 

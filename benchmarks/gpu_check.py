@@ -156,7 +156,8 @@ def write(out: Path, about: Mapping[str, str], outcomes: Sequence[Outcome]) -> N
         csv.writer(file).writerows([columns, *rows])
     content = {**about, "parts": [asdict(outcome) for outcome in outcomes]}
     (out / "gpu_check.json").write_text(json.dumps(content, indent=2) + "\n")
-    if panels := panels_of(outcomes):
+    panels = panels_of(outcomes)
+    if panels:
         from benchmarks.plots import draw_bars  # needs matplotlib, which may be missing before
 
         draw_bars(panels, "TFLOP/s", "large matmul").savefig(out / "gpu_check.png")

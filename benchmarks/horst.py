@@ -115,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             seconds, output = measure(partial(run, form), args.repeat, args.device)
         if first is None:
             first, expected = seconds, output
-        worst = max(worst, difference := (output - expected).abs().max().item())
+        difference = (output - expected).abs().max().item()
+        worst = max(worst, difference)
         ratio = first / seconds
         rows.append((name, f"{seconds:.6f}", f"{ratio:.2f}", f"{difference:.1e}"))
         print(f"{name:15} {seconds:8.3f} s {ratio:6.2f} x   largest difference {difference:.1e}")

@@ -142,17 +142,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="json file")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
-    rows = [row for seed in range(args.seeds) for row in run(seed, args)]
+    rows = []
+    for seed in range(args.seeds):
+        rows += run(seed, args)
     if args.out:
         args.out.write_text(json.dumps(rows, indent=1) + "\n")
     starts = ("from nothing", "pretrained")
     print("| test | labels | from nothing | pretrained |\n|---|---|---|---|")
     for which in [name for name in rows[0] if name in ("test", "another video")]:
         for count in args.labels:
-            mine = [
-                [r[which] for r in rows if (r["labels"], r["start"]) == (count, s)] for s in starts
-            ]
-            print(f"| {which} | {count} | {' | '.join(map(interval, mine))} |", flush=True)
+            cells = []
+            for start in starts:
+                chosen = [row for row in rows if (row["labels"], row["start"]) == (count, start)]
+                cells.append(interval([row[which] for row in chosen]))
+            print(f"| {which} | {count} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

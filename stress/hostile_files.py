@@ -10,6 +10,7 @@ was accepted. Needs a system with fork (Linux, macOS).
 
 import argparse
 import csv
+import itertools
 import os
 import shutil
 import sys
@@ -210,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # MMEngine, which knows no base, reads the rest of the file.
         harmless = {program, files["base: no mapping"]}
         doors = {name: do for name, do in entries(config, folder).items() if args.only in name}
-        tries = [(door, file) for door in doors.items() for file in files.items()]
+        tries = list(itertools.product(doors.items(), files.items()))
         for (entry, action), (description, path) in tqdm(tries, unit="file", disable=None):
             shutil.rmtree(folder / "out", ignore_errors=True)
             saw, reached = try_file(action, path, mark, log)

@@ -211,8 +211,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="prepare_videos_") as name:
         folder = Path(name, "videos")
         folder.mkdir()
-        indices = tqdm(range(1, args.videos + 1), desc="generate", disable=None)
-        videos = {video.name: video for video in (generate(folder, index) for index in indices)}
+        videos = {}
+        for index in tqdm(range(1, args.videos + 1), desc="generate", disable=None):
+            video = generate(folder, index)
+            videos[video.name] = video
         bad = make_bad(folder)
         (folder / "list.txt").write_text(
             "".join(f"{name} {i % 7}\n" for i, name in enumerate([*videos, *bad]))

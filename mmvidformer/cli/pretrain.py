@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg.dump(path)
     print(*notes, f"config: {path}", sep="\n", flush=True)
     several = ["--procs", str(settings.procs)] if settings.procs > 1 else []
-    if status := train.main([str(path), *several]):
+    status = train.main([str(path), *several])
+    if status:
         return status
     checkpoint = path.parents[1] / f"epoch_{settings.epochs}.pth"
     to_plot = join([str(path), str(checkpoint), str(videos[0])])

@@ -245,7 +245,8 @@ def _attentive(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in tqdm(range(epochs), unit="epoch", disable=None):
         for numbers in torch.randperm(len(rows)).split(size):
-            tokens, labels = (x.to(device) for x in load_rows([rows[i] for i in numbers]))
+            tokens, labels = load_rows([rows[number] for number in numbers])
+            tokens, labels = tokens.to(device), labels.to(device)
             optimizer.zero_grad()
             for probe_head in heads.values():  # their gradients do not meet
                 F.cross_entropy(probe_head(tokens), labels).backward()

@@ -2,6 +2,7 @@ import math
 import random
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 
 import torch
 from timm.data.auto_augment import auto_augment_policy, rand_augment_transform
@@ -77,9 +78,10 @@ class ClipAutoAugment(v2.Transform):
             self._rows, self.layers = [[operation] for operation in drawn.ops], drawn.num_layers
         else:
             self._rows = auto_augment_policy(policy)
-        for operation in (operation for row in self._rows for operation in row):
-            name, operation.kwargs = operation.aug_fn.__name__, {}  # those are for Pillow
+        for operation in chain.from_iterable(self._rows):
+            name = operation.aug_fn.__name__
             operation.aug_fn = look_up(TIMM_OPERATIONS, name, "operation of AutoAugment")
+            operation.kwargs = {}  # those are for Pillow
 
     def transform(self, frames: Tensor, params: dict) -> Tensor:
         """Change frames (T, 3, H, W), uint8."""

@@ -51,6 +51,7 @@ class CameraSpec(MotionSpec):
         with open(root / "velocities.csv", "w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["clip", "pan", "tilt", "zoom", "roll"])
-            for clip in (clip for split in SPLITS for clip in self.clips(split)):
-                velocity = draw_velocity(clip.verb, self.rng(clip), self.look.hardness / 2)
-                writer.writerow([self.path(clip), *velocity.round(4)])
+            for split in SPLITS:
+                for clip in self.clips(split):
+                    velocity = draw_velocity(clip.verb, self.rng(clip), self.look.hardness / 2)
+                    writer.writerow([self.path(clip), *velocity.round(4)])
