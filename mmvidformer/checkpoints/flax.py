@@ -62,13 +62,14 @@ def from_scenic(
     for encoder, cls, ours in ENCODERS:
         if not has(state, f"^{encoder}/"):
             continue
-        table, own, with_cls = f"{encoder}/posembed_input/pos_embedding", grid, cls in state
+        table, table_grid, with_cls = f"{encoder}/posembed_input/pos_embedding", grid, cls in state
         if encoder == "TemporalTransformer" and table in state:
             frames = state[table].shape[1] - with_cls
-            own = frames, 1, 1
+            table_grid = frames, 1, 1
             if grid and grid[0] != frames:
                 raise ValueError(f"the temporal position table has {frames} frames, not {grid[0]}")
-        op = positions(own, tubelet if encoder != "SpatialTransformer" else (), with_cls, with_cls)
+        table_tubelet = tubelet if encoder != "SpatialTransformer" else ()
+        op = positions(table_grid, table_tubelet, with_cls, with_cls)
         rules += key_map(
             *("flax", "norm", blocks),
             *(("cls_token", "positions_with_cls") if with_cls else ("positions",)),

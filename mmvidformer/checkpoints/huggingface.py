@@ -49,7 +49,7 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     mean, depth = settings.get("fc_norm") is not None, head.get("depth", 3)
     clip = dict(crop_size=side, frames_per_clip=frames, mlp_ratio=arch["mlp_ratio"])
     attention = dict(attention_type=settings.get("scheme"), hidden_act="gelu")
-    kind, own = {
+    model_name, arguments = {
         "spacetime": ("Vivit", dict(tubelet_size=list(tubelet), hidden_act="gelu_fast")),
         "videomae": ("VideoMAE", dict(patch, use_mean_pooling=mean)),
         "vjepa2": ("VJEPA2", dict(patch, **clip, num_pooler_layers=depth)),
@@ -58,8 +58,8 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     count, labels = len(result.state.get(CLASSIFIER, ())), class_names(result.info)
     labels = labels if len(labels) == count else [f"LABEL_{i}" for i in range(count)]
     return dict(
-        architectures=[f"{kind}{'Model' if plain else 'ForVideoClassification'}"],
-        model_type=kind.lower(),
+        architectures=[f"{model_name}{'Model' if plain else 'ForVideoClassification'}"],
+        model_type=model_name.lower(),
         hidden_size=arch["embed_dims"],
         num_hidden_layers=arch["depth"],
         num_attention_heads=arch["num_heads"],
@@ -69,7 +69,7 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
         layer_norm_eps=1e-6 if isinstance(norm, str) else norm["eps"],
         **({"id2label": {str(i): label for i, label in enumerate(labels)}} if labels else {}),
         **({"label2id": {label: i for i, label in enumerate(labels)}} if labels else {}),
-        **own,
+        **arguments,
     )
 
 

@@ -107,18 +107,18 @@ def init_from_image(
     make = look_up(EMBEDS, embed, "embed")
     rule = look_up(POSITIONS, positions, "positions")
     copied = look_up(TEMPORAL, temporal, "temporal")
-    found = _read(source)
+    initial = _read(source)
     wanted = model.state_dict()
-    weights = _fit_parts(found.state, wanted)
+    weights = _fit_parts(initial.state, wanted)
     is_timm = str(source).startswith(TIMM)
     hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
     heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
-    ours, theirs = _describe(wanted, heads), _describe(weights, found.num_heads)
+    ours, theirs = _describe(wanted, heads), _describe(weights, initial.num_heads)
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
             raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
-    stated = FORMULAS.get(found.model, {}) | VIDEO_VITS.get(found.scheme or "", {})
-    _compare(model, source, stated | found.settings)
+    stated = FORMULAS.get(initial.model, {}) | VIDEO_VITS.get(initial.scheme or "", {})
+    _compare(model, source, stated | initial.settings)
     sublayers = {n: x for n, x in model.named_modules() if isinstance(x, AttentionSubLayer)}
     # In a single frame, a token sees itself alone there.
     over_time = {
@@ -128,22 +128,21 @@ def init_from_image(
     }
     copies: dict[str, str] = {}  # names in the source
     updates: State = {}
-    for name, own in wanted.items():
+    for name, current in wanted.items():
         key = _source_name(name, weights, over_time, copied)
         if key is None or (make is None and name.startswith("embed.")):
             continue
         copies[name], value = key, weights[key]
-        if make and name == "embed.proj.weight" and value.shape[2] != own.shape[2]:
+        if make and name == "embed.proj.weight" and value.shape[2] != current.shape[2]:
             # The sum over frames maps a static clip to the same embedding as its image.
-            value = make(value.sum(dim=2, keepdim=True), own.shape[2])
+            value = make(value.sum(dim=2, keepdim=True), current.shape[2])
         elif ".pos_embed." in name and not name.endswith(".cls"):
             if getattr(model.get_submodule(name.rpartition(".")[0]), "causal", False):
-                value = value[:, : own.shape[1]]
-            value = resize_positions(value, own.shape[1:4], rule)
-        if value.shape != own.shape:
-            raise ValueError(
-                f"{name} has shape {tuple(own.shape)}, {key} of {source} {tuple(value.shape)}{hint}"
-            )
+                value = value[:, : current.shape[1]]
+            value = resize_positions(value, current.shape[1:4], rule)
+        if value.shape != current.shape:
+            shapes = tuple(current.shape), tuple(value.shape)
+            raise ValueError(f"{name} has shape {shapes[0]}, {key} of {source} {shapes[1]}{hint}")
         updates[name] = value
     updates |= _neutral(copies, wanted)
     silent = [name for name in updates if ".pos_embed." in name and name not in copies]
@@ -156,22 +155,22 @@ def init_from_image(
         if last == proj:  # ``fc`` is zero already
             updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
     model.load_state_dict(updates, strict=False)
-    others = [name for name in found.state if not name.startswith(BACKBONE)]
-    ignored = [*(n for n in weights if n not in copies.values()), *found.ignored, *others]
+    others = [name for name in initial.state if not name.startswith(BACKBONE)]
+    ignored = [*(n for n in weights if n not in copies.values()), *initial.ignored, *others]
     kept = [n for n in wanted if n not in updates]
     text = "%s from %s: %d of %d tensors\ncopied: %s\nadd zero at first: %s\nkept: %s\nnot used: %s"
     lists = (_groups(names) for names in (copies, silent, kept, ignored))
     logger.info(text, type(model).__name__, source, len(copies), len(wanted), *lists)
-    if "mean" in found.info:
-        pixels = found.info["mean"], found.info["std"]
+    if "mean" in initial.info:
+        pixels = initial.info["mean"], initial.info["std"]
         logger.info("%s was trained on pixels with mean %s and std %s", source, *pixels)
     return list(updates), ignored, kept
 
 
 def _read(source: str | Path) -> Conversion:
     row = row_of(source)
-    kind, _, name = str(row.address if row else source).partition(":")
-    if kind != "timm":
+    project, _, name = str(row.address if row else source).partition(":")
+    if project != "timm":
         return read_model(source)[1]
     model = create(name)
     result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
@@ -198,14 +197,14 @@ def _compare(model: nn.Module, source: str | Path, settings: Mapping) -> None:
     config = vars(model)["configs"][0]
     wrong: dict[int, list[str]] = {logging.WARNING: [], logging.INFO: []}
     for name, parts in COMPARED.items():
-        own = getattr(config, name)
-        needed = settings.get(name, own)
-        one, other = (parts.complete(x) if parts and x else x for x in (own, needed))
+        actual = getattr(config, name)
+        needed = settings.get(name, actual)
+        complete = [parts.complete(x) if parts and x else x for x in (actual, needed)]
         # Learned positions are copied or made up for.
-        if one == other or (name == "positions" and isinstance(needed, str)):
+        if complete[0] == complete[1] or (name == "positions" and isinstance(needed, str)):
             continue
         # Equal to 5e-4, and timm has the exact one for weights that were trained with either.
-        near = name == "mlp" and {one.get("act"), other.get("act")} == {"gelu", "gelu_tanh"}
+        near = name == "mlp" and {mlp.get("act") for mlp in complete} == {"gelu", "gelu_tanh"}
         options = needed.items() if isinstance(needed, Mapping) else ()
         text = f"dict({', '.join(f'{key}={x!r}' for key, x in options)})" if options else None
         wrong[logging.INFO if near else logging.WARNING].append(f"{name}={text or repr(needed)}")
@@ -220,13 +219,13 @@ def _source_name(
 ) -> str | None:
     """Return the name in the source whose weights a name of the model gets, or None."""
     stem, _, axes = name.rpartition(".")
-    head, _, rest = name.partition(".sublayers.")
-    sublayer, _, part = rest.partition(".")
+    block, _, inside = name.partition(".sublayers.")
+    sublayer, _, part = inside.partition(".")
     options = [name]
     if ".pos_embed." in name:  # tables over space have different names
         options += [f"{stem}.{table}" for table in ("thw", "hw") if "hw" in axes]
-    elif f"{head}.sublayers.{sublayer}" not in over_time or part.startswith(copied):
-        options += [f"{head}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
+    elif f"{block}.sublayers.{sublayer}" not in over_time or part.startswith(copied):
+        options += [f"{block}.sublayers.{image}.{part}" for image in IMAGE_SUBLAYERS]
     return next((option for option in options if option in weights), None)
 
 
@@ -246,12 +245,12 @@ def _fit_parts(state: State, wanted: Mapping[str, Tensor]) -> State:
     last norm gets the name that the model has.
     """
     out = {n.removeprefix(BACKBONE): x for n, x in state.items() if n.startswith(BACKBONE)}
-    for one, other in (LAST_NORMS, LAST_NORMS[::-1]):
-        if f"{one}weight" in out and f"{one}weight" not in wanted:
-            out = {re.sub(f"^{one}", other, name): value for name, value in out.items()}
+    for norm, other_norm in (LAST_NORMS, LAST_NORMS[::-1]):
+        if f"{norm}weight" in out and f"{norm}weight" not in wanted:
+            out = {re.sub(f"^{norm}", other_norm, name): value for name, value in out.items()}
     bias = max((len(x) for n, x in wanted.items() if n.endswith("attn.qkv.bias")), default=0)
     for name, value in list(out.items()):
-        if name.endswith(SCALE) and not any(own.endswith(SCALE) for own in wanted):
+        if name.endswith(SCALE) and not any(target.endswith(SCALE) for target in wanted):
             layer = _before(name)
             out[f"{layer}.weight"] = out[f"{layer}.weight"] * value[:, None]
             out[f"{layer}.bias"] = out[f"{layer}.bias"] * out.pop(name)
@@ -264,16 +263,16 @@ def _fit_parts(state: State, wanted: Mapping[str, Tensor]) -> State:
 def _neutral(copies: Collection[str], wanted: Mapping[str, Tensor]) -> State:
     """Return values that change nothing for parts of a model beside those that are copied."""
     out = {}
-    for name, own in wanted.items():
+    for name, current in wanted.items():
         encoder, table, _ = name.partition(".pos_embed.")
         if name in copies:
             continue
         if name.endswith(SCALE) and f"{_before(name)}.weight" in copies:
-            out[name] = torch.ones_like(own)
+            out[name] = torch.ones_like(current)
         elif (name.endswith(".bias") and f"{name.removesuffix('bias')}weight" in copies) or (
             table and f"{encoder}.blocks.0.norm.weight" in copies
         ):
-            out[name] = torch.zeros_like(own)
+            out[name] = torch.zeros_like(current)
     return out
 
 

@@ -45,7 +45,7 @@ def divide(clip: Grid, tubelet: Sequence[int]) -> Grid:
     return frames // t, height // h, width // w
 
 
-def grid_of(count: int, given: Grid | None = None, tubelet: Sequence[int] = ()) -> Grid:
+def grid_of(count: int, known: Grid | None = None, tubelet: Sequence[int] = ()) -> Grid:
     """Return the grid (T, H, W) of a position table of ``count`` vectors.
 
     With the frames, rows and columns of a tubelet, the table is that of a whole clip, by default of
@@ -56,12 +56,12 @@ def grid_of(count: int, given: Grid | None = None, tubelet: Sequence[int] = ()) 
     """
     side = isqrt(count)
     if tubelet:
-        grid = given or divide(PUBLISHED_CLIP, tubelet)
-        hint = "" if given else f" of clips of {PUBLISHED_CLIP}; give the grid T,H,W"
+        grid = known or divide(PUBLISHED_CLIP, tubelet)
+        hint = "" if known else f" of clips of {PUBLISHED_CLIP}; give the grid T,H,W"
         wrong = f"does not fit the grid {grid}{hint}"
     else:
-        grid = (1, *given[1:]) if given else (1, side, side)
-        wanted = f"frame of grid {given}" if given else "square frame; give the grid T,H,W"
+        grid = (1, *known[1:]) if known else (1, side, side)
+        wanted = f"frame of grid {known}" if known else "square frame; give the grid T,H,W"
         wrong = f"fits no {wanted}"
     if prod(grid) != count:
         raise ValueError(f"a position table of {count} vectors {wrong}")
@@ -109,7 +109,7 @@ class Rule:
 
     def unroll(self, keys: Iterable[str]) -> list["Rule"]:
         """Repeat the row for each block in ``keys``, at least once."""
-        stem, number, rest = self.sources[0].partition("{i}")
+        stem, number, end = self.sources[0].partition("{i}")
         if not number:
             return [self]
 
@@ -119,7 +119,7 @@ class Rule:
         # Blocks are counted, so that a gap results in missing and unknown names.
         return [
             replace(self, sources=numbered(self.sources, i), targets=numbered(self.targets, i))
-            for i in range(max(count_blocks(keys, stem, rest[0]), 1))
+            for i in range(max(count_blocks(keys, stem, end[0]), 1))
         ]
 
 
@@ -147,8 +147,10 @@ def key_map(
     content = _tables()[table]
     dialects = content.get("dialects", "").split()
     column = dialects.index(look_up(dialects, dialect, "dialect")) if dialects else 0
-    found = (read_rows(content[section], column, ops, parts) for section in sections)
-    return [rule for rows in found for rule in rows]
+    rules: list[Rule] = []
+    for section in sections:
+        rules += read_rows(content[section], column, ops, parts)
+    return rules
 
 
 def read_rows(
@@ -168,9 +170,11 @@ def read_rows(
     parts, ops, rules = parts or {}, ops or {}, []
     for name, source in _flatten(rows, column):
         ours, theirs = (Template(text).substitute(parts) for text in (name.rstrip("?"), source))
-        for kind, choice in (("weight", r"\1"), ("bias", r"\2")) if "*" in ours else (("", ""),):
-            targets = _expand(ours.replace("*", kind))
-            sources = _expand(re.sub(r"(\w+)\|(\w+)", choice, theirs).replace("*", kind))
+        choices = (("weight", r"\1"), ("bias", r"\2")) if "*" in ours else (("", ""),)
+        for parameter, choice in choices:
+            targets = _expand(ours.replace("*", parameter))
+            chosen = re.sub(r"(\w+)\|(\w+)", choice, theirs)
+            sources = _expand(chosen.replace("*", parameter))
             op = KEEP if len(sources) == 1 else stack(len(sources))
             rules.append(Rule(sources, targets, ops.get(targets[0], op), name.endswith("?")))
     return rules
@@ -190,8 +194,11 @@ def _flatten(rows: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
 
 def _expand(name: str) -> tuple[str, ...]:
     """Return all names that one with a list in braces stands for."""
-    before, *found = re.split(r"\{(\w+(?:,\w+)+)\}", name)
-    return tuple(before + part + found[1] for part in found[0].split(",")) if found else (name,)
+    braces = re.search(r"\{(\w+(?:,\w+)+)\}", name)
+    if braces is None:
+        return (name,)
+    before, after = name[: braces.start()], name[braces.end() :]
+    return tuple(before + part + after for part in braces[1].split(","))
 
 
 @dataclass

@@ -72,12 +72,12 @@ def arguments_of(source: str) -> dict[str, Any]:
     """
     with torch.device("meta"):
         model = create(source.removeprefix(PREFIX), pretrained=False)
-    defaults = {one.name: one.default for one in fields(EncoderConfig)}
-    found = {k: v for k, v in describe(model).items() if v != defaults.get(k)}
+    defaults = {field.name: field.default for field in fields(EncoderConfig)}
+    arguments = {k: v for k, v in describe(model).items() if v != defaults.get(k)}
     rule = "bicubic"  # timm's, for tables that are loaded and for clips of another size
-    if found.get("positions", "joint") == "joint":
-        found["positions"] = dict(type="joint", rule=rule)
-    return {**found, "init_from": dict(source=source, positions=rule)}
+    if arguments.get("positions", "joint") == "joint":
+        arguments["positions"] = dict(type="joint", rule=rule)
+    return {**arguments, "init_from": dict(source=source, positions=rule)}
 
 
 def describe(model: Any) -> dict[str, Any]:

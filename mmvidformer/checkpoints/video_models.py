@@ -175,10 +175,10 @@ def fixation_rules(attention: str, fixation: str | None) -> list[Rule]:
     """Return the rows of a model, given keys of ``SUBLAYERS`` and ``GATES``, or None."""
     ops = {"backbone.embed.proj.weight": ADD_TIME, f"{ENCODER}.pos_embed.t": TIME_FRAMES}
     sections = ("sublayer", fixation) if fixation else ("sublayer",)
-    found = key_map("feature_fixation", "model", ops=ops)
+    rules = key_map("feature_fixation", "model", ops=ops)
     for sublayer, prefix in SUBLAYERS[attention].items():
-        found += key_map("feature_fixation", *sections, sublayer=sublayer, prefix=prefix)
-    return found
+        rules += key_map("feature_fixation", *sections, sublayer=sublayer, prefix=prefix)
+    return rules
 
 
 def from_feature_fixation(state: Mapping[str, Tensor]) -> Conversion:

@@ -24,17 +24,17 @@ def apply_policy(runner: "Runner") -> None:
         if not loader:
             continue
         dataset = loader["dataset"]
-        given = type_name(dataset) == "SafeDataset"
-        if name and (dataset if given else policy).get("on_bad_video") != "raise":
+        is_set = type_name(dataset) == "SafeDataset"
+        if name and (dataset if is_set else policy).get("on_bad_video") != "raise":
             evaluator = getattr(runner, name)
             whole = isinstance(evaluator, dict) and "metrics" in evaluator
             if whole and type_name(evaluator) not in ("", "Evaluator", "BadVideoEvaluator"):
                 policy = RAISE
-                if given:
+                if is_set:
                     loader["dataset"] = {**dataset, **RAISE}
             else:
                 metrics = evaluator["metrics"] if whole else evaluator
                 wrapper = dict(type="mmvidformer.BadVideoEvaluator", metrics=metrics)
                 setattr(runner, name, wrapper)
-        if not given:
+        if not is_set:
             loader["dataset"] = dict(type="mmvidformer.SafeDataset", dataset=dataset, **policy)

@@ -52,9 +52,9 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     result.num_heads = result.num_heads or num_heads
     if CLASSIFIER not in result.state or "backbone.embed.proj.weight" not in result.state:
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
-    kind = result.scheme if result.scheme in BASES else result.model
-    shipped = row.config if row and row.config else _find_shipped(result, kind)
-    name, settings = shipped or BASES.get(kind), backbone_arguments(result)
+    model = result.scheme if result.scheme in BASES else result.model
+    shipped = row.config if row and row.config else _find_shipped(result, model)
+    name, settings = shipped or BASES.get(model), backbone_arguments(result)
     if not name or not (shipped or settings):
         raise ValueError(f"{source} does not contain the arguments of its model; give its config")
     if not shipped and result.num_heads is None:
@@ -68,10 +68,10 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     return CheckpointConfig(cfg, name, changed)
 
 
-def _find_shipped(result: Conversion, own: str) -> str | None:
-    """Find the config with the heads and shapes of a checkpoint, of a kind in ``BASES`` or none."""
-    words = tuple(base.split("_")[0] for kind, base in BASES.items() if own in (kind, ""))
-    given = {name: value.shape for name, value in result.state.items()}
+def _find_shipped(result: Conversion, model_name: str) -> str | None:
+    """Find the config with the heads and shapes of a checkpoint, of a name in ``BASES`` or none."""
+    words = tuple(base.split("_")[0] for name, base in BASES.items() if model_name in (name, ""))
+    checkpoint_shapes = {name: value.shape for name, value in result.state.items()}
     for name in sorted(list_models(), key=lambda name: (len(name), name)):
         if not name.startswith(words):
             continue
@@ -79,9 +79,9 @@ def _find_shipped(result: Conversion, own: str) -> str | None:
         model = build_meta_model(cfg)
         shapes = {key: value.shape for key, value in model.state_dict().items()}
         heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}
-        same = shapes == given and result.num_heads in (None, *heads)
+        same = shapes == checkpoint_shapes and result.num_heads in (None, *heads)
         same &= result.head.get("num_heads") in (None, cfg.model.cls_head.get("num_heads"))
-        if same and result.scheme in (None, own, cfg.model.backbone.get("scheme")):
+        if same and result.scheme in (None, model_name, cfg.model.backbone.get("scheme")):
             return name
     return None
 

@@ -66,8 +66,8 @@ def _shard_weights(module: nn.Module, state: dict, prefix: str, *_: object) -> N
 def _shard_state(optimizer: Optimizer, saved: dict) -> dict:
     params = [param for group in optimizer.param_groups for param in group["params"]]
     state = {
-        i: {name: _like(params[i], value) for name, value in one.items()}
-        for i, one in saved["state"].items()
+        i: {name: _like(params[i], value) for name, value in state.items()}
+        for i, state in saved["state"].items()
     }
     return {**saved, "state": state}
 

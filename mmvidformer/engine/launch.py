@@ -65,9 +65,9 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     runner = RUNNERS.build(cfg)
     apply_policy(runner)
     if resume == "auto":
-        found = [latest_checkpoint(runner.work_dir) if is_main_process() else None]
-        broadcast_object_list(found)
-        resume = found[0]
+        latest = [latest_checkpoint(runner.work_dir) if is_main_process() else None]
+        broadcast_object_list(latest)
+        resume = latest[0]
     if resume is not None:
         runner._resume, runner._load_from = True, resume
     return runner

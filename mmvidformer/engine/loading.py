@@ -47,20 +47,20 @@ class Fit(NamedTuple):
         if purpose == "features":
             wrong = {name for name in wrong if not name.startswith(HEAD)}
         elif purpose == "start":
-            own = {*self.matched, *self.missing, *self.reshaped}
-            body = {name for name in own if name.startswith("backbone.")} or own
+            expected = {*self.matched, *self.missing, *self.reshaped}
+            body = {name for name in expected if name.startswith("backbone.")} or expected
             wrong = set() if 2 * len(body & self.matched) >= len(body) else wrong
         if wrong:
             hint = "" if self.matched else "; none of the model's names is in it"
             raise WrongWeights(f"{source} does not fit the model of the config: {self}{hint}")
 
     def __str__(self) -> str:
-        kinds = {"missing": self.missing, "unexpected": self.unexpected}
-        kinds["of another shape"] = [*self.reshaped.values()]
+        misfits = {"missing": self.missing, "unexpected": self.unexpected}
+        misfits["of another shape"] = [*self.reshaped.values()]
         texts = []
-        for kind, names in kinds.items():
+        for misfit, names in misfits.items():
             shown = [*names[:3], "..."] if len(names) > 3 else names
-            texts += [f"{len(names)} {kind} ({', '.join(shown)})"] if names else []
+            texts += [f"{len(names)} {misfit} ({', '.join(shown)})"] if names else []
         return "; ".join(texts)
 
 
@@ -104,9 +104,9 @@ def default_device() -> str:
 
 def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
     """Warn if a converted checkpoint needs other pixel statistics than a config sets."""
-    given = (cfg.get("model") or {}).get("data_preprocessor") or {}
+    preprocessor = (cfg.get("model") or {}).get("data_preprocessor") or {}
     for key in ("mean", "std"):
-        needed, used = (checkpoint.get("meta") or {}).get(key), given.get(key)
+        needed, used = (checkpoint.get("meta") or {}).get(key), preprocessor.get(key)
         if needed and used and not np.allclose(needed, used, atol=0.01):
             what = f"model.data_preprocessor.{key} is {used}, but {source} needs {needed}"
             print_log(what, logger="current", level=logging.WARNING)
@@ -153,10 +153,11 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
     The checkpoint is a state dict, or holds one as ``state_dict``. A leading ``module.`` of names
     is ignored. The model may be on the meta device.
     """
-    own = model.state_dict()
+    wanted = model.state_dict()
     state = _state(checkpoint).items()
     state = {k.removeprefix("module."): v for k, v in state if isinstance(v, Tensor)}
-    if any(one.is_meta for one in model.parameters()):  # not of the state: other ranks of FSDP
+    # Not of the state: other ranks of FSDP.
+    if any(parameter.is_meta for parameter in model.parameters()):
         state = {name: value.to("meta") for name, value in state.items()}
     reshaped: dict[str, str] = {}
     with _quiet():
@@ -164,15 +165,15 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
             missing, unexpected = model.load_state_dict(state, strict=False)
         except RuntimeError as error:
             for name in re.findall(r"size mismatch for (\S+):", str(error)):
-                sizes = tuple(state.pop(name).shape), tuple(own[name].shape)
+                sizes = tuple(state.pop(name).shape), tuple(wanted[name].shape)
                 reshaped[name] = f"{name} {sizes[0]} instead of {sizes[1]}"
             if not reshaped:
                 raise
             missing, unexpected = model.load_state_dict(state, strict=False)
-    matched = own.keys() - {*missing}
+    matched = wanted.keys() - {*missing}
     # Batch norms of old files count no batches; a model of features has no head.
     missing = [n for n in missing if n not in reshaped and not n.endswith("num_batches_tracked")]
-    if not any(name.startswith(HEAD) for name in own):
+    if not any(name.startswith(HEAD) for name in wanted):
         unexpected = [name for name in unexpected if not name.startswith(HEAD)]
     return Fit(matched, missing, unexpected, reshaped)
 

@@ -63,7 +63,7 @@ def align_clips(cfg: Config, tubelet: int) -> None:
         if sampler is None:
             raise ValueError("the test pipeline must have a transform that samples")
         align = {"type": "mmvidformer.AlignClips", "tubelet": tubelet}
-        pipeline.insert(next(i for i, one in enumerate(pipeline, 1) if one is sampler), align)
+        pipeline.insert(next(i for i, step in enumerate(pipeline, 1) if step is sampler), align)
 
 
 def get_views(cfg: Config) -> tuple[int, int]:

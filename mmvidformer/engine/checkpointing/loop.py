@@ -137,16 +137,17 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
         if isinstance(schedulers, dict):  # of several optimizers
             schedulers = sum(schedulers.values(), [])
         # A schedule by metrics has no length, and its steps cannot be repeated.
-        schedulers = [one for one in schedulers if not getattr(one, "need_step_args", False)]
-        for one in schedulers:
-            one.last_step = one._global_step = -1
-            one.optimizer._global_step = 0  # or MMEngine warns that it makes no steps
-            for group, value in zip(one.optimizer.param_groups, one.base_values, strict=True):
-                group[one.param_name] = group[f"initial_{one.param_name}"] = value
+        schedulers = [s for s in schedulers if not getattr(s, "need_step_args", False)]
+        for scheduler in schedulers:
+            name, groups = scheduler.param_name, scheduler.optimizer.param_groups
+            scheduler.last_step = scheduler._global_step = -1
+            scheduler.optimizer._global_step = 0  # or MMEngine warns that it makes no steps
+            for group, value in zip(groups, scheduler.base_values, strict=True):
+                group[name] = group[f"initial_{name}"] = value
         for iteration in range(self._iter + 1):  # the first step sets the first value
-            for one in schedulers:
-                if iteration <= (self._epoch if one.by_epoch else self._iter):
-                    one.step()
+            for scheduler in schedulers:
+                if iteration <= (self._epoch if scheduler.by_epoch else self._iter):
+                    scheduler.step()
 
     def run_epoch(self) -> None:
         """Run one epoch, or the rest of an interrupted one."""

@@ -31,8 +31,8 @@ SOURCES = ("init_cfg", "init_from", "pretrained", "checkpoint")  # of a backbone
 def classes_of(model: nn.Module) -> dict[str, int]:
     """Return the number of classes of each task of a recognizer; empty if it is unknown."""
     head = getattr(model, "cls_head", None) if isinstance(model, BaseRecognizer) else None
-    found = getattr(head, "tasks", None) or dict(num_classes=getattr(head, "num_classes", None))
-    return {name: count for name, count in found.items() if isinstance(count, int)}
+    counts = getattr(head, "tasks", None) or dict(num_classes=getattr(head, "num_classes", None))
+    return {name: count for name, count in counts.items() if isinstance(count, int)}
 
 
 def check_samples(
@@ -56,9 +56,12 @@ def check_samples(
         return BaseDataset.get_data_info(dataset, item).get("where", place)
 
     for task, (name, count) in enumerate(classes_of(model).items()):
-        own = slice(None) if dataset.multi_class else slice(task, task + 1)
+        columns = slice(None) if dataset.multi_class else slice(task, task + 1)
         wrong = [
-            (item, x) for item, given in enumerate(labels) for x in given[own] if not 0 <= x < count
+            (item, label)
+            for item, labels_of_item in enumerate(labels)
+            for label in labels_of_item[columns]
+            if not 0 <= label < count
         ]
         if wrong:
             # The first one, but after a line without label, which may be meant.
@@ -85,19 +88,19 @@ def _missing(paths: Sequence[str]) -> set[str]:
         with suppress(OSError):
             listed.update(os.path.join(folder, name) for name in os.listdir(folder or "."))
     # MMAction2 looks for a video without suffix as .mp4. Addresses are not looked up.
-    rest = {path for path in paths if path not in listed and f"{path}.mp4" not in listed}
-    return {path for path in rest if path and "://" not in path and not os.path.exists(path)}
+    others = {path for path in paths if path not in listed and f"{path}.mp4" not in listed}
+    return {path for path in others if path and "://" not in path and not os.path.exists(path)}
 
 
 def names_side(name: str) -> bool:
     """Whether the name of a class has another meaning in a mirror, as 'turn left' has."""
-    found = re.search(r"(?<![a-z])(left|right)(?![a-z])|clockwise", name.lower())
-    return bool(found or re.search(r"(Left|Right)(?![a-z])", name))
+    side = re.search(r"(?<![a-z])(left|right)(?![a-z])|clockwise", name.lower())
+    return bool(side or re.search(r"(Left|Right)(?![a-z])", name))
 
 
-def mirrors(kind: str, direction: str = "horizontal") -> bool:
+def mirrors(transform: str, direction: str = "horizontal") -> bool:
     """Whether a transform, by the name of its class, flips frames left to right."""
-    return "Flip" in kind and "Vertical" not in kind and direction == "horizontal"
+    return "Flip" in transform and "Vertical" not in transform and direction == "horizontal"
 
 
 def steps_of(dataset: object, model: nn.Module) -> list:
@@ -122,20 +125,21 @@ def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
         return
     blending = getattr(model.data_preprocessor, "blending", None)
     parts = (blending, *getattr(blending, "augments", ()))
-    given = {getattr(part, "num_classes", count) for part in parts} - {count}
-    if given and not getattr(dataset, "multi_class", False):  # whose labels it takes as they are
+    other_counts = {getattr(part, "num_classes", count) for part in parts} - {count}
+    takes_labels_as_they_are = getattr(dataset, "multi_class", False)
+    if other_counts and not takes_labels_as_they_are:
         what = f"model.data_preprocessor.blending.num_classes must be {count} as in model.cls_head"
-        yield True, f"{what}, got {given.pop()}"
+        yield True, f"{what}, got {other_counts.pop()}"
     sided = {number for number, name in enumerate(names) if names_side(name)}
     for step in steps_of(dataset, model):
-        kind = type(step).__name__
+        transform = type(step).__name__
         mapping = getattr(step, "label_map", None) or getattr(step, "flip_label_map", None) or {}
         wrong = {*mapping, *mapping.values()} - (sided if names else {*range(count)})
         if wrong:
-            what = f"{kind} changes the class {min(wrong)} in a mirror (label_map)"
+            what = f"{transform} changes the class {min(wrong)} in a mirror (label_map)"
             yield False, f"{what}, but it names no side, or the head does not have it"
-        if sided and not mapping and mirrors(kind, getattr(step, "direction", "horizontal")):
-            what = f"{kind} mirrors clips, but the class {names[min(sided)]!r} names a side"
+        if sided and not mapping and mirrors(transform, getattr(step, "direction", "horizontal")):
+            what = f"{transform} mirrors clips, but the class {names[min(sided)]!r} names a side"
             yield False, f"{what}; set its label_map, or remove it"
 
 
@@ -158,8 +162,8 @@ def check_training(runner: Runner, model: nn.Module) -> Problems:
     frozen = [not parameter.requires_grad for parameter in backbone.parameters()] if start else []
     loaded = runner._load_from or model.init_cfg or any(map(start.get, SOURCES))
     if 2 * sum(frozen) > len(frozen) and not loaded:
-        kind = type(backbone).__name__
-        yield False, f"{kind} (model.backbone) is frozen, but no weights are loaded into it"
+        name = type(backbone).__name__
+        yield False, f"{name} (model.backbone) is frozen, but no weights are loaded into it"
 
 
 def check_script(loader: DataLoader) -> Problems:
