@@ -141,7 +141,7 @@ def test_each_core_class_is_defined_once() -> None:
 
 def test_seconds_are_computed_in_one_place() -> None:
     """A number of frames over a rate is a time only if the rate is constant: ``FrameTimes``."""
-    rate = r"(\w+\.)*\w*fps\b"
+    rate = r"(\w+\.)*(\w+\[\")?\w*fps\b"
     seconds = re.compile(rf"[*/] *{rate}|{rate}(\[?\"\])? *[*/] ")
     files = [
         str(path.relative_to(PACKAGE))
