@@ -29,8 +29,8 @@ from torch import Tensor, nn
 
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.config import clip_shape, type_name
-from mmvidformer.layers.linear import optimize_for_training
 from mmvidformer.models import TimeSformer, ViViT
+from mmvidformer.models.cpu import optimize_for_training
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.papers.complexity import count_macs
 from mmvidformer.registry import MODELS

@@ -15,7 +15,7 @@ _LAZY = {
     "get_config": "mmvidformer.config",
     "list_models": "mmvidformer.config",
     "optimize_for_inference": "mmvidformer.models.inference",
-    "optimize_for_training": "mmvidformer.layers.linear",
+    "optimize_for_training": "mmvidformer.models.cpu",
 }
 
 __all__ = ["__version__", *_LAZY]

@@ -11,7 +11,7 @@ from mmvidformer.layers.lookup import look_up
 COMMANDS: dict[str, str | dict[str, str]] = {
     "train": "Train a recognizer",
     "test": "Test a recognizer on several views of each video",
-    "demo": "Answer for videos, folders, cameras and addresses",
+    "demo": "Answer for videos, cameras and addresses",
     "web": "Classify videos on a page in the browser",
     "models": "List shipped configs and published weights",
     "paper": "List, show and run the rows of the papers' tables",

@@ -3,7 +3,7 @@
     python -m stress.hostile_files --out hostile.csv
 
 Each file holds a payload that writes a marker file, or takes weights from another file or an
-address (``convert.trained``). Prints a table: entry point, file, what the user saw, whether the
+address (``checkpoints.partial``). Prints a table: entry point, file, what the user saw, whether the
 payload ran or the other place was reached. The exit status is 1 if one was, or if a hostile pickle
 was accepted. Needs a system with fork (Linux, macOS).
 """
@@ -28,7 +28,7 @@ from mmengine.runner import load_checkpoint
 from tqdm import tqdm
 
 from mmvidformer.checkpoints import init_from_image
-from mmvidformer.checkpoints.fetch import cached_path
+from mmvidformer.checkpoints.download import cached_path
 from mmvidformer.cli.convert import main as convert
 from mmvidformer.cli.plot.rollout import main as rollout
 from mmvidformer.cli.test import main as test
@@ -112,11 +112,13 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
 
     return {
         "mmvidformer convert FILE": lambda p: convert([str(p), str(out / "a.pth")]),
-        "tools/train.py --resume FILE": lambda p: train([str(config), *work, "--resume", str(p)]),
-        "tools/train.py --resume": resume_newest,
+        "mmvidformer train --resume FILE": lambda p: train(
+            [str(config), *work, "--resume", str(p)]
+        ),
+        "mmvidformer train --resume": resume_newest,
         "load_from=FILE": lambda p: train([str(config), *work, "--cfg-options", f"load_from={p}"]),
         "load_from=ADDRESS": from_address,
-        "tools/test.py CONFIG FILE": lambda p: test([str(config), str(p), *work]),
+        "mmvidformer test CONFIG FILE": lambda p: test([str(config), str(p), *work]),
         "mmvidformer plot rollout": lambda p: rollout(
             [str(config), str(p), video, "--out-dir", str(out)]
         ),
@@ -169,7 +171,9 @@ def summarize(rows: Sequence[dict[str, str]]) -> list[list[str]]:
         group = "weights from elsewhere" if row["file"].startswith("base: ") else "code"
         group = "a program as its config" if row["file"].endswith("as its config") else group
         groups.setdefault(group, Counter())[row["saw"].partition(":")[0]] += 1
-    return [[group, *(str(seen[kind]) for kind in COLUMNS)] for group, seen in groups.items()]
+    return [
+        [group, *(str(answers[answer]) for answer in COLUMNS)] for group, answers in groups.items()
+    ]
 
 
 def _status(result: object) -> int:
@@ -207,14 +211,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         harmless = {program, files["base: no mapping"]}
         doors = {name: do for name, do in entries(config, folder).items() if args.only in name}
         tries = [(door, file) for door in doors.items() for file in files.items()]
-        for (entry, action), (kind, path) in tqdm(tries, unit="file", disable=None):
+        for (entry, action), (description, path) in tqdm(tries, unit="file", disable=None):
             shutil.rmtree(folder / "out", ignore_errors=True)
             saw, reached = try_file(action, path, mark, log)
             saw = saw.replace(f"{folder}/", "").replace(f":{server.server_port}/", "/")
             bad += reached == "YES" or saw == "hangs"
             bad += saw == "accepted" and path not in harmless
-            rows.append(dict(entry=entry, file=kind, saw=saw, reached=reached))
-            tqdm.write(f"{entry:40} {kind:48} {reached:4} {saw[:100]}")
+            rows.append(dict(entry=entry, file=description, saw=saw, reached=reached))
+            tqdm.write(f"{entry:40} {description:48} {reached:4} {saw[:100]}")
     print_table(["files", *COLUMNS], summarize(rows))
     reached = sum(row["reached"] == "YES" for row in rows)
     print(f"{len(rows)} tries; in {reached} a payload ran, or another file or address was reached")

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import tokenize
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ ALLOWED = {
     "tasks": {"config", "datasets", "registry", "video"},
     "engine": {"checkpoints", "config", "datasets", "registry", "video"},
     "papers": {"config", "registry"},
-    "export": {"layers", "models", "registry"},
+    "export": {"layers", "models", "registry", "tasks"},
     "apis": {
         "checkpoints",
         "config",
@@ -35,8 +37,8 @@ ALLOWED = {
         "video",
     },
     "finetune": {"apis", "checkpoints", "config", "datasets", "engine", "registry", "tasks"},
-    "visualization": {"apis", "layers", "tasks", "video"},
-    "web": {"apis", "checkpoints", "datasets", "engine", "video", "visualization"},
+    "visualization": {"apis", "datasets", "layers", "tasks", "video"},
+    "web": {"apis", "checkpoints", "config", "datasets", "engine", "video", "visualization"},
     "cli": {
         "apis",
         "checkpoints",
@@ -58,8 +60,10 @@ ALLOWED = {
     "__main__": {"cli", "engine", "layers"},
 }
 PURE = {"layers": {"torch", "einops"}, "checkpoints": {"torch", "numpy"}}
-PLUGIN = {"atomic.py", "on_load.py", "schemes.py"}  # of checkpoints, by and for MMEngine
+PLUGIN = {"addresses.py", "on_load.py"}  # of checkpoints, by and for MMEngine
 MM = {"mmaction", "mmengine", "mmcv"}
+GENERIC = {"one", "found", "own", "given", "rest", "kind", "each"}
+MOST_GENERIC = 945  # only ever lower it; 100 are wanted
 
 
 def imported(path: Path, top_level_only: bool = False) -> set[str]:
@@ -112,6 +116,31 @@ def test_rooms_are_few_and_import_no_room_above_them() -> None:
     assert max(map(floor, rooms)) <= 9
 
 
+def test_modules_that_read_checkpoints_stand_in_one_order() -> None:
+    """The docstring of the room names them, each below all that it imports."""
+    room = PACKAGE / "checkpoints"
+    docstring = ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+    order = re.findall(r"``(\w+)``", docstring.partition("\n\n")[2].replace("names.yml", ""))
+    files = [path for path in room.rglob("*.py") if path != room / "__init__.py"]
+    names = {path: path.relative_to(room).parts[0].removesuffix(".py") for path in files}
+    assert sorted(names.values()) == sorted(name for name in order if name in names.values())
+    place = {name: i for i, name in enumerate(order)}
+    for path, name in names.items():
+        assert "mmvidformer.checkpoints" not in imported(path), f"{name}: import from a module"
+        for module in imported(path):
+            if module.startswith("mmvidformer.checkpoints."):
+                other = module.split(".")[2]
+                assert place[other] < place[name], f"{name} imports {other}, which is below it"
+
+
+@pytest.mark.parametrize(
+    "needle", ["torch.load(", "safetensors.torch import load_file", "safe_open", "testzip("]
+)
+def test_checkpoint_files_are_opened_in_one_module(needle: str) -> None:
+    homes = {str(path.relative_to(PACKAGE)) for path in FILES if needle in path.read_text()}
+    assert homes <= {"checkpoints/reading.py"}
+
+
 @pytest.mark.parametrize(
     "needle",
     ["scaled_dot_product_attention", "F.interpolate", "bernoulli", "class Mlp", ".softmax(-1)"],
@@ -151,3 +180,18 @@ def test_seconds_are_computed_in_one_place() -> None:
     ]
     # Steps of a model in a second, which are compared with a rate; and a speed.
     assert sorted(files) == ["apis/stream.py", "apis/stream.py", "synthetic/answers.py"]
+
+
+def test_names_say_what_they_hold() -> None:
+    """Count generic names; those that libraries ask for, as in ``kind="stable"``, count too."""
+    counts: Counter[str] = Counter()
+    for path in FILES:
+        nested = 0  # in f-strings, whose parts are tokens from Python 3.12 on
+        with path.open("rb") as file:
+            for token in tokenize.tokenize(file.readline):
+                name = tokenize.tok_name[token.type]
+                nested += name.endswith("STRING_START") - name.endswith("STRING_END")
+                if name == "NAME" and token.string in GENERIC and not nested:
+                    counts[str(path.relative_to(PACKAGE))] += 1
+    most = ", ".join(f"{file} ({count})" for file, count in counts.most_common(5))
+    assert counts.total() <= MOST_GENERIC, f"{counts.total()} generic names, most of them in {most}"

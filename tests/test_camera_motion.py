@@ -13,7 +13,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
 from mmvidformer.apis import Recognizer, create_model
-from mmvidformer.checkpoints.fetch import fetch
+from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.labels import read_labels
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.synthetic.camera.clips import film

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.checkpoints import read_model
+from mmvidformer.checkpoints.backbones import backbone_arguments
 from mmvidformer.checkpoints.flax import from_scenic
 from mmvidformer.checkpoints.keymap import apply_rules, count_blocks
-from mmvidformer.checkpoints.own import settings_of
 from mmvidformer.checkpoints.video_models import from_feature_fixation, from_timesformer
 from mmvidformer.datasets.transforms.sampling import ObserveBefore
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
@@ -56,7 +56,7 @@ def _check_vivit(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
     else:
         result = from_scenic(_params(arrays), grid=grid, scheme=scheme)
     assert result.num_heads == meta["num_heads"]
-    settings = settings_of(result)
+    settings = backbone_arguments(result)
     assert settings["stem"]["tubelet"] == tubelet
 
     backbone = ViViT(**settings | {"clip_len": size[0]})
@@ -103,7 +103,7 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
     result = from_feature_fixation(_params(arrays))
     assert result.num_heads in (None, meta["num_heads"])
     result.num_heads = meta["num_heads"]
-    settings = settings_of(result)
+    settings = backbone_arguments(result)
     fixations = {"none": None, "shared": "qkv_shared", "unshared": "qkv"}
     assert settings["fixation"] == fixations[meta["gate"]]
     stride, padding, side = meta["stride"], meta["padding"], meta["patch_size"]

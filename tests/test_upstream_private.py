@@ -19,8 +19,9 @@ IMPORTED = {
         "finding scores among the outputs of a head",
     ),
     ("torch.utils._pytree", "tree_map"): ("models", "testing many views in parts"),
-    ("torch.utils._pytree", "tree_map_only"): ("compat memory.py", "scores in float32"),
+    ("torch.utils._pytree", "tree_map_only"): ("memory.py registry", "scores in float32"),
 }
+FUNCTORCH = "torch._functorch.autograd_function.CustomFunctionHigherOrderOperator"
 # class, attribute: the file that uses it, and what it needs it for
 ATTRIBUTES = {
     ("mmengine.registry.Registry", "_locations"): (
@@ -32,7 +33,7 @@ ATTRIBUTES = {
         "repairing heads when MMAction2 has imported them",
     ),
     **{
-        ("mmengine.config.Config", name): ("config.py", "variables that change nothing")
+        ("mmengine.config.Config", name): ("config/__init__.py", "variables that change nothing")
         for name in ("_get_base_files", "_get_cfg_path")
     },
     ("mmengine.hooks.CheckpointHook", "_save_best_checkpoint"): (
@@ -68,6 +69,10 @@ ATTRIBUTES = {
     ("mmengine.runner.EpochBasedTrainLoop", "_iter"): (
         "engine/checkpointing/loop.py",
         "resuming in the middle of an epoch",
+    ),
+    (FUNCTORCH, "_are_functorch_transforms_active"): (
+        "layers/eager.py",
+        "torch.func with layers that have a backward pass of their own",
     ),
 }
 

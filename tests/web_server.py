@@ -1,9 +1,13 @@
 """A server on this machine that also answers as the HuggingFace hub does."""
 
 import hashlib
+import json
 from collections import Counter
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+COMMIT = "0" * 40  # of all repositories
 
 
 class Web(ThreadingHTTPServer):
@@ -32,8 +36,23 @@ class Web(ThreadingHTTPServer):
 
     def add_repository(self, name: str, folder: Path, revision: str = "main") -> None:
         """Add the files of a folder as a repository of the hub."""
-        for file in folder.iterdir():
-            self.files[f"/{name}/resolve/{revision}/{file.name}"] = file.read_bytes()
+        files = {file.name: file.read_bytes() for file in folder.iterdir()}
+        self.add_listing(name, files, revision)
+        for commit in (revision, COMMIT):
+            for file, content in files.items():
+                self.files[f"/{name}/resolve/{commit}/{file}"] = content
+
+    def add_listing(self, name: str, files: Mapping[str, bytes], revision: str = "main") -> None:
+        """Add what the interface of the hub says of the files of a repository."""
+        siblings = [dict(rfilename=file) for file in files]
+        tree = [
+            dict(type="file", path=file, size=len(content), oid=COMMIT)
+            for file, content in files.items()
+        ]
+        info = dict(id=name, sha=COMMIT, siblings=siblings)
+        self.files[f"/api/models/{name}/revision/{revision}"] = json.dumps(info).encode()
+        # Its address has a query, which does not matter here.
+        self.files[f"/api/models/{name}/tree/{COMMIT}"] = json.dumps(tree).encode()
 
 
 class _Answers(BaseHTTPRequestHandler):
@@ -47,7 +66,8 @@ class _Answers(BaseHTTPRequestHandler):
         self._answer(body=True)
 
     def _answer(self, body: bool) -> None:
-        content = self.server.files.get(self.path)
+        files, path = self.server.files, self.path
+        content = files.get(path, files.get(path.partition("?")[0]))
         if content is None:
             self.send_response(404)
             self.send_header("X-Error-Code", "EntryNotFound")
@@ -58,7 +78,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("ETag", f'"{digest}"')
-        self.send_header("X-Repo-Commit", "0" * 40)
+        self.send_header("X-Repo-Commit", COMMIT)
         self.end_headers()
         if body:
             broken = self.server.cut[self.path] > 0

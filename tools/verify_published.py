@@ -22,7 +22,8 @@ from torch import Tensor
 from torchvision.transforms.functional import resize
 
 from mmvidformer.checkpoints import published
-from mmvidformer.checkpoints.fetch import WEIGHTS, fetch, hash_of
+from mmvidformer.checkpoints.download import fetch, hash_of
+from mmvidformer.checkpoints.reading import WEIGHTS
 from mmvidformer.config import clip_shape, get_config, type_name
 from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 from mmvidformer.engine.errors import run_tool

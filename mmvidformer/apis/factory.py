@@ -8,9 +8,9 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.apis.classifier import VideoClassifier
-from mmvidformer.apis.predictions import class_tasks, known_names
-from mmvidformer.checkpoints import info
-from mmvidformer.checkpoints.fetch import is_address
+from mmvidformer.apis.names import class_tasks, known_names
+from mmvidformer.checkpoints import metadata
+from mmvidformer.checkpoints.download import is_address
 from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of
 from mmvidformer.config import config_name, load_config, pipelines, view_shape
 
@@ -42,7 +42,7 @@ def create_model(
 
     Args:
         model_name: Shipped config (``list_models``), config file, or HuggingFace folder or address
-            of a checkpoint (``mmvidformer.checkpoints.schemes``), whose config is found or made.
+            of a checkpoint (``mmvidformer.checkpoints.addresses``), whose config is found or made.
         pretrained: Whether to load the published weights, or those of the address. Otherwise the
             weights are random, or those of ``init_from`` if it is given.
         num_classes: Number of classes, by task if the head has tasks. If it is not that of the
@@ -86,11 +86,11 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
     """
     pixels, tasks = cfg.model.get("data_preprocessor") or {}, class_tasks(cfg)
     count = next(iter(tasks.values())) if len(tasks) == 1 else tasks
-    names = known_names(cfg, recognizer) or info.class_names(info.read_info({}, row))
+    names = known_names(cfg, recognizer) or metadata.class_names(metadata.read_info({}, row))
     used = pipelines((cfg.get("test_dataloader") or {}).get("dataset", {}))
     intervals = (t.frame_interval for steps in used for t in steps if "frame_interval" in t)
     address = row.address if row else ""
-    found = {
+    description = {
         "url": address if address.startswith("http") else None,
         "hf_hub_id": address.removeprefix("hf://") if address.startswith("hf://") else None,
         "license": row.license if row else None,
@@ -101,4 +101,4 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
         **{key: tuple(x / 255 for x in pixels[key]) for key in ("mean", "std") if key in pixels},
         "channels": "BGR" if pixels.get("to_rgb") else "RGB",
     }
-    return {key: value for key, value in found.items() if value not in (None, "")}
+    return {key: value for key, value in description.items() if value not in (None, "")}

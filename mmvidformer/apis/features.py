@@ -45,13 +45,13 @@ def backbone_features(
     """
     if not hasattr(model.backbone, "forward_features"):
         raise ValueError(f"{type(model.backbone).__name__} is not a transformer with features")
-    outputs = []
+    parts = []
     for part in normalize(model, clips).split(batch_size):
         features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
         if not tokens and features.dim() == 5:
             features = features.mean(dim=(1, 2, 3))
-        outputs.append(features.float().cpu())
-    return torch.cat(outputs)
+        parts.append(features.float().cpu())
+    return torch.cat(parts)
 
 
 class VideoViews(Dataset):
@@ -102,8 +102,8 @@ def read_windows(
     span = max(round(pipeline.span(times.rate) or every), 1)
     period = pipeline.period(span, times.rate, frames_of_stage(model))
     check_step(span, every, period, times.seconds(period))
-    spans = list_windows(frames, span, every, to_end=False)
-    clips = read_ahead(pipeline.read(video, span)["inputs"] for span in spans)
+    windows = list_windows(frames, span, every, to_end=False)
+    clips = read_ahead(pipeline.read(video, window)["inputs"] for window in windows)
     return dict(every=every, span=span, fps=times.rate, frames=frames), clips
 
 

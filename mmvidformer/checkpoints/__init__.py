@@ -1,7 +1,27 @@
-"""Conversion of weights between other projects' names and this package's."""
+"""Checkpoint files: reading them, and converting weights between projects' names.
 
-from mmvidformer.checkpoints.formats import FORMATS, convert_file, read_model, recognize
-from mmvidformer.checkpoints.image_vit import init_from_image
-from mmvidformer.checkpoints.io import save_checkpoint
+Each module imports only modules above it:
+
+- ``labels``: class names of public datasets
+- ``keymap``: rows of names with an operation (``names.yml``), and the result of a conversion
+- ``published``: the table of published checkpoints (``published.yml``)
+- ``backbones``: classes of backbones by scheme, and the arguments that build them
+- ``flax``, ``timm_models``, ``video_models``, ``native``: weights of a project, to our names
+- ``metadata``: what a file says beside its weights: classes, pixels, frame interval
+- ``reading``: the content of a local file or folder, without running code
+- ``formats``: all formats; recognizing one, converting its weights
+- ``download``: the local file or folder of an address
+- ``atomic``: writing a file whole or not at all
+- ``partial``: files with trained weights only, read with the weights that they were trained from
+- ``huggingface``: writing a HuggingFace folder
+- ``convert``: from one file to another
+- ``image_init``: a video model from the weights of an image model
+- ``on_load``: conversion when MMEngine or ``load_state_dict`` loads weights
+- ``addresses``: ``hf://``, ``published://`` and ``labels://`` wherever MMEngine reads a file
+"""
+
+from mmvidformer.checkpoints.convert import convert_file, read_model, save_checkpoint
+from mmvidformer.checkpoints.formats import FORMATS, recognize
+from mmvidformer.checkpoints.image_init import init_from_image
+from mmvidformer.checkpoints.partial import load_checkpoint
 from mmvidformer.checkpoints.timm_models import arguments_of
-from mmvidformer.checkpoints.trained import load_checkpoint

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mmengine.fileio import LocalBackend
-
 
 @contextmanager
 def write_atomically(path: str | Path) -> Iterator[Path]:
@@ -46,12 +44,3 @@ def _flush(path: Path, flags: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-class AtomicBackend(LocalBackend):
-    """MMEngine's backend for local files, which writes with ``write_atomically``."""
-
-    def put(self, obj: bytes, filepath: str | Path) -> None:
-        """Write bytes."""
-        with write_atomically(filepath) as part:
-            part.write_bytes(obj)

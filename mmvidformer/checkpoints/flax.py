@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from mmvidformer.checkpoints.backbones import ENCODER
 from mmvidformer.checkpoints.keymap import (
     Conversion,
     Grid,
@@ -14,7 +15,6 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     positions,
 )
-from mmvidformer.checkpoints.own import ENCODER
 
 PREFIXES = "^(optimizer/target/|opt/target/)?(params/)?"
 # Other parts of a train state.

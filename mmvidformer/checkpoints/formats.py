@@ -1,22 +1,20 @@
-"""All formats of checkpoints: recognizing one by its names, reading it, converting a file."""
+"""All formats of checkpoints: recognizing one by its names, and converting its weights."""
 
 from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from mmvidformer.checkpoints.fetch import fetch
+from mmvidformer.checkpoints.backbones import VIDEO_VITS, backbone_arguments
 from mmvidformer.checkpoints.flax import from_google_npz, from_scenic
-from mmvidformer.checkpoints.info import huggingface_config, processor_config, read_info
-from mmvidformer.checkpoints.io import Checkpoint, save_checkpoint, save_huggingface
-from mmvidformer.checkpoints.keymap import Conversion, Grid, State, has, strip_prefixes
-from mmvidformer.checkpoints.own import MODELS, VIDEO_VITS, from_own, is_own, settings_of
+from mmvidformer.checkpoints.keymap import Conversion, has, strip_prefixes
+from mmvidformer.checkpoints.metadata import read_info
+from mmvidformer.checkpoints.native import from_native, is_native
 from mmvidformer.checkpoints.published import row_of
+from mmvidformer.checkpoints.reading import Checkpoint
 from mmvidformer.checkpoints.timm_models import from_timm
-from mmvidformer.checkpoints.trained import load_checkpoint
 from mmvidformer.checkpoints.video_models import (
     DIALECTS,
     IMAGE,
@@ -27,10 +25,7 @@ from mmvidformer.checkpoints.video_models import (
     from_vjepa2,
     is_videomae,
     is_vjepa2,
-    to_other,
 )
-
-OUTPUTS = ("mmvidformer", "huggingface")
 
 
 class Format(NamedTuple):
@@ -65,7 +60,7 @@ def from_bn_inception(state: Mapping[str, Tensor]) -> Conversion:
 
 # The first one that matches counts.
 FORMATS: dict[str, Format] = {
-    "mmvidformer": Format("mmvidformer", is_own, from_own),
+    "mmvidformer": Format("mmvidformer", is_native, from_native),
     "scenic": Format("scenic ViViT", _is_scenic, from_scenic),
     "google_npz": Format(
         "Google image ViT",
@@ -120,118 +115,33 @@ def recognize(state: Mapping[str, Tensor]) -> str:
     raise ValueError(f"the names match none of the formats {titles}: {list(state)[:8]}, ...")
 
 
-def read_model(source: str | Path, **options: object) -> tuple[str, Conversion]:
-    """Read a checkpoint in any known format, and return the format's name and the weights.
-
-    Args:
-        source: File or HuggingFace folder (``convert.io``), or address (``convert.fetch``).
-        options: Arguments of the converter, ``grid`` and ``scheme``; None means the default.
-
-    Raises:
-        OSError: If there is no such file, or an address cannot be fetched.
-        ValueError: If the format is unknown or does not take an option, or if the weights do not
-            fit.
-    """
-    return convert_checkpoint(load_checkpoint(fetch(source)), source, **options)
-
-
 def convert_checkpoint(
     checkpoint: Checkpoint, source: str | Path, **options: object
 ) -> tuple[str, Conversion]:
-    """Convert the content of a file; ``source`` is its name. See ``read_model``."""
+    """Convert the content of a file; ``source`` is its name. See ``convert.read_model``."""
     name = recognize(checkpoint.state)
-    row, known = FORMATS[name], signature(FORMATS[name].convert).parameters
-    given = {key: value for key, value in options.items() if value is not None}
-    if wrong := sorted(given.keys() - known.keys()):
-        raise ValueError(f"{source} is a {row.title} checkpoint, which takes no {', '.join(wrong)}")
-    if "meta" in known:
-        given["meta"] = checkpoint.meta
+    title, convert = FORMATS[name].title, FORMATS[name].convert
+    accepted = signature(convert).parameters
+    arguments = {key: value for key, value in options.items() if value is not None}
+    if wrong := sorted(arguments.keys() - accepted.keys()):
+        raise ValueError(f"{source} is a {title} checkpoint, which takes no {', '.join(wrong)}")
+    if "meta" in accepted:
+        arguments["meta"] = checkpoint.meta
     try:
-        result = row.convert(checkpoint.state, **given)
+        conversion = convert(checkpoint.state, **arguments)
     except ValueError as error:
-        raise ValueError(f"{source} ({row.title}): {error}") from error
-    result.info = read_info(checkpoint.meta, row_of(source))
-    return name, result
+        raise ValueError(f"{source} ({title}): {error}") from error
+    conversion.info = read_info(checkpoint.meta, row_of(source))
+    return name, conversion
 
 
-def meta_of(name: str, result: Conversion) -> dict:
+def meta_of(name: str, conversion: Conversion) -> dict:
     """Return ``meta`` of a converted checkpoint: its format, the model's arguments, the data."""
-    settings = settings_of(result)
-    backbone = {"type": result.model, **settings} if settings else {}
-    scheme = {"scheme": result.scheme, "head": result.head} if result.scheme in VIDEO_VITS else {}
-    return {"converted_from": name, "backbone": backbone, **scheme, **result.info}
-
-
-def convert_file(
-    source: str | Path,
-    target: str | Path,
-    to: str = "mmvidformer",
-    grid: Grid | None = None,
-    scheme: str | None = None,
-    num_heads: int | None = None,
-    half: bool = False,
-) -> str:
-    """Convert a checkpoint file, and return a report.
-
-    Args:
-        source: File, HuggingFace folder or address in any of ``FORMATS``.
-        target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
-        to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
-            with one of the three published schemes, VideoMAE, or V-JEPA 2).
-        grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
-        scheme: Attention scheme, if the names are ambiguous (see ``convert.flax``).
-        num_heads: Number of attention heads, if the source does not contain it.
-        half: Whether to store the matrices of layers in half precision (float16). Norms, biases,
-            positions and buffers stay as they are.
-
-    Raises:
-        OSError: If there is no source, or it cannot be fetched.
-        ValueError: If the source is not understood or does not fit the target, the target's name
-            is wrong, the source has another number of heads, or values that float16 does not have.
-    """
-    target = Path(target)
-    if to not in OUTPUTS:
-        raise ValueError(f"to must be one of {OUTPUTS}, got {to!r}")
-    if to == "mmvidformer" and target.suffix not in (".pth", ".safetensors"):
-        raise ValueError(f"the target must be a .pth or .safetensors file, got {target}")
-    name, result = read_model(source, grid=grid, scheme=scheme)
-    if num_heads is not None and result.num_heads not in (None, num_heads):
-        raise ValueError(f"{source} has {result.num_heads} heads, not {num_heads}")
-    result.num_heads = num_heads or result.num_heads
-    if half:
-        result.state = _halve_matrices(result.state)
-    settings = settings_of(result)
-    if to == "huggingface":
-        scheme = result.scheme or ""
-        if scheme not in MODELS or MODELS[scheme][0] != result.model:
-            raise ValueError(
-                f"HuggingFace has no model like {source} ({FORMATS[name].title}) with scheme "
-                f"{scheme!r}; give the scheme if it is one of {', '.join(MODELS)}"
-            )
-        state = to_other(result.state, scheme)
-        config = huggingface_config(result, settings)
-        save_huggingface(target, state, config, processor_config(settings, result.info))
-    else:
-        save_checkpoint(target, result.state, meta_of(name, result))
-    if "arch" in settings and result.num_heads is None:
-        result.notes.append("the source does not contain num_heads; add it to arch")
-    notes = "".join(f"note: {note}\n" for note in result.notes)
-    return (
-        f"format: {FORMATS[name].title}\n"
-        f"ignored: {', '.join(result.ignored) or 'nothing'}\n"
-        f"missing: {', '.join(result.missing) or 'nothing'}\n"
-        f"{notes}backbone: {settings}\n"
-        f"wrote {len(result.state)} tensors to {target} ({to})"
-    )
-
-
-def _halve_matrices(state: State) -> State:
-    """Store weights of linear layers and convolutions as float16."""
-    halved = {}
-    for name, value in state.items():
-        is_matrix = name.endswith(".weight") and value.dim() > 1 and value.is_floating_point()
-        halved[name] = value.half() if is_matrix else value
-        if is_matrix and not halved[name].isfinite().equal(value.isfinite()):
-            largest, limit = value.abs().max().item(), torch.finfo(torch.float16).max
-            raise ValueError(f"{name} has values up to {largest:g}, float16 of at most {limit:g}")
-    return halved
+    arguments = backbone_arguments(conversion)
+    meta: dict = {
+        "converted_from": name,
+        "backbone": {"type": conversion.model, **arguments} if arguments else {},
+    }
+    if conversion.scheme in VIDEO_VITS:
+        meta |= {"scheme": conversion.scheme, "head": conversion.head}
+    return meta | conversion.info

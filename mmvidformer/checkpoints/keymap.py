@@ -209,7 +209,7 @@ class Conversion:
         num_heads: Number of attention heads; None if unknown.
         settings: Arguments of the backbone that the shapes of the weights do not tell.
         head: Arguments of the head that they do not tell.
-        info: What is known of the data (``convert.info``).
+        info: What is known of the data (``checkpoints.metadata``).
     """
 
     state: State

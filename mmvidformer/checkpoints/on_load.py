@@ -1,7 +1,7 @@
 """Weights of other projects, converted when a model of this package loads them.
 
 This package's recognizers translate the names of a state dict before they load it. So ``load_from``
-of MMEngine and ``load_state_dict`` take a checkpoint in any of ``convert.FORMATS``. The tools and
+of MMEngine and ``load_state_dict`` take a checkpoint in any of ``formats.FORMATS``. The tools and
 ``PreflightHook`` convert for other recognizers with a backbone of this package. All other models
 load what they load without it.
 """
@@ -11,6 +11,10 @@ from typing import Any
 from mmengine.logging import print_log
 from torch import nn
 
+from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of, recognize
+from mmvidformer.checkpoints.metadata import read_info
+from mmvidformer.checkpoints.published import row_of
+from mmvidformer.checkpoints.reading import unwrap
 from mmvidformer.layers.linear import LoraLinear, merge_lora
 
 
@@ -28,23 +32,21 @@ def convert_content(content: Any, source: str) -> Any:
     Raises:
         ValueError: If it lacks weights of its format.
     """
-    from mmvidformer.checkpoints import formats, io
-    from mmvidformer.checkpoints.info import read_info
-    from mmvidformer.checkpoints.published import row_of
-
     try:
-        checkpoint = io.unwrap(content, source)
-        kind = formats.recognize(checkpoint.state)
+        checkpoint = unwrap(content, source)
+        name = recognize(checkpoint.state)
     except ValueError:
         return content
-    if kind == "mmvidformer":
+    if name == "mmvidformer":
         row = row_of(source)
-        meta = row and checkpoint.meta | read_info(checkpoint.meta, row)
-        return {"state_dict": checkpoint.state, "meta": meta} if row else content
-    kind, result = formats.convert_checkpoint(checkpoint, source)
-    title, count = formats.FORMATS[kind].title, len(result.state)
+        if row is None:
+            return content
+        meta = checkpoint.meta | read_info(checkpoint.meta, row)
+        return {"state_dict": checkpoint.state, "meta": meta}
+    name, conversion = convert_checkpoint(checkpoint, source)
+    title, count = FORMATS[name].title, len(conversion.state)
     print_log(f"{source}: converted {count} tensors of {title}", logger="current")
-    return {"state_dict": result.state, "meta": formats.meta_of(kind, result)}
+    return {"state_dict": conversion.state, "meta": meta_of(name, conversion)}
 
 
 def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
@@ -52,29 +54,39 @@ def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
 
     Updates of LoRA are merged, unless the model has it.
     """
-    if _is_own(getattr(model, "backbone", None)):
-        found = convert_content(checkpoint, source)
-        if found is not checkpoint:
-            checkpoint.clear()
-            checkpoint.update(found)
-        if not any(isinstance(part, LoraLinear) for part in model.modules()):
-            merge_lora(checkpoint.get("state_dict", checkpoint))
-
-
-def _is_own(module: object) -> bool:
-    kinds = type(module).__mro__  # or a subclass of the user's
-    return any(kind.__module__.startswith("mmvidformer.models.") for kind in kinds)
+    if not _is_ours(getattr(model, "backbone", None)):
+        return
+    converted = convert_content(checkpoint, source)
+    if converted is not checkpoint:
+        checkpoint.clear()
+        checkpoint.update(converted)
+    if not any(isinstance(part, LoraLinear) for part in model.modules()):
+        merge_lora(checkpoint.get("state_dict", checkpoint))
 
 
 class ConvertsWeights(nn.Module):
     """Base class of recognizers that convert what they load if their backbone is this package's."""
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
-        own = {k.removeprefix(prefix): x for k, x in state_dict.items() if k.startswith(prefix)}
-        if _is_own(getattr(self, "backbone", None)):
-            found = convert_content(own, f"the state dict of {type(self).__name__}")
-            if found is not own:
-                for name in own:
-                    del state_dict[prefix + name]
-                state_dict.update({prefix + k: x for k, x in found["state_dict"].items()})
+        if _is_ours(getattr(self, "backbone", None)):
+            self._convert_in_place(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _convert_in_place(self, state_dict: dict, prefix: str) -> None:
+        weights = {
+            name.removeprefix(prefix): value
+            for name, value in state_dict.items()
+            if name.startswith(prefix)
+        }
+        converted = convert_content(weights, f"the state dict of {type(self).__name__}")
+        if converted is weights:
+            return
+        for name in weights:
+            del state_dict[prefix + name]
+        for name, value in converted["state_dict"].items():
+            state_dict[prefix + name] = value
+
+
+def _is_ours(module: object) -> bool:
+    classes = type(module).__mro__  # or a subclass of the user's
+    return any(cls.__module__.startswith("mmvidformer.models.") for cls in classes)

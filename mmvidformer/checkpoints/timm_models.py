@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.checkpoints.backbones import ENCODER, mlp_ratio
 from mmvidformer.checkpoints.keymap import (
     ADD_TIME,
     Conversion,
@@ -17,7 +18,6 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     positions,
 )
-from mmvidformer.checkpoints.own import ENCODER, mlp_ratio
 from mmvidformer.layers import EncoderConfig
 
 PREFIX = "timm:"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from mmvidformer.checkpoints.backbones import ENCODER, MODELS, VIDEO_VITS
 from mmvidformer.checkpoints.keymap import (
     ADD_TIME,
     Conversion,
@@ -25,10 +26,9 @@ from mmvidformer.checkpoints.keymap import (
     revert,
     strip_prefixes,
 )
-from mmvidformer.checkpoints.own import ENCODER, MODELS, VIDEO_VITS
 from mmvidformer.layers.embed import flat_sine_positions
 
-# Wrappers of the official code; the keys of a teacher and a student are in ``convert.io``.
+# Wrappers of the official code; the keys of a teacher and a student are in ``checkpoints.reading``.
 WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
 # By table of names: the pooler of ViViT, which the classifier does not read, fixed positions of
 # VideoMAE, which ``from_videomae`` compares, a table that V-JEPA 2 does not read, other networks.
@@ -206,7 +206,7 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
 
     Args:
         state: Weights of a recognizer.
-        scheme: Scheme of the model, a key of ``own.MODELS``.
+        scheme: Scheme of the model, a key of ``backbones.MODELS``.
         dialect: ``'huggingface'``, the names of files, which every version of transformers reads;
             ``'modules'``, those of ViViT's and VideoMAE's modules in transformers 5; ``'official'``
             (not of ViViT) or ``'mmaction'`` (of TimeSformer and VideoMAE).

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.checkpoints import convert_file
-from mmvidformer.checkpoints.formats import OUTPUTS
+from mmvidformer.checkpoints.convert import OUTPUTS
 from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 
 
@@ -41,15 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         print(convert_file(**args))
         try:
-            found = config_of_checkpoint(args["target"], args["num_heads"])
+            fitting = config_of_checkpoint(args["target"], args["num_heads"])
         except ValueError as error:
             if config:
                 raise
             print(f"config: none ({error})")
             return 0
-        print(f"config: {found.name}{', changed; --config-out writes it' * found.changed}")
+        change = ", changed; --config-out writes it" if fitting.changed else ""
+        print(f"config: {fitting.name}{change}")
         if config:
-            found.cfg.dump(config)
+            fitting.cfg.dump(config)
             print(f"wrote {config}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

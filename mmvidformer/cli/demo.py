@@ -1,4 +1,4 @@
-"""Answer for videos: mmvidformer demo MODEL [CHECKPOINT] SOURCE...
+"""Answer for videos, cameras and addresses: mmvidformer demo MODEL [CHECKPOINT] SOURCE...
 
 A source is a video, a folder of videos, a camera (its number, such as 0) or an address (rtsp://,
 http:// and others of FFmpeg). Prints the most likely classes of each video, with --window those of
@@ -20,13 +20,13 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
-from mmvidformer.cli.source_answers import SourceAnswers
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.datasets.sources import is_source, list_sources
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides, positive
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.video.writer import check_display
+from mmvidformer.visualization.source_answers import SourceAnswers
 from mmvidformer.visualization.timeline import open_rows
 
 

@@ -57,8 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not args.tokens:  # the optimized model computes no tokens that the features do not need
         model = optimize_for_inference(model)
     model = reuse_frames(model)
-    names = ("config", "checkpoint", "tokens", *(("every", "rows") if args.every else ()))
-    settings = {name: getattr(args, name) for name in names} | {"overrides": str(args.cfg_options)}
+    names = ["config", "checkpoint", "tokens"]
+    if args.every:
+        names += ["every", "rows"]
+    settings = {name: getattr(args, name) for name in names}
+    settings["overrides"] = str(args.cfg_options)
     suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
     targets = [features.target_of(video, root, args.out, suffix) for video in videos]
     check_targets(videos, targets)
@@ -66,11 +69,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     target_of = dict(zip(videos, targets, strict=True))
     missing = [video for video, target in target_of.items() if not target.exists()]
     if args.every:
-        found = features.every_window(pipeline, model, missing, args.every)
+        computed = features.every_window(pipeline, model, missing, args.every)
     else:
-        found = features.every_video(pipeline, model, missing, args.tokens, args.workers)
+        computed = features.every_video(pipeline, model, missing, args.tokens, args.workers)
     failed = []
-    for video, values, facts in tqdm(found, total=len(missing), unit="video", disable=None):
+    for video, values, facts in tqdm(computed, total=len(missing), unit="video", disable=None):
         if isinstance(values, str):
             failed.append(f"{video}\t{values}\n")
             tqdm.write(f"failed: {values}", file=sys.stderr)

@@ -15,23 +15,15 @@ import torch
 
 from mmvidformer.cli import train
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
-from mmvidformer.finetune.recipe import METHODS, PROBES, Recipe
+from mmvidformer.finetune.settings import PROBES, Recipe
 from mmvidformer.tasks.lists import read_task_lists
-from mmvidformer.tasks.table import TASKS, find_task
+from mmvidformer.tasks.table import find_task
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    add_run_arguments(
-        parser,
-        data="folder of the lists",
-        kind=Recipe,
-        method=dict(nargs="+", choices=METHODS),
-        lora_layers=dict(nargs="+", metavar="NAME"),
-        task=dict(choices=TASKS),
-        balance=dict(choices=("weights", "sampling")),
-    )
+    add_run_arguments(parser, "folder of the lists", Recipe)
     parser.add_argument(
         "--weights",
         help="checkpoint or address to start from, of this project or any that "

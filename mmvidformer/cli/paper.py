@@ -31,12 +31,14 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     listed.add_argument("paper", nargs="*", help="papers (default: all)")
     show = actions.add_parser("show", help="show published figures, sizes and what was measured")
     run = actions.add_parser("run", help="train and test rows; resumes where it was stopped")
-    for one in (show, run):
-        one.add_argument("paper", help="name of a paper, or a file of rows")
-        one.add_argument("table", help="name of a table or figure")
-        one.add_argument("--row", nargs="+", metavar="ROW", help="names of rows (default: all)")
-        one.add_argument("--miniature", action="store_true", help="small models, generated videos")
-        one.add_argument(
+    for action in (show, run):
+        action.add_argument("paper", help="name of a paper, or a file of rows")
+        action.add_argument("table", help="name of a table or figure")
+        action.add_argument("--row", nargs="+", metavar="ROW", help="names of rows (default: all)")
+        action.add_argument(
+            "--miniature", action="store_true", help="small models, generated videos"
+        )
+        action.add_argument(
             "--work-dir",
             type=Path,
             default="work_dirs/papers",
@@ -87,12 +89,13 @@ def folder_of(args: Namespace) -> Path:
 
 def show(args: Namespace, table: Table) -> None:
     """Print a table; if something was measured, write it to ``table.csv`` and ``table.md``, too."""
-    rows, measured, small = rows_of(args, table), {}, args.miniature
+    rows = rows_of(args, table)
+    measured: dict[str, list] = {}
     for row in rows:
         folders = sorted((folder_of(args) / row.name).glob("seed_*"))
-        measured[row.name] = [found for folder in folders if (found := results(folder))]
-    metrics = table.miniature.metrics if small and table.miniature else table.metrics
-    columns, lines = tabulate(rows, measured, metrics, sizes=not small)
+        measured[row.name] = list(filter(None, map(results, folders)))
+    metrics = table.miniature.metrics if args.miniature and table.miniature else table.metrics
+    columns, lines = tabulate(rows, measured, metrics, sizes=not args.miniature)
     file = folder_of(args) / table.name / "table.csv" if any(measured.values()) else None
     print_table(columns, lines, f"{table.name}: {table.title}", file)
     remarks = [(table.name, table.note), *((row.name, row.missing or row.note) for row in rows)]
@@ -111,9 +114,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         return list_tables(args.paper)
     table = look_up(read_paper(args.paper).tables, args.table, f"table of {args.paper}")
     if args.action == "run":
-        options = dict(miniature=args.miniature, procs=args.procs, common=args.cfg_options or {})
         run_rows(
-            table, rows_of(args, table), args.seeds, folder_of(args), **options,
-            start=args.start, skip=not args.row,
-        )  # fmt: skip
+            table,
+            rows_of(args, table),
+            args.seeds,
+            folder_of(args),
+            miniature=args.miniature,
+            procs=args.procs,
+            common=args.cfg_options or {},
+            start=args.start,
+            skip=not args.row,
+        )
     show(args, table)

@@ -11,18 +11,24 @@ from shlex import join
 from mmvidformer.cli import train
 from mmvidformer.config import merge_overrides
 from mmvidformer.datasets.own_videos import find_videos
-from mmvidformer.finetune import Pretraining, apply_pretraining, arguments
+from mmvidformer.finetune import Pretraining, apply_pretraining
+from mmvidformer.finetune.arguments import (
+    add_run_arguments,
+    config_path,
+    read_config,
+    read_settings,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the config, train, print the commands that follow, and return the exit status."""
     parser = ArgumentParser(description=__doc__)
     data = "folder of videos, also in its subfolders"
-    arguments.add_run_arguments(parser, data, Pretraining)
+    add_run_arguments(parser, data, Pretraining)
     args = parser.parse_args(argv)
-    path = arguments.config_path(args, "pretrain")
-    settings = arguments.read_settings(Pretraining, args)
-    cfg, videos = arguments.read_config(args), find_videos(args.data)
+    path = config_path(args, "pretrain")
+    settings = read_settings(Pretraining, args)
+    cfg, videos = read_config(args), find_videos(args.data)
     notes = apply_pretraining(cfg, videos, path.parent, settings)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])
@@ -32,8 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if status := train.main([str(path), *several]):
         return status
     checkpoint = path.parents[1] / f"epoch_{settings.epochs}.pth"
-    look = join(map(str, (path, checkpoint, videos[0])))
-    tune = join(["--config", args.config, "--weights", str(checkpoint)])
-    print(f"done; look:      mmvidformer plot masked {look}")
-    print(f"      fine-tune: mmvidformer finetune {tune} --data LABELED")
+    to_plot = join([str(path), str(checkpoint), str(videos[0])])
+    to_finetune = join(["--config", args.config, "--weights", str(checkpoint)])
+    print(f"done; look:      mmvidformer plot masked {to_plot}")
+    print(f"      fine-tune: mmvidformer finetune {to_finetune} --data LABELED")
     return 0

@@ -69,7 +69,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
             model has no head to ``--fuse``.
     """
     parts = ("test_cfg", "test_dataloader", "test_evaluator")
-    if missing := [name for name in parts if cfg.get(name) is None]:
+    missing = [name for name in parts if cfg.get(name) is None]
+    if missing:
         raise ValueError(f"{args.config} has no {', '.join(missing)}")
     cfg.load_from = args.checkpoint
     cfg.resume = False

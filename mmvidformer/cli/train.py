@@ -84,9 +84,10 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         if "base_batch_size" not in (cfg.get("auto_scale_lr") or {}):
             raise ValueError(f"{args.config} has no auto_scale_lr.base_batch_size")
         cfg.auto_scale_lr.enable = True
-    names = ("seed", "diff_rank_seed", "deterministic")
-    given = {name: value for name in names if (value := getattr(args, name)) is not None}
-    cfg.randomness = {"seed": None, **(cfg.get("randomness") or {}), **given}
+    cfg.randomness = {"seed": None, **(cfg.get("randomness") or {})}
+    for name in ("seed", "diff_rank_seed", "deterministic"):
+        if getattr(args, name) is not None:
+            cfg.randomness[name] = getattr(args, name)
 
 
 def main(argv: Sequence[str] | None = None) -> int | None:

@@ -22,7 +22,7 @@ from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows
 
-OWN = "own"
+YOUR_MODEL = "own"  # beside the names of published models
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -63,15 +63,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         titles[row.name] = f"{row.name} ({row.license or 'license unknown'})"
     if args.config:
         config = load_config(args.config, args.cfg_options)
-        models[OWN] = Model(config, args.checkpoint, args.classes, args.device)
+        models[YOUR_MODEL] = Model(config, args.checkpoint, args.classes, args.device)
     # From now on nothing is fetched: the process that answers inherits this.
     os.environ.update(HF_HUB_OFFLINE="1")
     process = AnswerProcess(models, Limits(args.max_mb, args.max_seconds), args.max_wait)
     if args.config:
-        names = process.load(OWN)
+        names = process.load(YOUR_MODEL)
         known = ", ".join([*names[:3], "..."] if len(names) > 3 else names)
-        own = f"{config_name(args.config)} ({len(names)} classes: {known})"
-        titles = {OWN: own, **titles}
+        title = f"{config_name(args.config)} ({len(names)} classes: {known})"
+        titles = {YOUR_MODEL: title, **titles}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # to delete the files
     with TemporaryDirectory(prefix="mmvidformer_web_") as folder:
         os.environ.update(GRADIO_TEMP_DIR=folder, GRADIO_RUN_HISTORY="False")

@@ -54,11 +54,8 @@ def get_config(name: str) -> Config:
     if is_row(name):
         return load_config(*find_row(name).recipe())
     folder = config_folder()
-    tasks = {path.stem: f"tasks/{path.stem}" for path in folder.glob("tasks/*.py")}
-    files = {**{stem: stem for stem in list_models()}, **tasks}
-    return Config.fromfile(
-        folder / f"{look_up(files, name.removesuffix('.py'), 'shipped config')}.py"
-    )
+    files = {path.stem: path for path in (*folder.glob("*.py"), *folder.glob("tasks/*.py"))}
+    return Config.fromfile(look_up(files, name.removesuffix(".py"), "shipped config"))
 
 
 def load_config(name: str, options: Mapping[str, object] | None = None) -> Config:
@@ -93,8 +90,9 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     Raises:
         ValueError: If a key does not fit the config, or changes nothing (``idle_variables``).
     """
-    for problem in idle_variables(cfg.filename, options or ()) if cfg.filename else ():
-        raise ValueError(problem)
+    if cfg.filename:
+        for problem in idle_variables(cfg.filename, options or ()):
+            raise ValueError(problem)
     try:
         cfg.merge_from_dict(deepcopy(dict(options or {})))  # it would change the values
     except (KeyError, TypeError) as error:
@@ -122,30 +120,33 @@ def idle_variables(path: str, overrides: Iterable[str] = ()) -> list[str]:
         return []
     if overrides:
         names = {key.partition(".")[0] for key in overrides} & uses.keys()
-        found = [("--cfg-options", name, _built_from(name, uses)) for name in sorted(names)]
+        idle = [("--cfg-options", name, _built_from(name, uses)) for name in sorted(names)]
     else:
-        found = [problem for file in chain for problem in _find_idle(file, chain)]
-    how = "was built from the old value; change that instead"
+        idle = [variable for file in chain for variable in _find_idle(file, chain)]
     return [
-        f"{where}: {name} has no effect, since {', '.join(sorted(settings))} {how}"
-        for where, name, settings in found
+        f"{where}: {name} has no effect, since {', '.join(sorted(settings))} was built from the "
+        "old value; change that instead"
+        for where, name, settings in idle
         if settings
     ]
 
 
 def _find_idle(file: str, chain: Sequence[str]) -> Iterator[tuple[str, str, set[str]]]:
     """Yield variables of a file of a chain that its bases used before, and what they built."""
-    later = [other for other in chain if file in _chain(other)[1:]]
-    read_later = {name for other in later for name in set().union(*_uses_of(other).values())}
-    own, before = _uses_of(file), _uses(_chain(file)[1:])
-    read = set().union(*own.values())
-    for name in sorted(own.keys() & before.keys() - read):
-        settings = _built_from(name, before) - own.keys()
-        if f"_base_.{name}" in read_later or not settings:
+    read_by_heirs: set[str] = set()
+    for heir in chain:
+        if file in _chain(heir)[1:]:
+            read_by_heirs = read_by_heirs.union(*_uses_of(heir).values())
+    set_here = _uses_of(file)
+    set_before = _uses(_chain(file)[1:])
+    read_here: set[str] = set().union(*set_here.values())
+    for name in sorted((set_here.keys() & set_before.keys()) - read_here):
+        settings = _built_from(name, set_before) - set_here.keys()
+        if f"_base_.{name}" in read_by_heirs or not settings:
             continue
         value = Config.fromfile(file).get(name)
-        values = [Config.fromfile(base).get(name, value) for base in _bases(file)]
-        if any(old != value for old in values):
+        values_before = [Config.fromfile(base).get(name, value) for base in _bases(file)]
+        if any(before != value for before in values_before):
             yield file, name, settings
 
 
@@ -156,7 +157,10 @@ def _bases(file: str) -> list[str]:
 
 def _chain(file: str) -> list[str]:
     """Return a config file, its bases, and theirs."""
-    return [file, *(path for base in _bases(file) for path in _chain(base))]
+    chain = [file]
+    for base in _bases(file):
+        chain += _chain(base)
+    return chain
 
 
 def _uses(files: Iterable[str]) -> dict[str, set[str]]:
@@ -164,13 +168,15 @@ def _uses(files: Iterable[str]) -> dict[str, set[str]]:
     uses: dict[str, set[str]] = {}
     for file in files:
         for name, read in _uses_of(file).items():
-            uses.setdefault(name, set()).update(one.removeprefix("_base_.") for one in read)
+            names_read = {variable.removeprefix("_base_.") for variable in read}
+            uses.setdefault(name, set()).update(names_read)
     return uses
 
 
 def _uses_of(file: str) -> dict[str, set[str]]:
     """Return names that a file sets, each with what was read for it: ``x``, ``_base_.x``."""
-    of_bases, text = r"_base_\.\w+", Path(file).read_text(encoding="utf-8")
+    of_bases = r"_base_\.\w+"
+    text = Path(file).read_text(encoding="utf-8")
     if not file.endswith(".py"):
         return {name: set(re.findall(of_bases, text)) for name in load(file)}
     uses: dict[str, set[str]] = {}
@@ -179,7 +185,8 @@ def _uses_of(file: str) -> dict[str, set[str]]:
         read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
         read |= set(re.findall(of_bases, ast.unparse(statement)))
         written = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-        for name in written | {getattr(statement, "name", "")} - {"_base_"}:  # of a function
+        written.add(getattr(statement, "name", ""))  # of a function
+        for name in written - {"_base_"}:
             uses.setdefault(name, set()).update(read - {"_base_"})
     return uses
 
@@ -203,8 +210,8 @@ def config_name(name: str) -> str:
 
 def type_name(part: object) -> str:
     """Class name of a part of a config, or of the ``type`` in one, without its scope."""
-    kind = part.get("type") if isinstance(part, Mapping) else part
-    return kind.rpartition(".")[2] if isinstance(kind, str) else getattr(kind, "__name__", "")
+    cls = part.get("type") if isinstance(part, Mapping) else part
+    return cls.rpartition(".")[2] if isinstance(cls, str) else getattr(cls, "__name__", "")
 
 
 def config_scope(cfg: Config) -> AbstractContextManager:
@@ -214,11 +221,11 @@ def config_scope(cfg: Config) -> AbstractContextManager:
 
 def leaf_datasets(dataset: dict) -> Iterator[dict]:
     """Configs of the datasets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
-    inner = [*(dataset.get("datasets") or ()), dataset.get("dataset")]
-    inner = [one for one in inner if isinstance(one, dict)]
-    for one in inner:
-        yield from leaf_datasets(one)
-    if not inner:
+    members = [*(dataset.get("datasets") or ()), dataset.get("dataset")]
+    wrapped = [member for member in members if isinstance(member, dict)]
+    for member in wrapped:
+        yield from leaf_datasets(member)
+    if not wrapped:
         yield dataset
 
 
@@ -238,7 +245,8 @@ def clip_shape(cfg: Config) -> tuple[int, int, int, int]:
     """Shape (3, T, H, W) of the clips that the backbone of a config is built for."""
     backbone = cfg.model.backbone
     defaults = inspect.signature(MODELS.get(backbone.type)).parameters
-    frames, size = (backbone.get(k, defaults[k].default) for k in ("clip_len", "img_size"))
+    frames = backbone.get("clip_len", defaults["clip_len"].default)
+    size = backbone.get("img_size", defaults["img_size"].default)
     height, width = (size, size) if isinstance(size, int) else size
     return 3, frames, height, width
 

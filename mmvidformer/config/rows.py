@@ -155,8 +155,11 @@ def list_papers() -> list[str]:
 def list_rows(names: Sequence[str] | None = None) -> list[Row]:
     """Rows of papers or of files of rows. Default: all papers."""
     names = list_papers() if names is None else names
-    tables = (table for name in names for table in read_paper(name).tables.values())
-    return [row for table in tables for row in table.rows.values()]
+    rows: list[Row] = []
+    for name in names:
+        for table in read_paper(name).tables.values():
+            rows += table.rows.values()
+    return rows
 
 
 @cache
@@ -186,23 +189,35 @@ def read_paper(name: str) -> Paper:
 
 
 def _read_table(name: str, table: dict) -> Table:
-    config, options = table.pop("config", None), table.pop("options", {})
-    start = table.get("start", "")
-    small = table.pop("miniature", None)
+    options = table.pop("options", {})
+    start = table.pop("start", "")
+    defaults = dict(config=table.pop("config", None), start=start)
+    miniature = table.pop("miniature", None)
     rows = {}
-    for key, given in table.pop("rows").items():
-        entry = dict(title=key.replace("_", " "), config=config, start=start) | (given or {})
-        entry["note"] = _add_start(entry.get("note", ""), (given or {}).get("start", ""))
-        own = entry.get("options") or {}
-        entry["options"] = expand({**options, **own})
-        if small is not None:
-            other = entry.get("miniature", entry.get("missing") or own)
-            entry["miniature"] = other if isinstance(other, str) else expand(other)
-        rows[key] = Row(f"{name}/{key}", **entry)
-    if small is not None:
-        small = Miniature(**{**small, "options": expand(small.get("options", {}))})
-    table["note"] = _add_start(table.get("note", ""), table.pop("start", ""))
-    return Table(name, rows=rows, miniature=small, **table)
+    for key, entry in table.pop("rows").items():
+        rows[key] = _read_row(
+            f"{name}/{key}", entry or {}, defaults, options, has_miniature=miniature is not None
+        )
+    if miniature is not None:
+        small_options = expand(miniature.get("options", {}))
+        miniature = Miniature(**{**miniature, "options": small_options})
+    table["note"] = _add_start(table.get("note", ""), start)
+    return Table(name, rows=rows, miniature=miniature, **table)
+
+
+def _read_row(
+    name: str, entry: dict[str, Any], defaults: dict, options: Options, has_miniature: bool
+) -> Row:
+    """Make a row of its entry; ``defaults`` and ``options`` are those of the table."""
+    title = name.rpartition("/")[2].replace("_", " ")
+    row: dict[str, Any] = {"title": title, **defaults, **entry}
+    row["note"] = _add_start(entry.get("note", ""), entry.get("start", ""))
+    overrides = entry.get("options") or {}
+    row["options"] = expand({**options, **overrides})
+    if has_miniature:
+        small = entry.get("miniature", entry.get("missing") or overrides)
+        row["miniature"] = small if isinstance(small, str) else expand(small)
+    return Row(name, **row)
 
 
 def _add_start(note: str, start: str) -> str:
@@ -233,16 +248,18 @@ def expand(options: Options) -> dict[str, object]:
     """
     expanded: dict[str, object] = {}
     for key, value in _with_tuples(options).items():
-        parts = re.split(r"\{([^{}]*)\}", key)
-        parts[1::2] = [part.split(",") for part in parts[1::2]]
-        parts[::2] = [[part] for part in parts[::2]]
-        expanded |= {"".join(chosen): value for chosen in product(*parts)}
+        parts = re.split(r"\{([^{}]*)\}", key)  # every second one was in braces
+        choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+        for chosen in product(*choices):
+            expanded["".join(chosen)] = value
     return expanded
 
 
 def _with_tuples(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _with_tuples(one) for key, one in value.items()}
+        return {key: _with_tuples(item) for key, item in value.items()}
     if not isinstance(value, list):
         return value
-    return (tuple if {*map(type, value)} <= {int, float} else list)(map(_with_tuples, value))
+    if all(type(item) in (int, float) for item in value):
+        return tuple(value)
+    return [_with_tuples(item) for item in value]

@@ -88,7 +88,7 @@ class SafeDataset:
     @property
     def test_mode(self) -> bool:
         """Whether the dataset is for validation or test."""
-        return any(getattr(one, "test_mode", False) for one in with_inner(self.dataset))
+        return any(getattr(part, "test_mode", False) for part in with_inner(self.dataset))
 
     def __getitem__(self, idx: int) -> object:
         sample, fault = self._read(idx)
@@ -135,8 +135,8 @@ class SafeDataset:
                 may_pass = getattr(error, "errno", None) in PASSING
                 if pause is None or not may_pass or self._fault(idx, error) is None:
                     raise
-                what = f"{self._fault(idx, error)}; trying again in {pause:g} s"
-                print_log(what, logger="current", level=logging.WARNING)
+                message = f"{self._fault(idx, error)}; trying again in {pause:g} s"
+                print_log(message, logger="current", level=logging.WARNING)
             time.sleep(pause)
 
     def _fault(self, idx: int, error: Exception) -> BadVideo | None:
@@ -189,5 +189,6 @@ def with_inner(dataset: object) -> Iterator[object]:
     """Yield a dataset and all that it wraps as ``dataset`` or ``datasets``, outermost first."""
     yield dataset
     inner = getattr(dataset, "dataset", None)
-    for one in getattr(dataset, "datasets", ()) if inner is None else (inner,):
-        yield from with_inner(one)
+    wrapped = getattr(dataset, "datasets", ()) if inner is None else (inner,)
+    for part in wrapped:
+        yield from with_inner(part)

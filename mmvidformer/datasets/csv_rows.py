@@ -1,5 +1,6 @@
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -56,3 +57,14 @@ def read_number(row: Mapping[str, str], column: str, where: str) -> int:
         return int(row[column])
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: {column} is {row[column]!r}, not a whole number") from error
+
+
+def read_float(row: Mapping[str, str], column: str, where: str) -> float:
+    """Read a finite number of a row; errors name file, line and value."""
+    try:
+        value = float(row[column])
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{where}: {column} must be a number, got {row[column]!r}")
+    return value

@@ -33,9 +33,10 @@ class ImageFolderDataset(BaseActionDataset):
         """List the images, with the keys that a sampler would add."""
         numbers = find_classes(self.classes_from)[1]
         present = find_classes(self.root)[0]
-        if unknown := sorted(set(present) - set(numbers)):
+        unknown = sorted(set(present) - set(numbers))
+        if unknown:
             raise ValueError(f"{self.root} has classes that {self.classes_from} lacks: {unknown}")
         classes = {name: numbers[name] for name in present}
-        found = make_dataset(self.root, classes, extensions=IMG_EXTENSIONS)
+        images = make_dataset(self.root, classes, extensions=IMG_EXTENSIONS)
         one_frame = {"clip_len": 1, "num_clips": 1, "frame_interval": 1, "total_frames": 1}
-        return [{"filename": path, "label": label, **one_frame} for path, label in found]
+        return [{"filename": path, "label": label, **one_frame} for path, label in images]

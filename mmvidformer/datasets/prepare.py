@@ -45,7 +45,9 @@ def prepare_list(
         ValueError: If a video is not below ``root``, ``out`` is the same folder, or the results of
             two videos would be one file.
     """
-    out, targets, lines = Path(out), {}, []
+    out = Path(out)
+    targets: dict[str, str] = {}
+    lines = []
     if out.resolve() == Path(root).resolve():
         raise ValueError(f"the results need another folder than {out}, that of the videos")
     for text, path in read_list(ann_file):
@@ -58,7 +60,7 @@ def prepare_list(
         targets[source] = str(out / name)
         lines.append((source, text.replace(path, name, 1)))
     check_targets([Path(path) for path in targets], [Path(path) for path in targets.values()])
-    missing = [one for one in targets.items() if not os.path.exists(one[1])]
+    missing = [(source, target) for source, target in targets.items() if not os.path.exists(target)]
     random.Random().shuffle(missing)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(missing)} of them already in {out}")
     faults = find_faults(partial(encode_video, **settings), missing, workers, time_limit)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from mmengine.config import Config
 
 from mmvidformer.checkpoints import read_model
-from mmvidformer.checkpoints.info import CLASSIFIER, class_names
+from mmvidformer.checkpoints.backbones import backbone_arguments
 from mmvidformer.checkpoints.keymap import Conversion
-from mmvidformer.checkpoints.own import settings_of
+from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.config import clip_shape, get_config, list_models
 from mmvidformer.engine.loading import build_meta_model
@@ -40,7 +40,7 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     takes all other settings, such as the schedule, from a shipped config of the same backbone.
 
     Args:
-        source: Checkpoint or its address (``convert.read_model``).
+        source: Checkpoint or its address (``checkpoints.read_model``).
         num_heads: Number of attention heads, if the checkpoint does not contain it.
 
     Raises:
@@ -54,7 +54,7 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
         raise ValueError(f"{source} has no backbone and classifier that determine a config")
     kind = result.scheme if result.scheme in BASES else result.model
     shipped = row.config if row and row.config else _find_shipped(result, kind)
-    name, settings = shipped or BASES.get(kind), settings_of(result)
+    name, settings = shipped or BASES.get(kind), backbone_arguments(result)
     if not name or not (shipped or settings):
         raise ValueError(f"{source} does not contain the arguments of its model; give its config")
     if not shipped and result.num_heads is None:

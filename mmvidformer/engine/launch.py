@@ -34,7 +34,7 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         resume: Checkpoint to resume from; ``'auto'`` for the newest intact one of the run, if any.
     """
     # Imported here: it registers the runner and takes a second.
-    from mmvidformer.checkpoints.schemes import read_all_kinds
+    from mmvidformer.checkpoints.addresses import read_all_kinds
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 
     read_all_kinds()

@@ -11,19 +11,18 @@ from mmengine.config import Config
 from mmengine.logging import MMLogger, print_log
 from torch import Tensor, nn
 
+from mmvidformer.checkpoints.addresses import Device, load_from_source
 from mmvidformer.checkpoints.on_load import convert_for
-from mmvidformer.checkpoints.schemes import Device, load_from_source
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
 from mmvidformer.registry import MODELS
+from mmvidformer.video.errors import UserError
 
 HEAD = ("cls_head.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")  # or of pretraining
 Purpose = Literal["evaluation", "features", "resume", "start"]
 
 
-class WrongWeights(ValueError):
+class WrongWeights(UserError, ValueError):
     """Weights that do not fit a model."""
-
-    for_user = True
 
 
 class Fit(NamedTuple):
@@ -130,7 +129,7 @@ def read_checkpoint(source: str, model: nn.Module, device: str = "cpu") -> dict:
     """Read a checkpoint for a model; convert it if the model's backbone is this package's.
 
     Args:
-        source: File, folder or address (``mmvidformer.checkpoints.schemes``).
+        source: File, folder or address (``mmvidformer.checkpoints.addresses``).
         model: A recognizer.
         device: Device of the tensors; ``'meta'`` to read names and shapes only.
 

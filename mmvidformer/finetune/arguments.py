@@ -1,62 +1,59 @@
 """What the commands that train on your videos have in common."""
 
-import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
 from dataclasses import fields
-from inspect import getdoc
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TypeVar
 
 import torch
 from mmengine.config import Config
 
-from mmvidformer.checkpoints.fetch import is_address
+from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name, load_config, merge_overrides, type_name
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides
-from mmvidformer.finetune.recipe import PROBES, Recipe, RunSettings, apply_recipe
+from mmvidformer.finetune.recipe import apply_recipe
+from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
 from mmvidformer.tasks.table import find_task
 
-Kind = TypeVar("Kind", bound=RunSettings)
+Settings = TypeVar("Settings", bound=RunSettings)
 
 
-def add_run_arguments(
-    parser: ArgumentParser, data: str, kind: type[RunSettings], **options: Mapping[str, Any]
-) -> None:
-    """Add config, data, and the settings of a run; None stands for the default of the settings.
+def add_run_arguments(parser: ArgumentParser, data: str, settings: type[RunSettings]) -> None:
+    """Add config, data (``data`` is its help text), and an option for each field of the settings.
 
-    ``data`` is a help text; those of the settings are in the docstring of their class, ``kind``.
-    ``options`` are further arguments of ``add_argument``, by setting.
+    An option that is not given is None, so that ``read_settings`` takes the default of the field.
     """
     parser.add_argument("--config", required=True, help="config file, or name of a shipped config")
     parser.add_argument("--data", required=True, help=data)
     parser.add_argument("--work-dir", type=Path, help="default: work_dirs/<config>_<command>")
-    docs = f"{getdoc(kind)}\n{getdoc(RunSettings)}"
-    for one in fields(kind):
-        names = [f"--{one.name}".replace("_", "-"), *(["--gpus"] if one.name == "procs" else [])]
-        found = re.search(rf"(?m)^    {one.name}: (.+(\n {{8}}.+)*)", docs)
-        text = " ".join(found[1].split()).rstrip(".") if found else ""  # python -OO
-        text = text[:1].lower() + text[1:]
-        text += f" (default: {one.default})" if type(one.default) in (int, float, str) else ""
-        base = (*get_args(one.type), one.type)[0]
-        how = {"action": "store_true"} if base is bool else {"type": base}
-        parser.add_argument(*names, help=text, **how, **options.get(one.name, {}))
+    for setting in fields(settings):
+        options = dict(setting.metadata, default=None)
+        if type(setting.default) in (int, float, str):
+            options["help"] += f" (default: {setting.default})"
+        flags = [f"--{setting.name.replace('_', '-')}"]
+        if setting.name == "procs":
+            flags.append("--gpus")
+        parser.add_argument(*flags, **options)
     add_overrides(parser)
     parser.add_argument("--force", action="store_true", help="start again in a used work dir")
 
 
-def read_settings(kind: type[Kind], args: Namespace) -> Kind:
-    """Make settings of the arguments that were given."""
-    given = {one.name: getattr(args, one.name) for one in fields(kind)}
-    return kind(**{name: value for name, value in given.items() if value is not None})
+def read_settings(settings: type[Settings], args: Namespace) -> Settings:
+    """Make settings of the arguments; an argument that is None gets the default."""
+    values = {setting.name: getattr(args, setting.name) for setting in fields(settings)}
+    return settings(**{name: value for name, value in values.items() if value is not None})
 
 
 def read_config(args: Namespace) -> Config:
     """Read the config with the overrides of its backbone, on which much of a recipe depends."""
-    options = (args.cfg_options or {}).items()
-    return load_config(args.config, {k: x for k, x in options if k.startswith("model.backbone.")})
+    overrides = {
+        key: value
+        for key, value in (args.cfg_options or {}).items()
+        if key.startswith("model.backbone.")
+    }
+    return load_config(args.config, overrides)
 
 
 def config_path(args: Namespace, command: str) -> Path:
@@ -92,24 +89,14 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])
-    if weights := args.weights or cfg.get("load_from"):
-        model = loading.build_meta_model(cfg)
-        fit = loading.load_weights(model, loading.read_checkpoint(weights, model, "meta"))
-        fit.check(weights, "features")
-        notes.append(f"starts from {weights}; initial weights: {str(fit) or 'none'}")
-    else:
-        start = cfg.model.get("backbone", {}).get("init_from")
-        notes.append(f"no --weights: the backbone starts from {start or 'random weights'}")
+    weights = args.weights or cfg.get("load_from")
+    notes.append(check_start(cfg, weights))
     path.parent.mkdir(parents=True, exist_ok=True)
-    hooks = [x for x in cfg.get("custom_hooks") or () if type_name(x) != "SaveTrainedHook"]
+    hooks = [hook for hook in cfg.get("custom_hooks") or () if type_name(hook) != "SaveTrainedHook"]
     if recipe.method != "full":  # checkpoints hold what is trained, and name the file of the others
-        if not weights:
-            weights = str(path.with_name("start.pth"))
-            torch.manual_seed(recipe.seed)
-            state = loading.load_recognizer(cfg, None).backbone.state_dict(prefix="backbone.")
-            state = {name: x for name, x in state.items() if "lora_" not in name}
-            torch.save({"state_dict": state}, weights)
-        weights = weights if is_address(weights) else str(Path(weights).absolute())
+        weights = weights or save_start(cfg, path.with_name("start.pth"), recipe.seed)
+        if not is_address(weights):
+            weights = str(Path(weights).absolute())
         hooks.append(dict(type="mmvidformer.SaveTrainedHook", weights=weights))
     cfg.custom_hooks = hooks
     if weights:
@@ -119,3 +106,23 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     cfg.dump(path)
     print(*notes, f"config: {path}", sep="\n", flush=True)
     return cfg, path
+
+
+def check_start(cfg: Config, weights: str | None) -> str:
+    """Check that a checkpoint fits the model, and say what a run starts from."""
+    if not weights:
+        start = cfg.model.get("backbone", {}).get("init_from")
+        return f"no --weights: the backbone starts from {start or 'random weights'}"
+    model = loading.build_meta_model(cfg)
+    fit = loading.load_weights(model, loading.read_checkpoint(weights, model, "meta"))
+    fit.check(weights, "features")
+    return f"starts from {weights}; initial weights: {str(fit) or 'none'}"
+
+
+def save_start(cfg: Config, path: Path, seed: int) -> str:
+    """Write the initial weights of the backbone, without those of LoRA; returns the file."""
+    torch.manual_seed(seed)
+    state = loading.load_recognizer(cfg, None).backbone.state_dict(prefix="backbone.")
+    state = {name: value for name, value in state.items() if "lora_" not in name}
+    torch.save({"state_dict": state}, path)
+    return str(path)

@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 from mmengine.config import Config
 from scipy.stats import binomtest
 from tqdm import tqdm
 
 from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.checkpoints.reading import read_content, unwrap
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
-from mmvidformer.finetune.recipe import Recipe, fitting_methods
+from mmvidformer.finetune.recipe import fitting_methods
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.tasks.table import find_task
 
 COLUMNS = {
@@ -48,7 +49,8 @@ def share(right: int, count: int) -> str:
 
 def count_right(config: Path, checkpoint: str, lists: VideoLists) -> tuple[int, int]:
     """Test a checkpoint on the center view of each test video; bad videos count as wrong."""
-    rows, right = videos_of(lists, "test"), 0
+    rows = videos_of(lists, "test")
+    right = 0
     recognizer = Recognizer(str(config), checkpoint, clips=1)
     for video, label in tqdm(rows, unit="video", disable=None):
         try:
@@ -76,14 +78,17 @@ def measure(command: Sequence[str], log: Path) -> dict[str, float]:
     return dict(memory=used.ru_maxrss * UNIT, cpu_seconds=cpu, seconds=seconds)
 
 
-def features(cfg: Config, folder: Path, lists: VideoLists, kinds: Sequence[str]) -> dict:
+def measure_features(cfg: Config, folder: Path, lists: VideoLists, forms: Sequence[str]) -> dict:
     """Compute features, and return what it took in this process."""
-    start, cpu = time.perf_counter(), time.process_time()
+    start, cpu_start = time.perf_counter(), time.process_time()
     model = load_recognizer(cfg, cfg.load_from, None, head=False)
-    compute_features(cfg, model, lists, folder, kinds)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
-    cpu, seconds = time.process_time() - cpu, time.perf_counter() - start
-    return dict(method="features", memory=used, cpu_seconds=cpu, seconds=seconds)
+    compute_features(cfg, model, lists, folder, forms)
+    return dict(
+        method="features",
+        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT,
+        cpu_seconds=time.process_time() - cpu_start,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def compare_methods(
@@ -103,40 +108,59 @@ def compare_methods(
     task = find_task(recipe.task)
     if not task.has_probes:
         raise ValueError(f"--compare needs the task classes, got {task.name}")
-    fit = fitting_methods(read_config(args), task)
-    if wrong := [name for name in args.methods or () if name not in fit]:
-        raise ValueError(f"{args.config} can be trained by {', '.join(fit)}, not by {wrong[0]}")
-    methods, folder = args.methods or fit, config_path(args, "finetune").parents[1]
+    available = fitting_methods(read_config(args), task)
+    methods = args.methods or available
+    for method in methods:
+        if method not in available:
+            raise ValueError(
+                f"{args.config} can be trained by {', '.join(available)}, not by {method}"
+            )
+    folder = config_path(args, "finetune").parents[1]
     rows: list[dict] = []
-    if fit != ("full",):  # all start from the same weights
+    if available != ("full",):  # all start from the same weights
         cfg, _ = prepare(args, replace(recipe, method="linear"), lists)
         argv = [*argv, "--weights", cfg.load_from, "--features", str(folder / "features")]
-        if needed := sorted({PROBES[m][0] for m in methods if m in PROBES}):
-            rows.append(features(cfg, folder / "features", lists, needed))
+        forms = sorted({PROBES[method].form for method in methods if method in PROBES})
+        if forms:
+            rows.append(measure_features(cfg, folder / "features", lists, forms))
     for method in methods:
         work_dir = folder / method
-        own = ["--method", method, "--no-compare", "--work-dir", str(work_dir), "--force"]
-        command = [sys.executable, "-m", "mmvidformer", "finetune", *argv, *own]
+        run = ["--method", method, "--no-compare", "--work-dir", str(work_dir), "--force"]
+        command = [sys.executable, "-m", "mmvidformer", "finetune", *argv, *run]
         print(f"{method} ...", flush=True)
         try:
-            row = {"method": method, **measure(command, folder / f"{method}.log")}
+            cost = measure(command, folder / f"{method}.log")
         except ValueError as error:
             print(f"{method} is left out: {error}", file=sys.stderr)
             continue
-        result = json.loads((work_dir / "finetune" / "result.json").read_text())
-        if checkpoint := result.pop("checkpoint", None):
-            state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
-            sizes = (x.numel() for name, x in state.items() if not name.endswith("lora_scale"))
-            row |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": sum(sizes)}
-            if "right" not in result:
-                config = work_dir / "finetune" / "config.py"
-                result["right"], result["count"] = count_right(config, checkpoint, lists)
-        row["accuracy"] = share(result["right"], result["count"])
-        rows.append({**row, **result})
+        rows.append({"method": method, **cost, **read_result(work_dir, lists)})
     (folder / "compare.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    shown = [name for name in COLUMNS if name != "gpu_memory" or any(name in row for row in rows)]
-    table = [[_cell(row.get(name, "-")) for name in shown] for row in rows]
-    print_table([COLUMNS[name] for name in shown], table, file=folder / "compare.csv")
+    _print_rows(rows, folder / "compare.csv")
+
+
+def read_result(work_dir: Path, lists: VideoLists) -> dict:
+    """Read what a run of ``mmvidformer finetune`` reached, and test its checkpoint if need be."""
+    result = json.loads((work_dir / "finetune" / "result.json").read_text())
+    checkpoint = result.pop("checkpoint", None)
+    if checkpoint:
+        state = unwrap(read_content(checkpoint), checkpoint).state
+        sizes = [x.numel() for name, x in state.items() if not name.endswith("lora_scale")]
+        result |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": sum(sizes)}
+        if "right" not in result:
+            config = work_dir / "finetune" / "config.py"
+            result["right"], result["count"] = count_right(config, checkpoint, lists)
+    result["accuracy"] = share(result["right"], result["count"])
+    return result
+
+
+def _print_rows(rows: Sequence[dict], file: Path) -> None:
+    columns = dict(COLUMNS)
+    if not any("gpu_memory" in row for row in rows):
+        del columns["gpu_memory"]
+    table = []
+    for row in rows:
+        table.append([_cell(row.get(name, "-")) for name in columns])
+    print_table(list(columns.values()), table, file=file)
 
 
 def _cell(value: float | str) -> str:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,12 +21,13 @@ from tqdm import tqdm
 from mmvidformer.apis.features import check_settings, read_views, target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.atomic import write_atomically
-from mmvidformer.checkpoints.fetch import hash_of
+from mmvidformer.checkpoints.download import hash_of
+from mmvidformer.checkpoints.partial import keep_trained
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
-from mmvidformer.engine.checkpointing.trained import keep_trained, published_base
+from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.finetune.recipe import Recipe
+from mmvidformer.finetune.settings import Recipe
 
 # As DINOv2's evaluation (Oquab et al. 2024): numbers of neighbors, temperature of their votes.
 NEIGHBORS = (10, 20, 100, 200)
@@ -48,34 +50,29 @@ def compute_features(
     model: nn.Module,
     lists: VideoLists,
     folder: Path,
-    kinds: Sequence[str],
+    forms: Sequence[str],
     workers: int = 0,
 ) -> None:
     """Compute the features that are not in a folder yet, of the center view of each video.
 
     The model, a recognizer in evaluation mode, has the weights that its config names as
-    ``load_from``. Files are ``FOLDER/KIND/PATH_OF_VIDEO.npy``. Kinds are ``'vectors'`` (D,),
+    ``load_from``. Files are ``FOLDER/FORM/PATH_OF_VIDEO.npy``. Forms are ``'vectors'`` (D,),
     averaged over the tokens if the backbone leaves that to its head, and ``'tokens'`` (T H W, D).
     Videos are read by ``workers`` processes, by this one if there are none.
 
     Raises:
         FileExistsError: If the folder has features of other weights or settings.
     """
-    base, backbone = cfg.load_from, model.backbone
-    settings = {"base": hash_of(Path(base)) if Path(base).is_file() else base}
-    own = {k: v for k, v in cfg.model.backbone.items() if k not in ("pool", "frozen_stages")}
-    settings |= {"pipeline": repr(inference_transforms(cfg, 1)), "backbone": repr(own)}
-    pixels = cfg.model.get("data_preprocessor") or {}
-    settings["pixels"] = repr([pixels.get(key) for key in ("mean", "std")])
-    for kind in kinds:
-        pool = {"pool": backbone.pool} if kind == "vectors" else {}
-        check_settings(folder / kind, settings | pool)
-    videos = dict.fromkeys(video for split in SPLITS for video, _ in videos_of(lists, split))
-    targets = {
-        video: {kind: target_of(video, lists.root, folder / kind) for kind in kinds}
-        for video in videos
-    }
-    missing = [video for video in videos if not all(map(Path.exists, targets[video].values()))]
+    backbone = model.backbone
+    settings = feature_settings(cfg)
+    for form in forms:
+        pool = {"pool": backbone.pool} if form == "vectors" else {}
+        check_settings(folder / form, settings | pool)
+    targets: dict[Path, dict[str, Path]] = {}  # file of each form, by video
+    for split in SPLITS:
+        for video, _ in videos_of(lists, split):
+            targets[video] = {form: target_of(video, lists.root, folder / form) for form in forms}
+    missing = [video for video in targets if not all(map(Path.exists, targets[video].values()))]
     progress = tqdm(total=len(missing), unit="video", disable=None)
     for batch in read_views(VideoPipeline(cfg, 1), missing, workers, CLIPS):
         progress.update(len(batch))
@@ -85,27 +82,50 @@ def compute_features(
                 tqdm.write(f"left out: {clips}", file=sys.stderr)
             else:
                 by_shape.setdefault(clips.shape, []).append((video, clips))
-        for same in by_shape.values():
-            clips = torch.cat([clips for _, clips in same])
-            grid, cls = backbone.forward_features(normalize(model, clips))
-            vector = backbone.pool_features(grid, cls)
-            vector = vector.flatten(1, -2).mean(dim=1) if vector.dim() == 5 else vector
-            found = {"vectors": vector, "tokens": backbone.fc_norm(grid).flatten(1, 3)}
-            for row, (video, _) in enumerate(same):
-                for kind, target in targets[video].items():
-                    write_features(target, found[kind][row].float().cpu().numpy())
+        for videos in by_shape.values():
+            pixels = normalize(model, torch.cat([clips for _, clips in videos]))
+            grid, cls = backbone.forward_features(pixels)
+            vectors = backbone.pool_features(grid, cls)
+            if vectors.dim() == 5:  # (N, T, H, W, D)
+                vectors = vectors.flatten(1, -2).mean(dim=1)
+            features = {"vectors": vectors, "tokens": backbone.fc_norm(grid).flatten(1, 3)}
+            for row, (video, _) in enumerate(videos):
+                for form, target in targets[video].items():
+                    write_features(target, features[form][row].float().cpu().numpy())
     progress.close()
+
+
+def feature_settings(cfg: Config) -> dict[str, str]:
+    """Return what the features of a config depend on, but for the pooling."""
+    base = cfg.load_from
+    backbone = {
+        name: value
+        for name, value in cfg.model.backbone.items()
+        if name not in ("pool", "frozen_stages")
+    }
+    preprocessor = cfg.model.get("data_preprocessor") or {}
+    return {
+        "base": hash_of(Path(base)) if Path(base).is_file() else base,
+        "pipeline": repr(inference_transforms(cfg, 1)),
+        "backbone": repr(backbone),
+        "pixels": repr([preprocessor.get("mean"), preprocessor.get("std")]),
+    }
 
 
 def videos_of(lists: VideoLists, split: str) -> Rows:
     """Return path and class of each video of a list; of ``val`` if ``test`` is empty."""
-    split = "val" if split == "test" and not lists.counts["test"] else split
-    file, tab = lists.root / f"{split}.txt", lists.delimiter
-    rows = read_list(file, tab) if lists.counts[split] else []
-    return [(lists.root / path, int(text.strip().rpartition(tab)[2])) for text, path in rows]
+    if split == "test" and not lists.counts["test"]:
+        split = "val"
+    if not lists.counts[split]:
+        return []
+    videos = []
+    for line, path in read_list(lists.root / f"{split}.txt", lists.delimiter):
+        label = line.strip().rpartition(lists.delimiter)[2]
+        videos.append((lists.root / path, int(label)))
+    return videos
 
 
-def load(rows: Rows) -> list[Tensor]:
+def load_rows(rows: Rows) -> list[Tensor]:
     """Read features (N, ...) and classes (N,)."""
     return default_collate([(np.load(file), label) for file, label in rows])
 
@@ -117,7 +137,7 @@ def probe(
 
     Args:
         cfg: Config that ``finetune.apply_recipe`` changed, with the weights ``load_from``.
-        recipe: The recipe; its ``method`` is one of ``finetune.recipe.PROBES``.
+        recipe: The recipe; its ``method`` is one of ``finetune.settings.PROBES``.
         lists: Lists of one class a video.
         features: Folder of features (``compute_features``).
         target: Checkpoint to write: the head, and where the backbone is (``keep_trained``). None
@@ -132,22 +152,26 @@ def probe(
         ValueError: If no training video can be read.
     """
     model = load_recognizer(cfg, cfg.load_from, None, head=False)
-    kind, train = PROBES[recipe.method]
+    method = PROBES[recipe.method]
     workers = (cfg.get("val_dataloader") or {}).get("num_workers", 0)
-    compute_features(cfg, model, lists, features, [kind], workers)
-    rows: dict[str, Rows] = {}
+    compute_features(cfg, model, lists, features, [method.form], workers)
+    rows: dict[str, Rows] = {split: [] for split in SPLITS}
     for split in SPLITS:
-        pairs = ((target_of(x, lists.root, features / kind), y) for x, y in videos_of(lists, split))
-        rows[split] = [(file, label) for file, label in pairs if file.exists()]
+        for video, label in videos_of(lists, split):
+            file = target_of(video, lists.root, features / method.form)
+            if file.exists():
+                rows[split].append((file, label))
     if not rows["train"]:
         raise ValueError(f"none of the {lists.counts['train']} training videos could be read")
-    found, device = train(model.cls_head, rows["train"], recipe), next(model.parameters()).device
-    chosen = [*found][(len(found) - 1) // 2]
+    device = next(model.parameters()).device
+    classifiers = method.train(model.cls_head, rows["train"], recipe)
+    names = list(classifiers)
+    chosen = names[(len(names) - 1) // 2]
     if rows["val"]:
-        chosen = max(found, key=lambda name: _right(found[name], rows["val"], device))
-    right = _right(found[chosen], rows["test"], device)
+        chosen = max(names, key=lambda name: _right(classifiers[name], rows["val"], device))
+    right = _right(classifiers[chosen], rows["test"], device)
     if target is not None:
-        model.cls_head = found[chosen]
+        model.cls_head = classifiers[chosen]
         content = {
             "state_dict": {name: value.cpu() for name, value in model.state_dict().items()},
             "meta": {"dataset_meta": {"classes": list(lists.classes)}},
@@ -161,35 +185,44 @@ def probe(
 
 @torch.no_grad()
 def _right(classify: Callable[[Tensor], Tensor], rows: Rows, device: torch.device) -> int:
-    batches = (load(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH))
-    return sum(int((classify(x.to(device)).argmax(1).cpu() == y).sum()) for x, y in batches)
+    """Count the right predictions."""
+    right = 0
+    for start in range(0, len(rows), BATCH):
+        inputs, labels = load_rows(rows[start : start + BATCH])
+        predicted = classify(inputs.to(device)).argmax(1).cpu()
+        right += int((predicted == labels).sum())
+    return right
 
 
 def _linear(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
     """Logistic regression on standardized features, which become weights of the linear head."""
-    inputs, labels = (x.numpy() for x in load(rows))
-    scaler, found = StandardScaler().fit(inputs), {}
+    inputs, labels = (x.numpy() for x in load_rows(rows))
+    scaler = StandardScaler().fit(inputs)
+    heads: Classifiers = {}
     for penalty in PENALTIES:
         fit = LogisticRegression(C=penalty, max_iter=2000).fit(scaler.transform(inputs), labels)
-        weight = fit.coef_ / scaler.scale_
-        values = np.c_[weight, fit.intercept_ - weight @ scaler.mean_]
-        if len(values) == 1:  # of two classes the second
-            values = np.concatenate([0 * values, values])
-        found[f"inverse L2 penalty {penalty:g}"] = one = copy.deepcopy(head)
-        weight, bias = one.fc_cls.weight.data.zero_(), one.fc_cls.bias.data.fill_(NEVER)
-        known = torch.from_numpy(values).to(weight)
-        weight[fit.classes_], bias[fit.classes_] = known[:, :-1], known[:, -1]
-    return found
+        coefficients = fit.coef_ / scaler.scale_  # of the features as they are
+        intercepts = fit.intercept_ - coefficients @ scaler.mean_
+        if len(coefficients) == 1:  # of two classes the second
+            coefficients = np.concatenate([0 * coefficients, coefficients])
+            intercepts = np.concatenate([0 * intercepts, intercepts])
+        fitted = copy.deepcopy(head)
+        weight, bias = fitted.fc_cls.weight.data.zero_(), fitted.fc_cls.bias.data.fill_(NEVER)
+        weight[fit.classes_] = torch.from_numpy(coefficients).to(weight)
+        bias[fit.classes_] = torch.from_numpy(intercepts).to(bias)
+        heads[f"inverse L2 penalty {penalty:g}"] = fitted
+    return heads
 
 
 def _knn(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
     """Votes of the nearest neighbors by cosine, weighted by exp(similarity / temperature)."""
-    inputs, labels = load(rows)
+    inputs, labels = load_rows(rows)
     keys, classes = F.normalize(inputs), F.one_hot(labels, head.num_classes)
 
     def votes(x: Tensor, count: int) -> Tensor:
-        near = (F.normalize(x) @ keys.to(x).T).topk(count)
-        return (near.values.div(TEMPERATURE).exp()[..., None] * classes.to(x)[near.indices]).sum(1)
+        near = (F.normalize(x) @ keys.to(x).T).topk(count)  # (N, count)
+        weights = near.values.div(TEMPERATURE).exp()
+        return (weights[..., None] * classes.to(x)[near.indices]).sum(dim=1)
 
     counts = [count for count in NEIGHBORS if count <= len(rows)] or [len(rows)]
     return {f"{count} neighbors": partial(votes, count=count) for count in counts}
@@ -197,27 +230,39 @@ def _knn(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
 
 def _attentive(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
     """Attention over the tokens: heads with several learning rates, trained side by side."""
-    device, rates = head.fc_cls.weight.device, [recipe.lr] if recipe.lr else RATES
+    device = head.fc_cls.weight.device
+    rates = [recipe.lr] if recipe.lr else RATES
     torch.manual_seed(recipe.seed)
     head.init_weights()
-    heads = nn.ModuleList(copy.deepcopy(head) for _ in rates).train()
-    groups = [{"params": [*h.parameters()], "lr": r} for h, r in zip(heads, rates, strict=True)]
+    heads = {f"learning rate {rate:g}": copy.deepcopy(head).train() for rate in rates}
+    groups = [
+        {"params": list(probe_head.parameters()), "lr": rate}
+        for probe_head, rate in zip(heads.values(), rates, strict=True)
+    ]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
     epochs, size = recipe.epochs or EPOCHS, recipe.batch or BATCH
     steps = epochs * math.ceil(len(rows) / size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in tqdm(range(epochs), unit="epoch", disable=None):
         for numbers in torch.randperm(len(rows)).split(size):
-            tokens, labels = (x.to(device) for x in load([rows[i] for i in numbers]))
+            tokens, labels = (x.to(device) for x in load_rows([rows[i] for i in numbers]))
             optimizer.zero_grad()
-            sum(F.cross_entropy(one(tokens), labels) for one in heads).backward()
+            for probe_head in heads.values():  # their gradients do not meet
+                F.cross_entropy(probe_head(tokens), labels).backward()
             optimizer.step()
             schedule.step()
-    return {f"learning rate {rate:g}": one for rate, one in zip(rates, heads.eval(), strict=True)}
+    return {name: probe_head.eval() for name, probe_head in heads.items()}
 
 
-PROBES: Mapping[str, tuple[str, Callable[[nn.Module, Rows, Recipe], Classifiers]]] = {
-    "attentive": ("tokens", _attentive),
-    "linear": ("vectors", _linear),
-    "knn": ("vectors", _knn),
+class Method(NamedTuple):
+    """A way to classify features: the form of features that it reads, and its training."""
+
+    form: str
+    train: Callable[[nn.Module, Rows, Recipe], Classifiers]
+
+
+PROBES: Mapping[str, Method] = {
+    "attentive": Method("tokens", _attentive),
+    "linear": Method("vectors", _linear),
+    "knn": Method("vectors", _knn),
 }

@@ -1,9 +1,7 @@
 """How a shipped config becomes a fine-tuning config."""
 
 import math
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from mmaction.datasets import VideoDataset
@@ -12,91 +10,20 @@ from mmengine.config import Config
 from mmvidformer.config import config_scope, leaf_datasets, pipelines, type_name
 from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.engine.optim.precision import use_amp
 from mmvidformer.engine.pipelines import set_classes
 from mmvidformer.engine.preflight.checks import mirrors, names_side
 from mmvidformer.finetune.balance import set_balance
+from mmvidformer.finetune.settings import METHODS, PROBES, Recipe
 from mmvidformer.finetune.tasks import set_task
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import find_task
 
-METHODS = ("full", "lora", "attentive", "linear", "knn")
-PROBES = METHODS[2:]  # on features that are computed once
 KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
 FREEZING = ("frozen_stages", "lora")  # arguments of backbones
 LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
 # Settings of a learning rate scheduler that count epochs.
 SPANS = ("begin", "end", "T_max", "step_size", "milestones", "warmup", "cosine_begin")
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """Settings of any run; None keeps the config's.
-
-    Attributes:
-        epochs: Number of epochs.
-        batch: Batch size per process, at most the number of videos per process.
-        procs: Number of processes, one per GPU if there are GPUs.
-        amp: Whether to use mixed precision: fp16 on a GPU, bf16 on a CPU.
-        workers: Number of dataloader workers per process. Default: the config's, but at most the
-            number of cores.
-        seed: Random seed.
-    """
-
-    epochs: int | None = None
-    batch: int | None = None
-    procs: int = 1
-    amp: bool = False
-    workers: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-
-    def apply(self, cfg: Config) -> None:
-        """Set workers, precision and seed, and remove variables that nothing reads any longer."""
-        for loader in filter(None, (cfg.get(f"{split}_dataloader") for split in SPLITS)):
-            own = min(loader.num_workers, os.cpu_count() or 1)
-            loader.num_workers = own if self.workers is None else self.workers
-        if self.amp:
-            use_amp(cfg)
-        cfg.randomness = {**(cfg.get("randomness") or {}), "seed": self.seed}
-        for name in ("data_root", "augment"):
-            cfg.pop(name, None)
-
-
-@dataclass(frozen=True)
-class Recipe(RunSettings):
-    """Fine-tuning settings; None keeps the config's, whose schedule is stretched to the epochs.
-
-    Attributes:
-        lr: Learning rate. Default: the config's, scaled by the total batch size; ten times that for
-            LoRA.
-        method: What is trained: all weights (full); low-rank updates and the head (lora); the head
-            alone, for classes on features that are computed once: a linear one (logistic
-            regression) or one with attention over the tokens (attentive); or nothing: the nearest
-            neighbors vote, and their accuracy is printed (knn).
-        lora_rank: Rank of the updates of LoRA.
-        lora_alpha: The updates are multiplied by alpha / rank.
-        lora_layers: Last parts of the names of the linear layers that have updates. Default: qkv
-            and proj.
-        layer_decay: Factor between the learning rates of a layer and the next one, such as 0.75.
-        task: What to predict.
-        balance: How rare classes count as much as frequent ones: in the loss (weights), or because
-            they are drawn more often (sampling).
-    """
-
-    lr: float | None = None
-    method: str = "full"
-    lora_rank: int = 8
-    lora_alpha: float = 16.0
-    lora_layers: Sequence[str] = ("qkv", "proj")
-    layer_decay: float | None = None
-    task: str = "classes"
-    balance: str | None = None
 
 
 def apply_recipe(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:

@@ -1,17 +1,15 @@
-"""Linear layers: a bias without that of the keys, low-rank adaptation, and oneDNN on a CPU."""
+"""Linear layers: a bias without that of the keys, and low-rank adaptation."""
 
 import math
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
+Layer = TypeVar("Layer", bound=nn.Module)
 OWN = ("lora_a", "lora_b", "lora_scale")
-ONEDNN = torch.ops.mkldnn
 
 
 class QueryValueBias(nn.Linear):
@@ -39,6 +37,23 @@ class QueryValueBias(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., D) to (..., 3 D)."""
         return linear(input, self.weight, self.full_bias())
+
+
+def is_plain(layer: nn.Module, layer_type: type[Layer]) -> TypeGuard[Layer]:
+    """Return whether a module is what its class says: no wrapper, hook or quantized weight.
+
+    A forward method in its place is none if it computes the same (``models.cpu.CpuLinear``).
+    """
+    replacement = vars(layer).get("forward")
+    same_output = replacement is None or getattr(replacement, "is_linear", False)
+    weights_are_plain = all(type(x) is nn.Parameter for x in layer.parameters(recurse=False))
+    return type(layer) is layer_type and same_output and weights_are_plain and not has_hooks(layer)
+
+
+def has_hooks(layer: nn.Module) -> bool:
+    """Return whether something is to run before or after a module."""
+    forward_hooks = layer._forward_pre_hooks or layer._forward_hooks
+    return bool(forward_hooks or layer._backward_pre_hooks or layer._backward_hooks)
 
 
 class LoraLinear(nn.Linear):
@@ -134,121 +149,3 @@ def merge_lora(state: dict[str, Tensor]) -> None:
         a, b, scale = (state.pop(stem + name).double() for name in OWN)
         weight = state[f"{stem}weight"]
         state[f"{stem}weight"] = (weight.double() + scale * (b @ a)).to(weight.dtype)
-
-
-def optimize_for_training(model: nn.Module) -> None:
-    """Let the linear layers of a model multiply in oneDNN on a CPU, in place.
-
-    PyTorch multiplies in MKL, which is slower on AMD's. For float32, with gradients: losses and
-    gradients change by rounding only, and cannot be differentiated twice. Weights, their names and
-    hooks stay, and so does what a compiler or another device computes. Layers that something wraps,
-    such as LoRA, are left as they are.
-
-    Args:
-        model: Any module.
-    """
-    for part in model.modules():
-        if type(part) in (nn.Linear, QueryValueBias) and "forward" not in vars(part):
-            part.forward = CpuLinear(part)  # type: ignore[arg-type]
-
-
-class CpuLinear:
-    """Forward pass of a linear layer in oneDNN on a CPU.
-
-    It replaces the method of a layer, not the layer, which others may wrap, hook or quantize as
-    before.
-
-    Args:
-        linear: The layer.
-        frozen: Whether the weights stay as they are. Then a copy of them is kept for bfloat16,
-            which PyTorch multiplies in oneDNN too, but casts and reorders the weights in each call.
-            The copy would miss changes of ``weight.data``, such as those of MMEngine's EMAHook.
-    """
-
-    def __init__(self, linear: nn.Linear, frozen: bool = False) -> None:
-        self.linear, self.frozen = linear, frozen
-        self._prepared: tuple | None = None  # version and type of the weights, and their copies
-
-    def __call__(self, input: Tensor, act: nn.GELU | None = None) -> Tensor:
-        """Map (..., in_features) to (..., out_features), and apply a GELU."""
-        # Compilers choose their own matmuls.
-        compiling = torch.compiler.is_compiling()
-        dtype = None if compiling else _onednn_type(input, self.linear.weight)
-        if dtype is None or (dtype != torch.float32 and not self.frozen):
-            out = type(self.linear).forward(self.linear, input)
-            return out if act is None else act(out)
-        name, kind = ("none", "") if act is None else ("gelu", act.approximate)
-        weight, bias = self._weights(dtype)
-        if torch.is_grad_enabled():
-            out = _Linear.apply(input, weight, bias)
-            return out if act is None else act(out)
-        return ONEDNN._linear_pointwise(input.to(dtype), weight, bias, name, [], kind)
-
-    def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
-        layer = self.linear
-        weight: Tensor = layer.weight
-        bias = layer.full_bias() if isinstance(layer, QueryValueBias) else layer.bias
-        if dtype == torch.float32:  # a copy would be as large as the weights and save little
-            return weight, bias
-        versions = (0 if x is None or x.is_inference() else x._version for x in (weight, bias))
-        key = (dtype, weight.data_ptr(), *versions)
-        prepared = self._prepared  # threads may share the layer
-        if prepared is None or prepared[0] != key:
-            copied = ONEDNN._reorder_linear_weight(weight.to(dtype), None)
-            prepared = key, copied, None if bias is None else bias.to(dtype)
-            self._prepared = prepared
-        return prepared[1:]
-
-    def __getstate__(self) -> dict:
-        # Tensors in oneDNN's layout cannot be copied or saved.
-        return {**self.__dict__, "_prepared": None}
-
-
-class _Linear(torch.autograd.Function):
-    """``F.linear`` of float32, whose three matrix products run in oneDNN."""
-
-    @staticmethod
-    def forward(ctx: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        # A frozen layer needs no input, as in PyTorch.
-        ctx.save_for_backward(input if ctx.needs_input_grad[1] else None, weight)
-        return _product(input, weight, bias)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        input, weight = ctx.saved_tensors
-        needs_input, needs_weight, needs_bias = ctx.needs_input_grad
-        rows = grad.reshape(-1, grad.shape[-1])
-        return (
-            _product(grad, weight.t()) if needs_input else None,
-            _product(rows.t(), input.reshape(-1, input.shape[-1]).t()) if needs_weight else None,
-            rows.sum(dim=0) if needs_bias else None,
-        )
-
-
-def _product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return ONEDNN._linear_pointwise(rows, weight, bias, "none", [], "")
-
-
-def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
-    """Return the type in which oneDNN multiplies the two, None if it does not."""
-    plain = input.device.type == "cpu" and type(weight) is nn.Parameter and input.numel()
-    if not plain or input.shape[-1] != weight.shape[-1]:  # PyTorch's error tells the shapes
-        return None
-    autocast = torch.is_autocast_enabled("cpu")
-    dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype
-    types, known = {dtype, input.dtype, weight.dtype}, onednn_types()
-    if torch.is_grad_enabled():
-        if autocast or not (input.requires_grad or weight.requires_grad):
-            return None
-        known = known & {torch.float32}
-    return dtype if types <= known and (autocast or len(types) == 1) else None
-
-
-@cache
-def onednn_types() -> frozenset[torch.dtype]:
-    """Return the types that oneDNN multiplies on this processor."""
-    if not (torch.backends.mkldnn.is_available() and hasattr(ONEDNN, "_linear_pointwise")):
-        return frozenset()
-    fast = ONEDNN._is_mkldnn_bf16_supported()
-    return frozenset({torch.float32, torch.bfloat16} if fast else {torch.float32})

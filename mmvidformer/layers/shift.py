@@ -15,10 +15,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.lookup import Registry
 
 Offset = tuple[int, int, int]  # frames, rows and columns
@@ -70,35 +72,90 @@ class Shift(nn.Module):
 
     def shift(self, x: Tensor) -> Tensor:
         """Shift a tensor (B, T, H, W, n, d); raises as ``forward`` does."""
-        channels = x.flatten(-2)
-        dim, frames = channels.shape[-1], channels.shape[1]
-        fold, start = (dim * x.numerator // x.denominator for x in (self.share, self.first))
+        channels = x.flatten(-2)  # (B, T, H, W, D)
+        frames = channels.shape[1]
         segment = min(self.segment or frames, frames)
         if frames % segment:
             raise ValueError(f"{frames} frames cannot be split into segments of {segment}")
         channels = channels.unflatten(1, (-1, segment)).flatten(0, 1)
-        rest = dim - start - fold * len(self.offsets)
-        kept, *folds, last = channels.split([start, *[fold] * len(self.offsets), rest], dim=-1)
-        moved = [
-            _moved(part, offset, torch.zeros_like(part) if i < self.zeros else part.clone())
-            for i, (part, offset) in enumerate(zip(folds, self.offsets, strict=True))
-        ]
-        return torch.cat([kept, *moved, last], dim=-1).reshape(x.shape)
+        shift = ShiftChannels.apply if runs_eagerly() else shift_channels
+        return shift(channels, *self.folds(channels.shape[-1])).reshape(x.shape)
+
+    def folds(self, dim: int) -> tuple[slice, tuple[Offset, ...], int]:
+        """Return the arguments of ``shift_channels`` for D channels."""
+        size, start = (dim * x.numerator // x.denominator for x in (self.share, self.first))
+        return slice(start, start + size * len(self.offsets)), self.offsets, self.zeros
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
         return f"{len(self.offsets)} folds of {self.share}, segment={self.segment}"
 
 
-def _moved(x: Tensor, offset: Offset, out: Tensor) -> Tensor:
-    """Take channels (B, T, H, W, fold) from their source, and those of ``out`` without one."""
-    target, source = [slice(None)], [slice(None)]
-    for size, places in zip(x.shape[1:4], offset, strict=True):
-        inside = max(size - abs(places), 0)
-        target.append(slice(max(-places, 0), max(-places, 0) + inside))
-        source.append(slice(max(places, 0), max(places, 0) + inside))
-    out[tuple(target)] = x[tuple(source)]
+def shift_channels(x: Tensor, channels: slice, offsets: Sequence[Offset], zeros: int) -> Tensor:
+    """Shift channels of x (B, T, H, W, D), a fold of them by each offset.
+
+    The first ``zeros`` folds become zero where there is no source, the others stay.
+    """
+    out = x.clone(memory_format=torch.contiguous_format)
+    sources = _folds(x, channels, len(offsets))
+    targets = _folds(out, channels, len(offsets))
+    targets[..., :zeros, :].zero_()
+    for i, offset in enumerate(offsets):
+        target = _with_source(targets.select(-2, i), offset)
+        target.copy_(_with_source(sources.select(-2, i), [-step for step in offset]))
     return out
+
+
+class ShiftChannels(torch.autograd.Function):
+    """``shift_channels`` with a backward pass of few operators.
+
+    Autograd's own copies the whole gradient for each fold.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, channels: slice, offsets: Sequence[Offset], zeros: int
+    ) -> Tensor:
+        """Shift; no tensor is kept for the backward pass."""
+        ctx.folds = channels, offsets, zeros
+        return shift_channels(x, channels, offsets, zeros)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        """Bring the gradient of each token to its source."""
+        channels, offsets, zeros = ctx.folds
+        grad_x = grad.clone(memory_format=torch.contiguous_format)
+        targets = _folds(grad, channels, len(offsets))
+        sources = _folds(grad_x, channels, len(offsets))
+        sources[..., :zeros, :].zero_()
+        for i, offset in enumerate(offsets):
+            if i >= zeros:  # only tokens without a source keep their gradient
+                _with_source(sources.select(-2, i), offset).zero_()
+            source = _with_source(sources.select(-2, i), [-step for step in offset])
+            source.add_(_with_source(targets.select(-2, i), offset))
+        return grad_x, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
+        """Shift the tangent."""
+        return shift_channels(tangent, *ctx.folds)
+
+
+def _folds(x: Tensor, channels: slice, count: int) -> Tensor:
+    """Return a view (B, T, H, W, count, fold) of channels of x (B, T, H, W, D)."""
+    return x[..., channels].unflatten(-1, (count, -1))
+
+
+def _with_source(x: Tensor, offset: Sequence[int]) -> Tensor:
+    """Return a view of the tokens of x (B, T, H, W, fold) whose source is on the grid.
+
+    With the opposite offset, these are their sources.
+    """
+    for axis, step in enumerate(offset, start=1):
+        if step:
+            size = x.shape[axis]
+            x = x.narrow(axis, min(max(-step, 0), size), max(size - abs(step), 0))
+    return x
 
 
 def _check_at_least(least: int, value: int, name: str) -> None:

@@ -3,6 +3,7 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import torch
+import torch.nn.functional as F
 from mmaction.models.heads import TimeSformerHead
 from mmengine.structures import InstanceData
 from torch import Tensor
@@ -62,9 +63,9 @@ class BoxesHead(TimeSformerHead):
 
     def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the loss of the boxes of all clips."""
-        given = [one.gt_instances for one in data_samples]
-        logits = self(feats, relative_boxes(given, data_samples).to(feats))
-        labels = torch.cat([one.labels[:, -self.num_classes :] for one in given])
+        instances = [sample.gt_instances for sample in data_samples]
+        logits = self(feats, relative_boxes(instances, data_samples).to(feats))
+        labels = torch.cat([clip.labels[:, -self.num_classes :] for clip in instances])
         return {"loss_cls": self.loss_cls(logits, labels.to(logits))}
 
     def predict(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> Samples:
@@ -73,21 +74,23 @@ class BoxesHead(TimeSformerHead):
         ``bboxes`` (n, 4) are shares of width and height; ``scores`` (n, 1 + classes) are
         probabilities, after a column of zeros.
         """
-        given = [one.get("proposals", one.get("gt_instances")) for one in data_samples]
-        boxes = relative_boxes(given, data_samples).to(feats)
-        scores = self(feats, boxes).sigmoid()
+        instances = [s.get("proposals", s.get("gt_instances")) for s in data_samples]
+        boxes = relative_boxes(instances, data_samples).to(feats)
+        scores = F.pad(self(feats, boxes).sigmoid(), (1, 0))
         for number, sample in enumerate(data_samples):
-            own = boxes[:, 0] == number
-            padded = torch.cat([scores.new_zeros(int(own.sum()), 1), scores[own]], dim=1)
-            sample.pred_instances = InstanceData(bboxes=boxes[own, 1:], scores=padded)
+            of_sample = boxes[:, 0] == number
+            sample.pred_instances = InstanceData(
+                bboxes=boxes[of_sample, 1:], scores=scores[of_sample]
+            )
         return data_samples
 
 
-def relative_boxes(given: list[InstanceData], samples: Samples) -> Tensor:
-    """Return the number of the clip and its boxes, in shares of the frame, as rows (n, 5)."""
+def relative_boxes(instances: list[InstanceData], samples: Samples) -> Tensor:
+    """Return rows (n, 5): the number of the clip, and a box in shares of its width and height."""
     rows = []
-    for number, (one, sample) in enumerate(zip(given, samples, strict=True)):
+    for number, (clip, sample) in enumerate(zip(instances, samples, strict=True)):
         height, width = sample.img_shape
-        boxes = one.bboxes.float() / one.bboxes.new_tensor([width, height] * 2).float()
-        rows.append(torch.cat([torch.full_like(boxes[:, :1], number), boxes.clamp(0, 1)], dim=1))
+        pixels = clip.bboxes.float()
+        boxes = (pixels / pixels.new_tensor([width, height, width, height])).clamp(0, 1)
+        rows.append(F.pad(boxes, (1, 0), value=number))
     return torch.cat(rows)

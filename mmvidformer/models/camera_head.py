@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from mmvidformer.models.heads import Samples
 
-# Those of the clips (datasets.motion.camera.paths): the speed at the middle of an edge for a unit
-# of each velocity, the speed below which a camera is static, and the fastest one.
+# Those of the clips (synthetic.camera.paths): the speed at the middle of an edge for a unit of each
+# velocity, the speed below which a camera is static, and the fastest one.
 EDGE = (1.0, 1.0, 0.5, 0.5)
 THRESHOLD, FASTEST = 0.05, 0.5
 LOG_RANGE = math.log(1 + FASTEST / THRESHOLD)
@@ -22,7 +22,7 @@ class CameraMotionHead(BaseHead):
 
     A linear layer reads a flow and a weight from the mean token of each place. The similarity that
     fits the flow best, by weighted least squares, is the motion: pan, tilt, zoom and roll per
-    second (``datasets.motion.camera.paths``). The logits are the speeds of the motions, in both
+    second (``synthetic.camera.paths``). The logits are the speeds of the motions, in both
     directions, and the threshold below which a camera is static, times a learned factor.
 
     In training, the flow of each place is compared with that of the clip's ``velocity`` (metainfo
@@ -58,10 +58,11 @@ class CameraMotionHead(BaseHead):
     def read_flow(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Read flows (N, P, 2) on a logarithmic scale, weights (N, P) and places (2, P)."""
         height, width = x.shape[2:4]
-        down, right = ((torch.arange(n).to(x) + 0.5) / n - 0.5 for n in (height, width))
+        right = (torch.arange(width).to(x) + 0.5) / width - 0.5
+        down = (torch.arange(height).to(x) + 0.5) / height - 0.5
         places = torch.stack([right.repeat(height), down.repeat_interleave(width)])
-        found = self.fc_cls(x.mean(dim=1).flatten(1, 2))
-        return found[..., :2], found[..., 2].softmax(dim=1), places
+        outputs = self.fc_cls(x.mean(dim=1).flatten(1, 2))  # (N, P, 3)
+        return outputs[..., :2], outputs[..., 2].softmax(dim=1), places
 
     def fit(self, flow: Tensor, weights: Tensor, places: Tensor) -> Tensor:
         """Return the velocity (N, 4) of the camera for the output of ``read_flow``."""
@@ -73,9 +74,11 @@ class CameraMotionHead(BaseHead):
         speed = THRESHOLD * ((size.clamp(max=1.5) * LOG_RANGE).exp() - 1)
         u, v = (flow / size * speed).unbind(dim=-1)
         x, y = places
-        dx, dy, du, dv = (each - mean(each) for each in (x, y, u, v))
+        # The least squares of a similarity, from the deviations from the weighted means.
+        dx, dy, du, dv = x - mean(x), y - mean(y), u - mean(u), v - mean(v)
         spread = mean(dx * dx + dy * dy) + 1e-3
-        zoom, turn = mean(dx * du + dy * dv) / spread, mean(dx * dv - dy * du) / spread
+        zoom = mean(dx * du + dy * dv) / spread
+        turn = mean(dx * dv - dy * du) / spread
         pan = zoom * mean(x) - turn * mean(y) - mean(u)
         tilt = zoom * mean(y) + turn * mean(x) - mean(v)
         return torch.cat([pan, tilt, zoom, -turn], dim=1)
@@ -84,8 +87,8 @@ class CameraMotionHead(BaseHead):
         """Return the logits for the output of ``read_flow``."""
         speeds = self.fit(flow, weights, places) * flow.new_tensor(EDGE)
         static = torch.full_like(speeds[:, :1], THRESHOLD)
-        both = torch.stack([-speeds, speeds], dim=2).flatten(1)
-        return torch.cat([static, both], dim=1) * self.log_scale.exp()
+        directions = torch.stack([-speeds, speeds], dim=2).flatten(1)
+        return torch.cat([static, directions], dim=1) * self.log_scale.exp()
 
     def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses and the accuracy of tokens (N, T, H, W, D)."""

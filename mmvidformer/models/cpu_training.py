@@ -3,7 +3,7 @@ from mmvidformer.registry import HOOKS  # isort: skip  (repairs MMAction2 first)
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from mmvidformer.layers.linear import optimize_for_training
+from mmvidformer.models.cpu import optimize_for_training
 
 
 @HOOKS.register_module()

@@ -31,9 +31,11 @@ def in_order(tasks: Mapping[str, int]) -> dict[str, int]:
         ValueError: If the order is not alphabetical. MMEngine sorts the keys of a config that it
             saves, so that another order would be lost.
     """
-    if [*tasks] != sorted(tasks):
-        names, right = (", ".join(each) for each in (tasks, sorted(tasks)))
-        raise ValueError(f"tasks, and labels, must be in alphabetical order: {right}; got {names}")
+    if list(tasks) != sorted(tasks):
+        raise ValueError(
+            f"tasks, and labels, must be in alphabetical order: {', '.join(sorted(tasks))}; "
+            f"got {', '.join(tasks)}"
+        )
     return dict(tasks)
 
 
@@ -56,8 +58,11 @@ def stack_labels(
 
 def one_hot_tasks(labels: Tensor, tasks: Mapping[str, int]) -> Tensor:
     """Map labels (N, tasks) to distributions over the classes of all tasks (N, sum of classes)."""
-    each = zip(labels.unbind(1), tasks.values(), strict=True)
-    return torch.cat([F.one_hot(label, classes) for label, classes in each], dim=1)
+    one_hot = [
+        F.one_hot(label, classes)
+        for label, classes in zip(labels.unbind(1), tasks.values(), strict=True)
+    ]
+    return torch.cat(one_hot, dim=1)
 
 
 @MODELS.register_module()
@@ -227,14 +232,18 @@ class MultiTaskHead(ZeroInitHead):
         labels = stack_labels(data_samples, self.tasks, mixed=True).to(cls_scores.device)
         hard = labels.shape[1] == len(self.tasks)
         targets = one_hot_tasks(labels, self.tasks) if hard else labels
-        eps, logged, losses = self.label_smooth_eps, {}, []
-        parts = map(self._split, (cls_scores, targets.to(cls_scores)))
-        for name, scores, target in zip(self.tasks, *parts, strict=True):
+        scores_by_task = self._split(cls_scores)
+        targets_by_task = self._split(targets.to(cls_scores))
+        eps = self.label_smooth_eps
+        losses: list[Tensor] = []
+        logged: dict[str, Tensor] = {}
+        for name, scores, target in zip(self.tasks, scores_by_task, targets_by_task, strict=True):
             if hard:
                 accuracies = topk_accuracies(scores, target.argmax(dim=1), self.topk)
                 logged |= {f"{name}_{key}": value for key, value in accuracies.items()}
-            losses.append(self.loss_cls(scores, (1 - eps) * target + eps / target.shape[1]))
-            logged[f"{name}_ce"] = losses[-1].detach()
+            loss = self.loss_cls(scores, (1 - eps) * target + eps / target.shape[1])
+            losses.append(loss)
+            logged[f"{name}_ce"] = loss.detach()
         return {"loss_cls": torch.stack(losses).mean(), **logged}
 
     def _split(self, outputs: Tensor) -> tuple[Tensor, ...]:
@@ -243,8 +252,10 @@ class MultiTaskHead(ZeroInitHead):
     def predict_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> Samples:
         """Average the views of logits (N * views, sum of classes), and store the scores by task."""
         views = len(cls_scores) // len(data_samples)
-        parts = (self.average_clip(part, num_segs=views) for part in self._split(cls_scores))
-        fused = dict(zip(self.tasks, parts, strict=True))
+        fused = {
+            name: self.average_clip(scores, num_segs=views)
+            for name, scores in zip(self.tasks, self._split(cls_scores), strict=True)
+        }
         for i, sample in enumerate(data_samples):
             sample.set_pred_score({name: scores[i] for name, scores in fused.items()})
         return data_samples

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from mmvidformer.layers import DropPath, Encoder, Mlp
 from mmvidformer.layers.block import AttentionSubLayer, LayerScale, TransformerBlock
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.layers.linear import CpuLinear, LoraLinear, QueryValueBias
+from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
+from mmvidformer.models.cpu import CpuLinear, feed_forward
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -83,7 +84,7 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
 def _optimize(backbone: VideoTransformer) -> None:
     """Change a backbone in place."""
     for layer in backbone.modules():
-        if isinstance(layer, LoraLinear) and not _hooks(layer) and "forward" not in vars(layer):
+        if isinstance(layer, LoraLinear) and not has_hooks(layer) and "forward" not in vars(layer):
             layer.merge()
     for part in list(backbone.modules()):
         if isinstance(part, Encoder):
@@ -91,50 +92,28 @@ def _optimize(backbone: VideoTransformer) -> None:
             separate = all(m.attn.kernel.separate_queries for m in last)
             part.cls_only = part.cls_token is not None and separate and not part.passes_grid
         elif isinstance(part, AttentionSubLayer):
-            if _is_plain(part.attn.qkv, QueryValueBias):
+            if is_plain(part.attn.qkv, QueryValueBias):
                 part.attn.qkv = part.attn.qkv.with_full_bias()
             for name in ("fc", "scale"):
                 after = getattr(part, name)
-                plain = _is_plain(after, nn.Linear) or _is_plain(after, LayerScale)
-                if plain and _is_plain(part.attn.proj, nn.Linear):
+                plain = is_plain(after, nn.Linear) or is_plain(after, LayerScale)
+                if plain and is_plain(part.attn.proj, nn.Linear):
                     _fold(after, part.attn.proj)
                     setattr(part, name, nn.Identity())
                 elif not isinstance(after, nn.Identity):
                     break  # a layer after one that is left does not commute with it
-        elif isinstance(part, TransformerBlock) and _is_plain(part.scale, LayerScale):
-            if isinstance(part.mlp, Mlp) and _is_plain(part.mlp.fc2, nn.Linear):
+        elif isinstance(part, TransformerBlock) and is_plain(part.scale, LayerScale):
+            if isinstance(part.mlp, Mlp) and is_plain(part.mlp.fc2, nn.Linear):
                 _fold(part.scale, part.mlp.fc2)
                 part.scale = nn.Identity()
         elif isinstance(part, DropPath):
             part.rate = 0.0
         elif isinstance(part, SoftmaxKernel):
             part.dropout = 0.0
-        elif _is_plain(part, Mlp):
+        elif is_plain(part, Mlp):
             part.forward = partial(feed_forward, part)  # type: ignore[method-assign]
-        elif _is_plain(part, nn.Linear):
+        elif is_plain(part, nn.Linear):
             part.forward = CpuLinear(part, frozen=True)  # type: ignore[method-assign]
-
-
-def _is_plain(part: nn.Module, kind: type[Kind]) -> TypeGuard[Kind]:
-    """Return whether a module is what its class says: no wrapper, hook or quantized weight."""
-    weights = (type(weight) is nn.Parameter for weight in part.parameters(recurse=False))
-    own = isinstance(vars(part).get("forward"), CpuLinear | None)
-    return type(part) is kind and own and not _hooks(part) and all(weights)
-
-
-def _hooks(part: nn.Module) -> bool:
-    hooks = (part._forward_pre_hooks, part._forward_hooks)
-    return any((*hooks, part._backward_pre_hooks, part._backward_hooks))
-
-
-def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
-    """Forward pass of an MLP (..., D) whose first layer applies the activation, if it is a GELU."""
-    if not torch.compiler.is_compiling() and _is_plain(mlp.act, nn.GELU):
-        first = vars(mlp.fc1).get("forward")
-        alone = isinstance(mlp.depthwise, nn.Identity) and not _hooks(mlp.fc1)
-        if isinstance(first, CpuLinear) and alone:
-            return mlp.fc2(first(x, mlp.act))
-    return Mlp.forward(mlp, x)
 
 
 @torch.no_grad()

@@ -39,7 +39,7 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
 
     def __init__(self, augment: Sequence[dict] = (), **kwargs: object) -> None:
         super().__init__(**kwargs)
-        self.augment = [TRANSFORMS.build(one) for one in augment]
+        self.augment = [TRANSFORMS.build(config) for config in augment]
         for transform in self.augment:
             if not isinstance(transform, nn.Module):
                 raise ValueError(
@@ -53,9 +53,11 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         """Augment clips (views, C, T, H, W) in training, then stack, normalize and blend them."""
         if training and self.augment:
             # Training steps call this under autocast, which would round pixels.
-            with own_draws(), torch.autocast(inputs[0].device.type, enabled=False):
-                packed = zip(inputs, data_samples or (), strict=True)
-                inputs = [self.augment_clip(*one) for one in packed]
+            with process_random_state(), torch.autocast(inputs[0].device.type, enabled=False):
+                inputs = [
+                    self.augment_clip(clip, sample)
+                    for clip, sample in zip(inputs, data_samples or (), strict=True)
+                ]
         lengths = sorted({clip.shape[-3] for clip in inputs})
         if len(lengths) > 1:
             if training and self.blending is not None:
@@ -82,9 +84,10 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
 
 
 @contextmanager
-def own_draws() -> Iterator[None]:
+def process_random_state() -> Iterator[None]:
     """Let each process draw differently, although MMEngine may seed all of them equally."""
-    seed, state = int(torch.randint(2**62, ())) + get_rank(), random.getstate()
+    seed = int(torch.randint(2**62, ())) + get_rank()
+    state = random.getstate()
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         random.seed(seed)

@@ -3,8 +3,8 @@
 from mmvidformer import layers, models
 from mmvidformer.registry import MODELS
 
-for _kind in vars(models).values():
-    if isinstance(_kind, type):
-        MODELS.register_module(module=_kind)
+for _model in vars(models).values():
+    if isinstance(_model, type):
+        MODELS.register_module(module=_model)
 for _name in ("Attention", "Mlp", "PositionEmbedding", "TransformerBlock", "TubeletEmbedding"):
     MODELS.register_module(module=getattr(layers, _name))

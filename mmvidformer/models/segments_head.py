@@ -81,9 +81,10 @@ class SegmentsHead(BaseHead):
         super().__init__(num_classes, in_channels, **kwargs)
         self.score_thr, self.max_segments, self.sigma = score_thr, max_segments, sigma
         self.proj = nn.Linear(in_channels, hidden_dim)
-        self.pyramid = nn.ModuleList(ConvBlock(hidden_dim, 1 + (i > 0)) for i in range(levels))
-        towers = (nn.Sequential(*(ConvBlock(hidden_dim) for _ in range(2))) for _ in range(2))
-        self.class_tower, self.end_tower = towers
+        strides = [1] + [2] * (levels - 1)
+        self.pyramid = nn.ModuleList(ConvBlock(hidden_dim, stride) for stride in strides)
+        self.class_tower = nn.Sequential(ConvBlock(hidden_dim), ConvBlock(hidden_dim))
+        self.end_tower = nn.Sequential(ConvBlock(hidden_dim), ConvBlock(hidden_dim))
         self.fc_cls = nn.Linear(hidden_dim, num_classes)
         self.fc_ends = nn.Linear(hidden_dim, 2)
         self.scales = nn.Parameter(torch.ones(levels))
@@ -106,21 +107,23 @@ class SegmentsHead(BaseHead):
             2^(levels - 1)) * (2^levels - 1) points, those of the first level first.
         """
         steps = self.proj(pool_space(x)).unflatten(0, (-1, clips)).flatten(1, 2)
-        least = 2 ** (len(self.pyramid) - 1)
-        steps = F.pad(steps, (0, 0, 0, -steps.shape[1] % least))
-        found = []
+        last_stride = 2 ** (len(self.pyramid) - 1)
+        steps = F.pad(steps, (0, 0, 0, -steps.shape[1] % last_stride))
+        outputs = []
         for level, block in enumerate(self.pyramid):
             steps = block(steps)
+            logits = self.fc_cls(self.class_tower(steps))
             ends = F.softplus(self.fc_ends(self.end_tower(steps)) * self.scales[level])
-            found.append(torch.cat([self.fc_cls(self.class_tower(steps)), ends * 2**level], dim=-1))
-        return torch.cat(found, dim=1)
+            outputs.append(torch.cat([logits, ends * 2**level], dim=-1))
+        return torch.cat(outputs, dim=1)
 
     def points(self, count: int) -> tuple[Tensor, Tensor]:
         """Return places and strides (P,) in steps, for the number of points P."""
         levels = torch.arange(len(self.pyramid))
         sizes = (count // (2 ** len(levels) - 1)) * 2 ** levels.flip(0)
         strides = (2.0**levels).repeat_interleave(sizes)
-        return strides * (torch.cat([torch.arange(size) for size in sizes]) + 0.5), strides
+        numbers = torch.cat([torch.arange(size) for size in sizes])  # within the level
+        return strides * (numbers + 0.5), strides
 
     def targets(self, segments: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """Return the class (P,), -1 for none, and the distances (P, 2) of all points.
@@ -129,7 +132,8 @@ class SegmentsHead(BaseHead):
             segments: Start and end in steps, and class (n, 3).
             count: Number of points P.
         """
-        places, strides = (one.to(segments) for one in self.points(count))
+        places, strides = self.points(count)
+        places, strides = places.to(segments), strides.to(segments)
         if not len(segments):
             return places.new_full((count,), -1).long(), places.new_zeros(count, 2)
         start, end, classes = segments.T
@@ -147,18 +151,18 @@ class SegmentsHead(BaseHead):
 
     def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
-        found = self(feats, data_samples[0].num_clips)
-        loss_cls, loss_ends, positive = found.new_zeros(()), found.new_zeros(()), 0
-        for outputs, sample in zip(found, data_samples, strict=True):
-            segments = visible_segments(sample, count_steps(feats, sample)).to(found)
+        batch = self(feats, data_samples[0].num_clips)  # (N, P, classes + 2)
+        loss_cls, loss_ends, positive = batch.new_zeros(()), batch.new_zeros(()), 0
+        sign = batch.new_tensor([-1, 1])  # of the distances to the start and the end
+        for outputs, sample in zip(batch, data_samples, strict=True):
+            segments = visible_segments(sample, count_steps(feats, sample)).to(batch)
             labels, distances = self.targets(segments, len(outputs))
             hit = labels >= 0
-            wanted = F.one_hot(labels.clamp(min=0), self.num_classes) * hit[:, None]
             logits, ends = outputs[:, :-2], outputs[:, -2:]
-            loss_cls = loss_cls + sigmoid_focal_loss(logits, wanted.to(logits), reduction="sum")
-            sign = ends.new_tensor([-1, 1])  # of the distances to the start and the end
-            boxes = as_boxes(ends[hit] * sign), as_boxes(distances[hit] * sign)
-            loss_ends = loss_ends + distance_box_iou_loss(*boxes, reduction="sum")
+            one_hot = F.one_hot(labels.clamp(min=0), self.num_classes) * hit[:, None]
+            loss_cls = loss_cls + sigmoid_focal_loss(logits, one_hot.to(logits), reduction="sum")
+            predicted, true = as_boxes(ends[hit] * sign), as_boxes(distances[hit] * sign)
+            loss_ends = loss_ends + distance_box_iou_loss(predicted, true, reduction="sum")
             positive += int(hit.sum())
         count = max(positive, 1)
         return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
@@ -169,9 +173,9 @@ class SegmentsHead(BaseHead):
         for tokens, sample in zip(views, data_samples, strict=True):
             mean = tokens.unflatten(0, (-1, sample.num_clips)).mean(dim=0)  # of the crops
             first = float(sample.frame_inds[0]) - sample.start_index
-            total, step = sample.total_frames - first, count_steps(mean, sample)
             times = FrameTimes(sample.avg_fps)
-            instances = self.segments(mean, step, total, times)
+            total = sample.total_frames - first
+            instances = self.segments(mean, count_steps(mean, sample), total, times)
             instances.segments = instances.segments + times.seconds(first)
             sample.pred_instances = instances
         return data_samples
@@ -198,10 +202,11 @@ class SegmentsHead(BaseHead):
         start, end = (places - outputs[:, -2], places + outputs[:, -1])
         seconds = times.seconds(torch.stack([start, end], dim=1) * step)
         seconds = seconds.clamp(0, times.seconds(total))[which]
-        kept = soft_nms(seconds, scores[which, labels], labels, self.sigma, self.max_segments)
-        good = kept[1] > self.score_thr
-        names = ("segments", "scores", "labels")
-        return InstanceData(**{k: v[good] for k, v in zip(names, kept, strict=True)})
+        segments, scores, labels = soft_nms(
+            seconds, scores[which, labels], labels, self.sigma, self.max_segments
+        )
+        good = scores > self.score_thr
+        return InstanceData(segments=segments[good], scores=scores[good], labels=labels[good])
 
 
 def count_steps(feats: Features, sample: ActionDataSample) -> float:
@@ -243,9 +248,9 @@ def soft_nms(
     return segments[order], scores.new_tensor(taken), labels[order]
 
 
-def segment_iou(one: Tensor, others: Tensor) -> Tensor:
+def segment_iou(segment: Tensor, others: Tensor) -> Tensor:
     """Return the intersection over union (n,) of a segment (2,) and others (n, 2)."""
-    return box_iou(as_boxes(one[None]), as_boxes(others))[0].nan_to_num()  # of length 0
+    return box_iou(as_boxes(segment[None]), as_boxes(others))[0].nan_to_num()  # of length 0
 
 
 def as_boxes(segments: Tensor) -> Tensor:

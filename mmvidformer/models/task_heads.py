@@ -114,20 +114,23 @@ class NumberHead(ZeroInitHead):
         options = {"loss_cls": dict(type="torch.nn.SmoothL1Loss"), **kwargs}
         super().__init__(num_classes, in_channels, **options)
         for name, value in dict(mean=mean, std=std).items():
-            each = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
-            self.register_buffer(name, each)
+            values = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
+            self.register_buffer(name, values)
 
     def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: object) -> Tensor:
         """Return values (N, num_classes), or features (N, D) without ``fc_cls``."""
-        found = super().forward(pool_clip(x, lengths))
-        return found * self.std + self.mean if isinstance(self.fc_cls, nn.Linear) else found
+        outputs = super().forward(pool_clip(x, lengths))
+        if not isinstance(self.fc_cls, nn.Linear):  # VideoClassifier replaces it
+            return outputs
+        return outputs * self.std + self.mean
 
     def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the loss, and the mean absolute error, of values (N, num_classes)."""
         truth = torch.stack([sample.gt_label for sample in data_samples]).to(cls_scores)
-        found, wanted = ((values - self.mean) / self.std for values in (cls_scores, truth))
+        predicted = (cls_scores - self.mean) / self.std
+        target = (truth - self.mean) / self.std
         error = (cls_scores - truth).abs().mean().detach()
-        return {"loss_cls": self.loss_cls(found, wanted), "mae": error}
+        return {"loss_cls": self.loss_cls(predicted, target), "mae": error}
 
     def average_clip(self, cls_scores: Tensor, num_segs: int = 1) -> Tensor:
         """Average the views of values (N * views, num_classes)."""
@@ -175,8 +178,9 @@ class FramesHead(TimeSformerHead):
 
         ``step`` in the metainfo is the number of frames of a step.
         """
-        each = cls_scores.softmax(dim=-1).unflatten(0, (len(data_samples), -1))
-        for sample, views in zip(data_samples, each, strict=True):
+        # (N * views, T, classes) -> (N, views, T, classes)
+        probabilities = cls_scores.softmax(dim=-1).unflatten(0, (len(data_samples), -1))
+        for sample, views in zip(data_samples, probabilities, strict=True):
             scores, step = merge_clips(views, sample)
             sample.set_pred_score(scores)
             sample.set_metainfo({"step": step})
@@ -196,9 +200,11 @@ def merge_clips(views: Tensor, sample: ActionDataSample) -> tuple[Tensor, float]
     clips, steps = sample.num_clips, views.shape[1]
     frames = torch.as_tensor(sample.frame_inds, dtype=torch.float).view(clips, -1)
     step = frames.shape[1] / steps * sample.frame_step
+    # The step of the video, counted from its first frame, that holds the middle of each step.
     centers = frames.unflatten(1, (steps, -1)).mean(dim=2) + sample.frame_step / 2
     total = max(round(sample.total_frames / step), 1)
     places = ((centers - sample.start_index) / step).long().clamp(0, total - 1).to(views.device)
     values = views.unflatten(0, (-1, clips)).mean(dim=0).flatten(0, 1)
-    merged = values.new_zeros(total, values.shape[1]).index_add(0, places.flatten(), values)
-    return merged / places.flatten().bincount(minlength=total).clamp(min=1)[:, None], step
+    sums = values.new_zeros(total, values.shape[1]).index_add(0, places.flatten(), values)
+    counts = places.flatten().bincount(minlength=total).clamp(min=1)
+    return sums / counts[:, None], step

@@ -199,7 +199,7 @@ class VideoTransformer(nn.Module):
         """Load the image model ``init_from``, if any; MMEngine calls it once before training."""
         options = {"source": self.init_from} if isinstance(self.init_from, str) else self.init_from
         if options is not None:
-            from mmvidformer.checkpoints.image_vit import init_from_image
+            from mmvidformer.checkpoints.image_init import init_from_image
 
             init_from_image(self, **{"temporal": self.temporal_init, **options})
 

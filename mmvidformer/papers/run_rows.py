@@ -71,17 +71,19 @@ def run_rows(
             print(f"skipped: {error}")
             continue
         cfg = load_config(name, {**options, **common})
-        own = {**common, **with_start(cfg, start)}
-        merge_overrides(cfg, own)
-        jobs.append((row, own))
+        overrides = {**common, **with_start(cfg, start)}
+        merge_overrides(cfg, overrides)
+        jobs.append((row, overrides))
         other = f"; the published figure from {row.start}" if row.start and not miniature else ""
         print(f"{row.name} starts from {start_of(cfg)}{other}", flush=True)
     if not jobs:
         raise ValueError(f"no row of {table.name} can be run")
     if miniature:
         generate(table)
-    runs = [(seed, *job) for seed in seeds for job in jobs]
-    for seed, row, own in (bar := tqdm(runs, unit="run", disable=None)):
-        bar.set_postfix_str(f"{row.name}, seed {seed}")
-        place = folder / row.name / f"seed_{seed}"
-        measure(table, row, seed, place, miniature=miniature, procs=procs, common=own)
+    with tqdm(total=len(seeds) * len(jobs), unit="run", disable=None) as bar:
+        for seed in seeds:
+            for row, overrides in jobs:
+                bar.set_postfix_str(f"{row.name}, seed {seed}")
+                place = folder / row.name / f"seed_{seed}"
+                measure(table, row, seed, place, miniature=miniature, procs=procs, common=overrides)
+                bar.update()

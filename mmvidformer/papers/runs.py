@@ -44,7 +44,8 @@ def measure(
     name, options = table.recipe(row, miniature)
     cfg = load_config(name, {**options, **common})
     cfg.num_processes = procs  # not read by a run; another number is another batch
-    if scaling := scale_rate(cfg, procs):
+    scaling = scale_rate(cfg, procs)
+    if scaling:
         tqdm.write(f"{row.name}: {scaling}")
     config = folder.with_suffix(".py")  # a run writes its own, changed one into the folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,17 +54,20 @@ def measure(
     if old not in (None, config.read_text(encoding="utf-8")):
         config.write_text(old, encoding="utf-8")
         raise ValueError(f"{folder} has a run with other settings; use another --work-dir")
-    if not (found := results(folder)):
-        place = ["--work-dir", folder, *(["--procs", procs] if procs > 1 else [])]
-        if trained := _trained_alike(cfg, folder):
-            tqdm.write(f"{row.name} is trained as {trained.parent.name}")
-        else:
-            trained = folder
-            _run(folder / "train.log", "train", config, "--seed", seed, "--resume", *place)
-        checkpoint = (trained / "last_checkpoint").read_text()
-        _run(folder / "test.log", "test", config, checkpoint, *place)
-        found = results(folder)
-    return found
+    if results(folder):
+        return results(folder)
+    options: list[object] = ["--work-dir", folder]
+    if procs > 1:
+        options += ["--procs", procs]
+    trained = _trained_alike(cfg, folder)
+    if trained:
+        tqdm.write(f"{row.name} is trained as {trained.parent.name}")
+    else:
+        trained = folder
+        _run(folder / "train.log", "train", config, "--seed", seed, "--resume", *options)
+    checkpoint = (trained / "last_checkpoint").read_text()
+    _run(folder / "test.log", "test", config, checkpoint, *options)
+    return results(folder)
 
 
 def scale_rate(cfg: Config, procs: int) -> str:
@@ -131,7 +135,8 @@ def _run(log: Path, *arguments: object) -> None:
                 while process.poll() is None:
                     with contextlib.suppress(TimeoutExpired):
                         process.wait(2)
-                    bar.set_postfix_str((STEP.findall(log.read_text()) or [""])[-1])
+                    steps = STEP.findall(log.read_text())
+                    bar.set_postfix_str(steps[-1] if steps else "")
             finally:
                 process.terminate()
     if process.returncode:

@@ -22,7 +22,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 def interval(values: Sequence[float]) -> str:
     """Mean of a metric over seeds in percent, and half of its 95% interval."""
     if len(values) < 2:
-        return "".join(f"{100 * value:.1f}" for value in values)
+        return f"{100 * values[0]:.1f}" if values else ""
     mean, half = mean_interval(values)
     return f"{round(100 * mean, 1) + 0:.1f} ± {100 * half:.1f}"  # + 0: no "-0.0"
 
@@ -41,22 +41,26 @@ def tabulate(
         metrics: Metric of each column of the measured values.
         sizes: Whether to count parameters and MACs.
     """
-    published = dict.fromkeys(k for row in rows for k in row.published if k not in SIZES)
-    metrics = {
-        column: metric
-        for column, metric in metrics.items()
-        if any(metric in one for values in measured.values() for one in values)
+    published: list[str] = []
+    for row in rows:
+        published += [key for key in row.published if key not in (*SIZES, *published)]
+    measured_metrics = {
+        metric for seeds in measured.values() for values in seeds for metric in values
     }
+    metrics = {column: metric for column, metric in metrics.items() if metric in measured_metrics}
     columns = ["row", "", *published, *(f"{column} (here)" for column in metrics)]
     if sizes:
         columns += ["M params (paper)", "G MACs (paper)"]
     lines = []
     for row in tqdm(rows, unit="row", leave=False, disable=None):
         line = [row.name.rpartition("/")[2], row.title]
-        line += [f"{row.published[k]:g}" if k in row.published else "" for k in published]
-        values = measured.get(row.name) or []
-        line += [interval([one[m] for one in values if m in one]) for m in metrics.values()]
-        lines.append(line + (size_cells(row) if sizes else []))
+        line += [f"{row.published[key]:g}" if key in row.published else "" for key in published]
+        seeds = measured.get(row.name) or []
+        for metric in metrics.values():
+            line.append(interval([values[metric] for values in seeds if metric in values]))
+        if sizes:
+            line += size_cells(row)
+        lines.append(line)
     return columns, lines
 
 
@@ -70,10 +74,12 @@ def size_of(row: Row) -> Complexity | None:
 
 def size_cells(row: Row) -> list[str]:
     """Parameters in 10^6 and MACs in 10^9, with the published ones in parentheses."""
-    size, cells = size_of(row), []
-    counted = (None, None) if size is None else (size.parameters / 1e6, size.macs / 1e9)
+    size = size_of(row)
+    counted = (
+        ["", ""] if size is None else [f"{size.parameters / 1e6:.2f}", f"{size.macs / 1e9:.2f}"]
+    )
+    cells = []
     for key, value in zip(SIZES, counted, strict=True):
-        cell = "" if value is None else f"{value:.2f}"
         paper = f"({row.published[key]:g})" if key in row.published else ""
-        cells.append(f"{cell} {paper}".strip())
+        cells.append(f"{value} {paper}".strip())
     return cells

@@ -1,8 +1,8 @@
 """The plugin for MMAction2: registries that are children of MMAction2's, with their own scope.
 
 Importing it applies the repairs of ``mmvidformer.registry.repairs`` and registers the addresses of
-``mmvidformer.checkpoints.schemes``. Configs name it in ``custom_imports``; MMEngine imports it too
-when it looks up a name with the scope ``mmvidformer``.
+``mmvidformer.checkpoints.addresses``. Configs name it in ``custom_imports``; MMEngine imports it
+too when it looks up a name with the scope ``mmvidformer``.
 
 In a config with ``default_scope = 'mmaction'``, a name is written ``mmvidformer.ViViT``; in a
 sibling project (MMPreTrain, MMDetection) ``mmaction.mmvidformer.ViViT``, or the dotted path
@@ -21,9 +21,9 @@ repairs.apply()
 from mmaction import registry as _mmaction  # noqa: E402
 from mmengine.registry import Registry, root  # noqa: E402
 
-from mmvidformer.checkpoints import schemes  # noqa: E402
+from mmvidformer.checkpoints import addresses  # noqa: E402
 
-schemes.register()
+addresses.register()
 
 SCOPE = "mmvidformer"
 
@@ -55,6 +55,7 @@ DATASETS = _child(
     "mmaction.datasets",
     "mmvidformer.tasks.annotations",
     "mmvidformer.tasks.anticipation",
+    "mmvidformer.tasks.regression",
     "mmvidformer.datasets.bad_videos",
     "mmvidformer.tasks.boxes",
     "mmvidformer.synthetic.camera.dataset",

@@ -1,14 +1,22 @@
 """Spatio-temporal action detection: the classes of boxes at moments."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mmengine.config import Config
+from torch import Tensor, nn
 
 from mmvidformer.config import clip_shape
-from mmvidformer.datasets.own_videos import VideoLists
-from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
+from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists, find_named
+from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of, write_csv
+from mmvidformer.tasks.boxes import COLUMNS, Box, group_boxes, parse_boxes
+from mmvidformer.tasks.prediction import Names, Prediction
+from mmvidformer.tasks.reading import Annotations
 
 META_KEYS = ("img_shape", "video_id", "timestamp")
+SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
 NAMES_FILE = "label_map.pbtxt"  # which MMAction2's ``AVAMetric`` reads
 
 
@@ -16,10 +24,61 @@ class ActionDetection(Task):
     """The classes of boxes at moments."""
 
     name = "boxes"
-    needs_places = True
+    has_classes_file = has_seconds = needs_places = True
     head = "mmvidformer.BoxesHead"
     metric, best_metric = "mmvidformer.BoxesMetric", "mAP/overall"
     unaware = ("blending", "augment")
+    worst = staticmethod(nothing_found)
+
+    def fits_columns(self, columns: Sequence[str]) -> bool:
+        """Whether the first row has no names: it is a video, a whole second, a box and a class."""
+        return "video" not in columns and len(columns) >= 7 and columns[1].isdigit()
+
+    def read(
+        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
+    ) -> Annotations:
+        """Read the boxes of each video (``parse_boxes``)."""
+        return parse_boxes(file, len(classes))
+
+    def video_paths(self, annotations: Annotations, folder: Path) -> dict[str, Path]:
+        """Return the files of the names, with any suffix, in the folder or below.
+
+        Raises:
+            ValueError: If two files have the name of a video.
+        """
+        paths = super().video_paths(annotations, folder)
+        try:
+            named = find_named(folder, annotations.videos)
+        except FileNotFoundError:  # there is no video at all
+            return paths
+        return paths | {name: path.absolute() for name, path in named.items()}
+
+    def last_second(self, annotation: Box) -> float:
+        """Return the second of a box."""
+        return annotation.second
+
+    def write_lists(
+        self, annotations: Annotations, splits: Mapping[str, str], root: Path, paths: Mapping
+    ) -> None:
+        """Write the rows of each split as they are, and copy the names of the classes."""
+        for split in SPLITS:
+            rows = [
+                [row[name] for name in COLUMNS if row[name] is not None]
+                for row in annotations.rows
+                if splits[row["video"]] == split
+            ]
+            write_csv(root / f"{split}.csv", rows)
+        names = (annotations.file.parent / CLASSES).read_bytes()
+        (root / CLASSES).write_bytes(names)
+
+    def count_samples(self, annotations: Annotations) -> int:
+        """Return the number of moments."""
+        return len(group_boxes(annotations))
+
+    part = "boxes"
+    has_windows, needs_boxes, runs_frame_by_frame = False, True, False
+    has_one_class, threshold = False, 0.5
+    mean = staticmethod(np.max)
 
     def write_files(self, lists: VideoLists) -> None:
         """Write the names of the classes for the metric."""
@@ -61,3 +120,27 @@ class ActionDetection(Task):
             action_thr=0.0,
             num_classes=len(lists.classes) + 1,
         )
+
+    def answers(
+        self, output: Any, names: Names, is_logits: bool = False, **where: Any
+    ) -> list[Prediction]:
+        """Make a prediction for each box of a data sample with ``pred_instances``."""
+        name = next(iter(names))
+        instances = output.pred_instances
+        return [
+            self.predict({name: scores[1:]}, names, is_logits=False, box=tuple(box), **where)
+            for scores, box in zip(instances.scores, instances.bboxes.tolist(), strict=True)
+        ]
+
+    def activate(self, logits: Tensor) -> Tensor:
+        """Make a probability of each logit (..., classes)."""
+        return logits.sigmoid()
+
+    def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
+        """Return the boxes of the first moment that is at most half a second away."""
+        near = [box for box in predictions if abs(box.start - seconds) <= SPAN]
+        return [box for box in near if box.seconds == near[0].seconds]
+
+    def describe_output(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the output of an exported head."""
+        return {**super().describe_output(head), "activation": "sigmoid"}

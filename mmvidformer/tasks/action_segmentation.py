@@ -1,5 +1,7 @@
 """Temporal action segmentation: a class at each step of time."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,8 +9,9 @@ from mmengine.config import Config
 
 from mmvidformer.config import is_recurrent, type_name
 from mmvidformer.datasets.own_videos import VideoLists
-from mmvidformer.tasks.annotations import BACKGROUND, read_spans
+from mmvidformer.tasks.annotations import BACKGROUND, COLUMNS, Span, parse_spans
 from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
+from mmvidformer.tasks.reading import Annotations
 
 CLIP_LEN = 32  # of recurrent models, whose configs have no length
 MAX_VIEWS = 8  # clips of a video that run at once
@@ -27,16 +30,45 @@ class ActionSegmentation(Task):
     """
 
     name, least_classes, size_unit = "frames", 2, "seconds"
+    has_seconds = True
     balances = ("weights",)
     head = "mmvidformer.FramesHead"
     metric, best_metric = "mmvidformer.FramesMetric", "frames/accuracy"
     sampler: dict[str, Any] = {}
     training_steps: Steps = ({"type": "mmvidformer.LabelFrames"},)
+    part, has_windows, is_about_past = "steps", False, False
+
+    def fits_columns(self, columns: Sequence[str]) -> bool:
+        """Whether there are times of spans."""
+        return "start" in columns or "end" in columns
+
+    def read(
+        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
+    ) -> Annotations:
+        """Read the spans of each video (``parse_spans``), of which no two overlap."""
+        return parse_spans(file, classes=classes)
+
+    def last_second(self, annotation: Span) -> float:
+        """Return the end of a span."""
+        return annotation.end
+
+    def list_columns(self, annotations: Annotations) -> Sequence[str]:
+        """Return the columns of spans."""
+        return COLUMNS
+
+    def classes_in(self, annotations: Annotations) -> Sequence[str]:
+        """Return the sorted names of the classes; the last is that of time without a span."""
+        return [*sorted_labels(annotations), BACKGROUND]
+
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample without an answer at any time."""
+        return {**sample, "pred_score": sample["pred_score"][:0]}
 
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Return the seconds of each class in the training list, up to a video's last span."""
         seconds = dict.fromkeys(lists.classes, 0.0)
-        for spans in read_spans(lists.root / "train.csv").values():
+        for spans in self.read(lists.root / "train.csv").check().videos.values():
             covered = 0.0
             for span in spans:
                 seconds[span.label] = seconds.get(span.label, 0.0) + span.end - span.start
@@ -85,3 +117,19 @@ class ActionSegmentation(Task):
         labels = self.training_steps if split == "train" else ()
         keys = (*pack.get("meta_keys", ()), *META_KEYS)
         return [*before, cover, *map(dict, labels), *after, {**pack, "meta_keys": keys}]
+
+    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
+        """Answer for each step of an opened video."""
+        return reader.steps_of(video)
+
+    def stream_parts(
+        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
+    ) -> Iterator[tuple]:
+        """Answer for each step of a stream."""
+        return reader.steps_of_stream(frames, fps, options)
+
+
+def sorted_labels(annotations: Annotations) -> list[str]:
+    """Return the names of the classes that spans have, but of the background."""
+    labels = {span.label for spans in annotations.videos.values() for span in spans}
+    return sorted(labels - {BACKGROUND})

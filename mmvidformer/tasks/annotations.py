@@ -1,7 +1,7 @@
-"""Annotations in csv files: numbers of videos, and classes of spans of time."""
+"""Annotations of spans of time in csv files, and what reads them: classes of seconds of videos."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from os.path import join
@@ -13,14 +13,15 @@ import torch
 from mmaction.datasets import VideoDataset
 from mmcv.transforms import BaseTransform
 
-from mmvidformer.datasets.csv_rows import read_rows
+from mmvidformer.datasets.csv_rows import read_float, read_rows
 from mmvidformer.datasets.transforms.rates import constant_times, rescale
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
+from mmvidformer.tasks.reading import Annotations, Row, unknown_class
 from mmvidformer.video.times import FrameTimes
 
 BACKGROUND = "background"  # class of the time that no span covers
-OWN = ("video", "split", "start", "end", "label")  # columns that hold no numbers
+COLUMNS = ("video", "start", "end", "label")
 NO_LABEL = -1
 
 
@@ -33,128 +34,68 @@ class Span(NamedTuple):
     where: str
 
 
-def read_values(file: str | Path) -> tuple[tuple[str, ...], dict[str, tuple[list[float], str]]]:
-    """Read a csv file with the column ``video`` and a column for each value.
-
-    Returns:
-        Names of the values; and the values, with their line, by video.
+def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]:
+    """Return the spans of each video of a csv file, in order.
 
     Raises:
-        ValueError: If a value is not finite or a video is there twice; names file and line.
+        ValueError: If something is wrong in the file (``parse_spans``); names file and line.
     """
-    names: tuple[str, ...] = ()
-    found: dict[str, tuple[list[float], str]] = {}
-    for row, where in read_rows(file, "video"):
-        names = names or value_names(row)
-        if not names:
-            raise ValueError(f"{file} must have a column of values beside video")
-        video = read_video(row, where)
-        if video in found:
-            raise ValueError(f"{where}: {video} is already in {found[video][1]}")
-        found[video] = [read_float(row, name, where) for name in names], where
-    return names, found
+    return parse_spans(file, overlap).check().videos
 
 
-def value_names(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns of a csv file that hold values."""
-    return tuple(name for name in columns if name and name not in OWN)
-
-
-def read_video(row: Mapping[str, str], where: str) -> str:
-    """Read the path of a row's video; a ``ValueError`` if there is none."""
-    if not row["video"]:
-        raise ValueError(f"{where}: video is empty")
-    return row["video"]
-
-
-def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]:
+def parse_spans(
+    file: str | Path,
+    overlap: bool = False,
+    classes: Sequence[str] = (),
+    rows: Iterable[tuple[Row, str]] | None = None,
+) -> Annotations:
     """Read a csv file with the columns ``video``, ``start``, ``end`` (seconds) and ``label``.
 
-    A row with a video alone is a video without a span. Returns the spans of each video, in order.
+    A row with a video alone is a video without a span. The spans of each video are in order.
 
     Args:
         file: The file.
         overlap: Whether spans of a video may overlap.
+        classes: Names of the classes; empty if all names are allowed.
+        rows: Rows of another format that say the same, and their places; default: those of the
+            csv file.
 
     Raises:
-        ValueError: As ``span_faults`` describes; names file and line.
+        ValueError: If the file is no csv file with these columns.
     """
-    return group_spans(read_rows(file, "video", "start", "end", "label"), overlap)
+    annotations = Annotations(Path(file))
+    annotations.add_rows(read_rows(file, *COLUMNS) if rows is None else rows, _read_span)
+    for video, spans in annotations.videos.items():
+        annotations.videos[video] = sorted(spans)
+    known = dict.fromkeys(classes)  # in order, and found at once
+    for spans in annotations.videos.values():
+        annotations.faults += _span_faults(spans, overlap, known)
+    return annotations
 
 
-def group_spans(
-    rows: Iterable[tuple[dict[str, str], str]], overlap: bool = False
-) -> dict[str, list[Span]]:
-    """Return the spans of each video in rows and their lines; see ``read_spans``."""
-    found: dict[str, list[Span]] = {}
-    for row, where in rows:
-        found.setdefault(read_video(row, where), []).extend(read_span(row, where))
-    found = {video: sorted(spans) for video, spans in found.items()}
-    if fault := next(span_faults(found, overlap), None):
-        raise ValueError(fault)
-    return found
-
-
-def read_span(row: Mapping[str, str], where: str) -> list[Span]:
+def _read_span(row: Row, place: str) -> list[Span]:
     """Read the span of a row, if it has one; raises a ``ValueError`` if a time is no number."""
     if not any(row[name] for name in ("start", "end", "label")):
         return []
-    start, end = (read_float(row, name, where) for name in ("start", "end"))
-    return [Span(start, end, row["label"] or "", where)]
+    start, end = (read_float(row, name, place) for name in ("start", "end"))
+    return [Span(start, end, row["label"] or "", place)]
 
 
-def span_faults(videos: Mapping[str, Sequence[Span]], overlap: bool = False) -> Iterator[str]:
-    """Describe what is wrong in the spans of videos: class, an end before the start, overlap."""
-    for spans in videos.values():
-        for start, end, label, where in spans:
-            if not label:
-                yield f"{where}: label is empty"
-            if len(label.splitlines()) > 1:
-                yield f"{where}: label {label!r} has a line break"
-            if not 0 <= start < end:
-                yield f"{where}: start must be at least 0 and below end, got {start:g} to {end:g}"
-        for one, two in pairwise(spans):
-            if two.start < one.end and not overlap:
-                times = f"{two.start:g} s, before {one.end:g} s"
-                yield f"{two.where}: starts at {times}, the end of {one.where}"
-
-
-def read_float(row: Mapping[str, str], column: str, where: str) -> float:
-    """Read a finite number of a row; errors name file, line and value."""
-    try:
-        value = float(row[column])
-    except (TypeError, ValueError):
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{where}: {column} must be a number, got {row[column]!r}")
-    return value
-
-
-def need_rows(rows: list[dict], file: str) -> list[dict]:
-    """Return the rows of a file, or raise a ``ValueError`` if there is none."""
-    if not rows:
-        raise ValueError(f"{file} has no rows")
-    return rows
-
-
-@DATASETS.register_module()
-class ValueDataset(VideoDataset):
-    """Videos with numbers: a csv file with the column ``video`` and a column for each value.
-
-    ``gt_label`` of a sample holds the values. Arguments are those of MMAction2's ``VideoDataset``.
-
-    Raises:
-        ValueError: As ``read_values``.
-    """
-
-    def load_data_list(self) -> list[dict]:
-        """Read the annotation file."""
-        folder = self.data_prefix["video"] or ""
-        rows = [
-            dict(filename=join(folder, video), label=torch.tensor(values), where=where)
-            for video, (values, where) in read_values(self.ann_file)[1].items()
-        ]
-        return need_rows(rows, self.ann_file)
+def _span_faults(spans: Sequence[Span], overlap: bool, classes: Collection[str]) -> Iterator[str]:
+    """Describe what is wrong in the spans of a video: class, an end before the start, overlap."""
+    for start, end, label, place in spans:
+        if not label:
+            yield f"{place}: label is empty"
+        elif classes and label not in classes:
+            yield unknown_class(label, classes, place)
+        if len(label.splitlines()) > 1:
+            yield f"{place}: label {label!r} has a line break"
+        if not 0 <= start < end:
+            yield f"{place}: start must be at least 0 and below end, got {start:g} to {end:g}"
+    for span, following in pairwise(spans):
+        if following.start < span.end and not overlap:
+            times = f"{following.start:g} s, before {span.end:g} s"
+            yield f"{following.where}: starts at {times}, the end of {span.where}"
 
 
 @DATASETS.register_module()
@@ -183,18 +124,19 @@ class SpanDataset(VideoDataset):
 
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
-        folder, found = self.data_prefix["video"] or "", []
-        numbers = {name: number for number, name in enumerate(self.metainfo["classes"])}
-        for video, spans in read_spans(self.ann_file, self.overlap).items():
-            for one in spans:
-                if one.label not in numbers:
-                    known = ", ".join([*numbers][:20])
-                    raise ValueError(f"{one.where}: {one.label!r} is no class; they are {known}")
-            rows = [(one.start, one.end, numbers[one.label]) for one in spans]
-            info = dict(filename=join(folder, f"{video}{self.suffix}"))
-            info["spans"] = np.array(rows, dtype=float).reshape(-1, 3)
-            found.append(info | {"background": numbers.get(BACKGROUND, NO_LABEL)})
-        return need_rows(found, self.ann_file)
+        folder, classes = self.data_prefix["video"] or "", list(self.metainfo["classes"])
+        numbers = {name: number for number, name in enumerate(classes)}
+        annotations = parse_spans(self.ann_file, self.overlap, classes).check_rows()
+        samples = []
+        for video, spans in annotations.videos.items():
+            rows = [(span.start, span.end, numbers[span.label]) for span in spans]
+            sample = dict(
+                filename=join(folder, f"{video}{self.suffix}"),
+                spans=np.array(rows, dtype=float).reshape(-1, 3),
+                background=numbers.get(BACKGROUND, NO_LABEL),
+            )
+            samples.append(sample)
+        return samples
 
 
 @TRANSFORMS.register_module()

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.config import type_name
+from mmvidformer.datasets.csv_rows import read_text
+from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.tasks.prediction import Answers
+from mmvidformer.tasks.reading import Annotations
+from mmvidformer.video.errors import with_suffix
 
 if TYPE_CHECKING:
     from mmengine.config import Config
@@ -15,15 +22,20 @@ if TYPE_CHECKING:
 Steps = Sequence[Mapping[str, Any]]  # transforms of a pipeline, as in a config
 
 
-class Task:
+class Task(Answers):
     """What a model predicts of videos. A subclass is a task, and its file knows all of it.
 
-    Configs of one class a video become those of another task by ``fragment``, which is what a
-    child config would say. All methods may be called from several processes.
+    ``Answers`` has what concerns predictions, this class what concerns training and testing.
+
+    Annotations go from ``read`` by ``write_lists`` to lists, which ``read_lists`` reads. Configs of
+    one class a video become those of another task by ``fragment``, which is what a child config
+    would say. All methods may be called from several processes.
 
     Attributes:
         name: Name on the command line.
         suffix: Suffix of the lists of the splits.
+        has_classes_file: Whether ``classes.txt`` lies beside annotations, which number its lines.
+        has_seconds: Whether annotations state seconds of a video.
         least_classes: Least number of classes, or of values.
         classes_word: What the names in the lists stand for.
         size_unit: What ``class_sizes`` counts.
@@ -39,6 +51,8 @@ class Task:
 
     name: str
     suffix = "csv"
+    has_classes_file = False
+    has_seconds = False
     least_classes = 1
     classes_word = "classes"
     size_unit = "videos"
@@ -50,6 +64,109 @@ class Task:
     metric: str | None = None
     best_metric: str | None = None
     unaware: tuple[str, ...] = ("blending",)
+
+    def fits_file(self, file: Path, columns: Sequence[str]) -> bool:
+        """Whether a file annotates this task, by its suffix and the names in its first row."""
+        return file.suffix != ".json" and self.fits_columns(columns)
+
+    def fits_columns(self, columns: Sequence[str]) -> bool:
+        """Whether a csv file with these columns annotates this task."""
+        return False
+
+    def read(
+        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
+    ) -> Annotations:
+        """Read an annotation file, or the list of a split. What is wrong is in ``faults``.
+
+        Args:
+            file: The file.
+            classes: Names of the classes; empty if they are not known yet.
+            folder: Folder of the videos, for formats that do not say where these are. Default:
+                that of the file.
+
+        Raises:
+            ValueError: If the file has another format, such as other columns.
+        """
+        raise ValueError(f"the task {self.name} reads no such file as {file}")
+
+    def video_paths(self, annotations: Annotations, folder: Path) -> dict[str, Path]:
+        """Return where the annotated videos should be, which ``folder`` contains."""
+        return {video: Path(with_suffix(str(folder / video))) for video in annotations.videos}
+
+    def last_second(self, annotation: Any) -> float:
+        """Return the second of a video that an annotation needs, if the task has seconds."""
+        raise NotImplementedError
+
+    def write_lists(
+        self, annotations: Annotations, splits: Mapping[str, str], root: Path, paths: Mapping
+    ) -> None:
+        """Write the list of each split, and the names of the classes.
+
+        Args:
+            annotations: What ``read`` read.
+            splits: Split of each video.
+            root: Folder to write to.
+            paths: Path of each video, relative to ``root`` if it is below.
+        """
+        columns = self.list_columns(annotations)
+        for split in SPLITS:
+            rows = [
+                [paths[row["video"]].as_posix(), *(row[name] for name in columns[1:])]
+                for row in annotations.rows
+                if splits[row["video"]] == split
+            ]
+            write_csv(root / f"{split}.csv", [columns, *rows])
+        classes = self.classes_in(annotations)
+        if classes is not None:
+            write_lines(root / CLASSES, classes)
+
+    def list_columns(self, annotations: Annotations) -> Sequence[str]:
+        """Return the columns of the lists, of which the first is the video."""
+        raise NotImplementedError
+
+    def classes_in(self, annotations: Annotations) -> Sequence[str] | None:
+        """Return the names of the classes that annotations have; None if they are no classes."""
+        raise NotImplementedError
+
+    def read_lists(self, folder: str | Path) -> VideoLists:
+        """Read the lists that ``write_lists`` writes.
+
+        Raises:
+            FileNotFoundError: If a file is missing.
+            ValueError: If a line is wrong; names file and line.
+        """
+        root = Path(folder).resolve()
+        has_values = self.classes_word == "values"
+        for name in ("train.csv",) if has_values else ("train.csv", CLASSES):
+            if not (root / name).is_file():
+                wanted = "mmvidformer data list FILE.csv"
+                raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
+        names = () if has_values else tuple(read_text(root / CLASSES).splitlines())
+        counts = dict.fromkeys(SPLITS, 0)
+        for split in SPLITS:
+            file = root / f"{split}.csv"
+            if not file.is_file():
+                continue
+            annotations = self.read(file, names).check()
+            if has_values:
+                names = names or annotations.names
+                if annotations.rows and annotations.names != names:
+                    got = annotations.names
+                    raise ValueError(f"{file} must have the columns of train.csv, got {got}")
+            counts[split] = self.count_samples(annotations)
+        return VideoLists(root, names, counts, ",")
+
+    def count_samples(self, annotations: Annotations) -> int:
+        """Return the number of samples of a list."""
+        return len(annotations.videos)
+
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample of a video that could not be read with the worst answer.
+
+        Its predictions are those of another video, and tell only their form.
+        """
+        raise NotImplementedError
 
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Return the size of each class in the training list (classes,)."""
@@ -116,9 +233,19 @@ class Task:
         """Return the metric of a split, whose list is ``ann_file``."""
         return {"type": self.metric}
 
-    def fits_head(self, head_type: str) -> bool:
-        """Whether a head of a config, by its type without a scope, answers this task."""
-        return self.head is not None and self.head.rpartition(".")[2] == head_type
+    def fits_head(self, head: Any) -> bool:
+        """Whether a head, or its config, answers this task."""
+        if self.head is None:
+            return False
+        classes = () if isinstance(head, Mapping) else type(head).__mro__
+        types = [head_class.__name__ for head_class in classes] or [type_name(head)]
+        return self.head.rpartition(".")[2] in types
+
+
+def nothing_found(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a sample in which no segment or box is found."""
+    instances = {name: values[:0] for name, values in sample["pred_instances"].items()}
+    return {**sample, "pred_instances": instances}
 
 
 def sampler_of(steps: Steps) -> Mapping[str, Any] | None:
@@ -130,3 +257,15 @@ def rates_of(sampler: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the settings of a sampler that say how far apart its frames are."""
     names: Iterable[str] = ("frame_interval", "target_fps")
     return {name: sampler[name] for name in names if name in (sampler or {})}
+
+
+def write_lines(file: Path, lines: Iterable[str]) -> None:
+    """Write lines of text."""
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def write_csv(file: Path, rows: Iterable[Sequence]) -> None:
+    """Write rows of a csv file, whose folder is created."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", newline="", encoding="utf-8") as out:
+        csv.writer(out).writerows(rows)

@@ -1,46 +1,78 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.datasets.csv_rows import read_number, read_rows, read_text
+from mmvidformer.datasets.csv_rows import read_float, read_number, read_rows, read_text
 from mmvidformer.datasets.own_videos import find_named
 from mmvidformer.datasets.transforms.rates import known_times, rescale
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
-from mmvidformer.tasks.annotations import need_rows, read_float, read_video
+from mmvidformer.tasks.reading import Annotations, Row
 
 COLUMNS = ("video", "second", "x1", "y1", "x2", "y2", "class", "person")
 CORNERS = COLUMNS[2:6]
-Moment = tuple[str, int]  # video and second
-Box = tuple[float, ...]
+Corners = tuple[float, ...]
 
 
-def read_boxes(file: str | Path, classes: int | None = None) -> dict[Moment, dict[Box, set[int]]]:
-    """Read annotations in AVA's format: the classes, from 1, of each box of each moment.
+class Box(NamedTuple):
+    """A box at a second of a video, with the number of its class, from 1, and the line of the file.
+
+    ``corners`` are left, top, right and bottom, as shares of width and height.
+    """
+
+    second: int
+    corners: Corners
+    label: int
+    where: str
+
+
+def read_boxes(
+    file: str | Path, classes: int | None = None
+) -> dict[tuple[str, int], dict[Corners, set[int]]]:
+    """Return the classes of each box of each moment, which is a video and a second.
+
+    Raises:
+        ValueError: If something is wrong in the file (``parse_boxes``); names file and line.
+    """
+    return group_boxes(parse_boxes(file, classes).check())
+
+
+def group_boxes(annotations: Annotations) -> dict[tuple[str, int], dict[Corners, set[int]]]:
+    """Return the classes of each box of each moment, which is a video and a second."""
+    moments: dict[tuple[str, int], dict[Corners, set[int]]] = {}
+    for video, boxes in annotations.videos.items():
+        for box in boxes:
+            of_moment = moments.setdefault((video, box.second), {})
+            of_moment.setdefault(box.corners, set()).add(box.label)
+    return moments
+
+
+def parse_boxes(file: str | Path, classes: int | None = None) -> Annotations:
+    """Read annotations in AVA's format.
 
     Rows have no header: name of the video, whole second, left, top, right and bottom as shares of
     width and height, number of the class, and perhaps the person. A box of several classes has
     several rows.
 
-    Raises:
-        ValueError: As ``read_box`` and ``line_faults``.
+    Args:
+        file: The file.
+        classes: Number of classes, if it is known.
     """
-    if fault := next(line_faults(file), None):
-        raise ValueError(fault)
-    found: dict[Moment, dict[Box, set[int]]] = {}
-    for row, where in read_rows(file, header=COLUMNS):
-        moment, box, label = read_box(row, where, classes)
-        found.setdefault(moment, {}).setdefault(box, set()).add(label)
-    return found
+    annotations = Annotations(Path(file))
+    annotations.faults += _line_faults(file)
+    rows = read_rows(file, header=COLUMNS)
+    annotations.add_rows(rows, lambda row, place: [_read_box(row, place, classes)])
+    return annotations
 
 
-def line_faults(file: str | Path) -> Iterator[str]:
+def _line_faults(file: str | Path) -> Iterator[str]:
     """Describe the lines that MMAction2's metric cannot read, or reads as another video's."""
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         name = line.partition(",")[0]
@@ -50,23 +82,16 @@ def line_faults(file: str | Path) -> Iterator[str]:
             yield f"{file}, line {number}: {name!r} has a space at an end; remove it"
 
 
-def read_box(
-    row: Mapping[str, str], where: str, classes: int | None = None
-) -> tuple[Moment, Box, int]:
-    """Read a row: its moment, its box and its class.
-
-    Raises:
-        ValueError: If it has no video or numbers, the box is not inside the frame, or the class is
-            none of ``classes``; begins with ``where``.
-    """
-    moment = read_video(row, where), read_number(row, "second", where)
-    x1, y1, x2, y2 = box = tuple(read_float(row, name, where) for name in CORNERS)
-    label = read_number(row, "class", where)
+def _read_box(row: Row, place: str, classes: int | None) -> Box:
+    """Read a row; raises a ``ValueError`` if its box is not inside the frame, or has no class."""
+    second = read_number(row, "second", place)
+    x1, y1, x2, y2 = corners = tuple(read_float(row, name, place) for name in CORNERS)
+    label = read_number(row, "class", place)
     if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
-        raise ValueError(f"{where}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {box}")
+        raise ValueError(f"{place}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {corners}")
     if label < 1 or classes and label > classes:
-        raise ValueError(f"{where}: class must be in 1 to {classes or '...'}, got {label}")
-    return moment, box, label
+        raise ValueError(f"{place}: class must be in 1 to {classes or '...'}, got {label}")
+    return Box(second, corners, label, place)
 
 
 @DATASETS.register_module()
@@ -85,18 +110,24 @@ class BoxDataset(VideoDataset):
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
         count = len(self.metainfo["classes"])
-        moments = read_boxes(self.ann_file, count)
-        names = {video for video, _ in moments}
-        paths = find_named(self.data_prefix["video"] or ".", names)
-        found = []
-        for (video, second), boxes in moments.items():
+        annotations = parse_boxes(self.ann_file, count).check_rows()
+        paths = find_named(self.data_prefix["video"] or ".", annotations.videos)
+        samples = []
+        for (video, second), boxes in group_boxes(annotations).items():
             if video not in paths:
                 raise FileNotFoundError(f"{self.ann_file}: there is no file of video {video!r}")
-            labels = [[float(i in own) for i in range(1, count + 1)] for own in boxes.values()]
-            info = dict(filename=str(paths[video]), video_id=video, timestamp=second)
-            info |= dict(gt_bboxes=np.array(list(boxes), np.float32))
-            found.append(info | {"gt_labels": torch.tensor(labels)})
-        return need_rows(found, self.ann_file)
+            labels = torch.zeros(len(boxes), count)
+            for number, classes in enumerate(boxes.values()):
+                labels[number, [label - 1 for label in classes]] = 1
+            sample = dict(
+                filename=str(paths[video]),
+                video_id=video,
+                timestamp=second,
+                gt_bboxes=np.array(list(boxes), np.float32),
+                gt_labels=labels,
+            )
+            samples.append(sample)
+        return samples
 
 
 @TRANSFORMS.register_module()

@@ -1,9 +1,15 @@
 """Classification: one class a video."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import torch
+from torch import Tensor
 
 from mmvidformer.datasets.lists import read_list
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.datasets.own_videos import VideoLists, read_lists
 from mmvidformer.tasks.base import Task
 
 
@@ -14,6 +20,25 @@ class Classification(Task):
     balances = ("weights", "sampling")
     has_probes = True
 
+    def read_lists(self, folder: str | Path) -> VideoLists:
+        """Read the lists that ``mmvidformer data list FOLDER`` writes."""
+        return read_lists(folder)
+
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample with the lowest score for the true class, or for all of several.
+
+        Scores of several tasks with a label each become NaN.
+        """
+        scores, label = sample["pred_score"], sample.get("gt_label")
+        if not isinstance(scores, Mapping):
+            return {**sample, "pred_score": _lowest(scores, label)}
+        if label is not None and len(label) > 1:
+            worst = {task: torch.full_like(x, torch.nan) for task, x in scores.items()}
+        else:
+            worst = {task: _lowest(x, label) for task, x in scores.items()}
+        return {**sample, "pred_score": worst}
+
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Return the number of training videos of each class."""
         sizes = np.zeros(len(lists.classes), dtype=int)
@@ -21,3 +46,17 @@ class Classification(Task):
             for number in line.strip().split(lists.delimiter)[1:]:
                 sizes[int(number)] += 1
         return sizes
+
+
+def _lowest(scores: Tensor, label: Tensor | None) -> Tensor:
+    """Return scores (classes,), or (views, classes), that are lowest for the true classes."""
+    if label is None or len(label) > 1 or label.is_floating_point():  # several classes
+        return all_lowest(scores)
+    worst = torch.zeros_like(scores)
+    worst[..., label[label < scores.shape[-1]]] = torch.finfo(scores.dtype).min
+    return worst
+
+
+def all_lowest(scores: Tensor) -> Tensor:
+    """Return the lowest scores, which are finite: MMAction2's mAP knows ties of numbers only."""
+    return torch.full_like(scores, torch.finfo(scores.dtype).min)

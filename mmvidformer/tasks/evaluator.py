@@ -6,9 +6,10 @@ from mmaction.evaluation import AccMetric, AVAMetric, ConfusionMatrix
 from mmengine.evaluator import BaseMetric, DumpResults, Evaluator
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
-from torch import Tensor
 
 from mmvidformer.registry import EVALUATOR
+from mmvidformer.tasks.action_detection import ActionDetection
+from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.score_files import SaveScores
 from mmvidformer.video.errors import BadVideo
 
@@ -49,7 +50,7 @@ class BadVideoEvaluator(Evaluator):
         """Return a bad sample with the worst answer for a metric."""
         if isinstance(metric, FILES):
             if self._first is None:
-                return no_class_right(sample)
+                return Classification.worst(sample)
             metric = self._first
         if hasattr(metric, "worst"):
             return metric.worst(sample)
@@ -60,49 +61,18 @@ class BadVideoEvaluator(Evaluator):
         raise BadVideo(sample["bad_path"], f"{sample['bad_video']}; {what}")
 
 
-def no_class_right(sample: dict) -> dict:
-    """Return a sample of classes with the lowest score for the true class, or for all of several.
-
-    Scores of several tasks with a label each become NaN.
-    """
-    scores, label = sample["pred_score"], sample.get("gt_label")
-    if not isinstance(scores, Mapping):
-        return {**sample, "pred_score": _lowest(scores, label)}
-    if label is not None and len(label) > 1:
-        worst = {task: torch.full_like(x, torch.nan) for task, x in scores.items()}
-    else:
-        worst = {task: _lowest(x, label) for task, x in scores.items()}
-    return {**sample, "pred_score": worst}
-
-
-def _lowest(scores: Tensor, label: Tensor | None) -> Tensor:
-    """Return scores (classes,), or (views, classes), that are lowest for the true classes."""
-    lowest = torch.finfo(scores.dtype).min  # finite: MMAction2's mAP knows ties of numbers only
-    if label is None or len(label) > 1 or label.is_floating_point():  # several classes
-        return torch.full_like(scores, lowest)
-    worst = torch.zeros_like(scores)
-    worst[..., label[label < scores.shape[-1]]] = lowest
-    return worst
-
-
 def _no_class(sample: dict) -> dict:
     """Return a sample that is in no row and column of a confusion matrix."""
     nothing = torch.zeros(0, dtype=torch.long)
     return {**sample, "pred_score": None, "pred_label": nothing, "gt_label": nothing}
 
 
-def _no_box(sample: dict) -> dict:
-    """Return a moment in which no box is found."""
-    instances = {name: values[:0] for name, values in sample["pred_instances"].items()}
-    return {**sample, "pred_instances": instances}
-
-
 FILES = (DumpResults, SaveScores)
 # Worst answers for metrics of others.
 WORST: dict[type[BaseMetric], Callable[[dict], dict]] = {
-    AccMetric: no_class_right,
+    AccMetric: Classification.worst,
     ConfusionMatrix: _no_class,
-    AVAMetric: _no_box,
+    AVAMetric: ActionDetection.worst,
 }
 
 

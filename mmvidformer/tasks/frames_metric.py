@@ -8,6 +8,7 @@ import numpy as np
 from mmengine.evaluator import BaseMetric
 
 from mmvidformer.registry import METRICS
+from mmvidformer.tasks.action_segmentation import ActionSegmentation
 from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
 from mmvidformer.video.times import FrameTimes
 
@@ -28,14 +29,11 @@ class FramesMetric(BaseMetric):
 
     default_prefix = "frames"
     shares = ("accuracy", "edit", "f1@")  # results that are shown in percent
+    worst = staticmethod(ActionSegmentation.worst)
 
     def __init__(self, ious: Sequence[float] = (0.1, 0.25, 0.5), **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.ious = ious
-
-    def worst(self, sample: Mapping) -> dict:
-        """Return a sample without an answer at any time."""
-        return {**sample, "pred_score": sample["pred_score"][:0]}
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
         """Store the class of each frame, found and true, and the rate; of bad videos the spans."""

@@ -7,14 +7,16 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import numpy as np
-import torch
 from mmaction.evaluation import AVAMetric, ava_eval, mean_average_precision, results2csv
 from mmaction.evaluation.functional import ava_utils, average_precision_at_temporal_iou
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from mmvidformer.registry import METRICS
+from mmvidformer.tasks.action_localization import ActionLocalization
 from mmvidformer.tasks.boxes import read_boxes
+from mmvidformer.tasks.multi_label import MultiLabel
+from mmvidformer.tasks.regression import Regression
 
 
 @METRICS.register_module()
@@ -26,12 +28,7 @@ class LabelsMetric(BaseMetric):
 
     default_prefix = "acc"
     shares = ("mean_average_precision",)  # results that are shown in percent
-
-    def worst(self, sample: Mapping) -> dict:
-        """Return a sample with the lowest score for all classes."""
-        scores = sample["pred_score"]
-        lowest = torch.finfo(scores.dtype).min  # infinities are no ties for the function
-        return {**sample, "pred_score": torch.full_like(scores, lowest)}
+    worst = staticmethod(MultiLabel.worst)
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
         """Store scores and labels, each (classes,)."""
@@ -56,10 +53,7 @@ class NumberMetric(BaseMetric):
 
     default_prefix = "number"
     leaves_bad_videos_out = True
-
-    def worst(self, sample: Mapping) -> dict:
-        """Return a sample without values."""
-        return {**sample, "pred_score": torch.full_like(sample["pred_score"], torch.nan)}
+    worst = staticmethod(Regression.worst)
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
         """Store values and truth, and whether the video could not be read."""
@@ -105,15 +99,11 @@ class SegmentsMetric(BaseMetric):
 
     default_prefix = "segments"
     shares = ("mAP",)
+    worst = staticmethod(ActionLocalization.worst)
 
     def __init__(self, ious: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7), **kwargs: object) -> None:
         super().__init__(**kwargs)
         self.ious = ious
-
-    def worst(self, sample: Mapping) -> dict:
-        """Return a sample in which no segment is found."""
-        instances = {name: values[:0] for name, values in sample["pred_instances"].items()}
-        return {**sample, "pred_instances": instances}
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
         """Store true segments (n, 3) and found ones (m, 4): start, end, class and score."""

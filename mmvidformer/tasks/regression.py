@@ -1,13 +1,24 @@
 """Regression: one number a video, or several."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from os.path import join
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from mmaction.datasets import VideoDataset
 from mmengine.config import Config
+from torch import Tensor, nn
 
+from mmvidformer.datasets.csv_rows import read_float, read_header, read_rows
 from mmvidformer.datasets.own_videos import VideoLists
-from mmvidformer.tasks.annotations import read_values
+from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.prediction import Bars, Prediction
+from mmvidformer.tasks.reading import Annotations, Row
+
+OTHER_COLUMNS = ("video", "split", "start", "end", "label")  # that hold no values
 
 
 class Regression(Task):
@@ -16,6 +27,30 @@ class Regression(Task):
     name, classes_word = "number", "values"
     head = "mmvidformer.NumberHead"
     metric, best_metric = "mmvidformer.NumberMetric", "number/r2"
+    has_one_class = False
+    output_name = "values"
+
+    def fits_columns(self, columns: Sequence[str]) -> bool:
+        """Whether there are columns of values."""
+        return bool(_value_names(columns))
+
+    def read(
+        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
+    ) -> Annotations:
+        """Read the values of each video (``parse_values``)."""
+        return parse_values(file)
+
+    def list_columns(self, annotations: Annotations) -> Sequence[str]:
+        """Return the video and the names of the values."""
+        return ("video", *annotations.names)
+
+    def classes_in(self, annotations: Annotations) -> None:
+        """Values have no file of names."""
+
+    @staticmethod
+    def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a sample without values."""
+        return {**sample, "pred_score": torch.full_like(sample["pred_score"], torch.nan)}
 
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the values."""
@@ -24,8 +59,94 @@ class Regression(Task):
     def model_config(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
         """Give the head the scale of the training data."""
         model = super().model_config(cfg, lists)
-        rows = [values for values, _ in read_values(lists.root / "train.csv")[1].values()]
+        annotations = self.read(lists.root / "train.csv").check()
+        rows = [numbers.values for (numbers,) in annotations.videos.values()]
         mean, deviation = np.mean(rows, axis=0), np.std(rows, axis=0)
         scale = np.where(deviation > 0, deviation, 1)
         model["cls_head"].update(mean=mean.tolist(), std=scale.tolist())
         return model
+
+    def probabilities(self, scores: Tensor, is_logits: bool) -> None:
+        """Values have none."""
+
+    def text(self, prediction: Prediction, k: int) -> str:
+        """Return all values, such as ``'level 3.2, size 1'``."""
+        return ", ".join(f"{name} {value:.4g}" for name, value in prediction.values.items())
+
+    def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
+        """Return the values by name."""
+        return {"values": prediction.values}
+
+    def columns(self, prediction: Prediction) -> dict[str, Any]:
+        """Return the values by name."""
+        return dict(prediction.values)
+
+    def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
+        """Return the values as text."""
+        rows = [(f"{name} {value:.4g}", None) for name, value in prediction.values.items()]
+        return [Bars(heading, rows)]
+
+    def summary(self, predictions: Sequence[Prediction], k: int) -> str:
+        """Return the mean values over the parts."""
+        rows = [list(prediction.values.values()) for prediction in predictions]
+        means = zip(predictions[0].values, np.mean(rows, axis=0), strict=True)
+        return ", ".join(f"{name} {value:.4g}" for name, value in means)
+
+    def describe_output(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the output of an exported head."""
+        described = super().describe_output(head)
+        return {**described, "activation": None, "views": "mean of values"}
+
+
+class Numbers(NamedTuple):
+    """The values of a video, and the line of the file."""
+
+    values: list[float]
+    where: str
+
+
+def parse_values(file: str | Path) -> Annotations:
+    """Read a csv file with the column ``video`` and a column for each value.
+
+    Raises:
+        ValueError: If a column is missing.
+    """
+    names = _value_names(read_header(file))
+    annotations = Annotations(Path(file), names)
+
+    def read_row(row: Row, place: str) -> list[Numbers]:
+        if annotations.videos[row["video"]]:
+            first = annotations.places[row["video"]]
+            raise ValueError(f"{place}: {row['video']} is already in {first}")
+        return [Numbers([read_float(row, name, place) for name in names], place)]
+
+    annotations.add_rows(read_rows(file, "video"), read_row)
+    if annotations.rows and not names:
+        raise ValueError(f"{file} must have a column of values beside video")
+    return annotations
+
+
+def _value_names(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of a csv file that hold values."""
+    return tuple(name for name in columns if name and name not in OTHER_COLUMNS)
+
+
+@DATASETS.register_module()
+class ValueDataset(VideoDataset):
+    """Videos with numbers: a csv file with the column ``video`` and a column for each value.
+
+    ``gt_label`` of a sample holds the values. Arguments are those of MMAction2's ``VideoDataset``.
+
+    Raises:
+        ValueError: If something is wrong in the file (``parse_values``); names file and line.
+    """
+
+    def load_data_list(self) -> list[dict]:
+        """Read the annotation file."""
+        folder = self.data_prefix["video"] or ""
+        samples = []
+        for video, (numbers,) in parse_values(self.ann_file).check_rows().videos.items():
+            label = torch.tensor(numbers.values)
+            sample = dict(filename=join(folder, video), label=label, where=numbers.where)
+            samples.append(sample)
+        return samples

@@ -47,15 +47,16 @@ def attention_matrices(
         for name, sub in blocks[layer].sublayers.items():
             hooks.enter_context(sub.attn.kernel.register_forward_pre_hook(partial(record, name)))
         backbone(clip)
-    found = []
+    matrices = []
     for name, kernel, (q, k, v, *mask) in calls:
-        one_hot = torch.eye(v.shape[-2], dtype=v.dtype, device=v.device)
-        found.append((name, kernel(q, k, one_hot.expand(*v.shape[:2], -1, -1), *mask)))
-    return found
+        one_hot = torch.eye(v.shape[-2], dtype=v.dtype, device=v.device)  # (S', S')
+        one_hot = one_hot.expand(*v.shape[:2], -1, -1)  # (G, n, S', S')
+        matrices.append((name, kernel(q, k, one_hot, *mask)))
+    return matrices
 
 
 def draw_matrices(
-    found: Sequence[tuple[str, Tensor]],
+    matrices: Sequence[tuple[str, Tensor]],
     group: int | None = None,
     head: int | None = None,
     title: str = "",
@@ -63,7 +64,7 @@ def draw_matrices(
     """Draw a matrix for each sub-layer; brighter is larger, each with colors of its own.
 
     Args:
-        found: What ``attention_matrices`` returned.
+        matrices: What ``attention_matrices`` returned.
         group: Index of the group of tokens (default: the middle one).
         head: Index of the head (default: the mean of all heads).
         title: Title of the figure.
@@ -71,17 +72,18 @@ def draw_matrices(
     Raises:
         ValueError: If there is no such group or head.
     """
-    figure = Figure(figsize=(4.6 * len(found), 4.4), dpi=110, layout="constrained")
+    figure = Figure(figsize=(4.6 * len(matrices), 4.4), dpi=110, layout="constrained")
     figure.suptitle(title, fontsize=10)
-    panels = figure.subplots(1, len(found), squeeze=False)[0]
-    for axes, (name, weights) in zip(panels, found, strict=True):
+    panels = figure.subplots(1, len(matrices), squeeze=False)[0]
+    for axes, (name, weights) in zip(panels, matrices, strict=True):
         groups, heads = weights.shape[:2]
         index = groups // 2 if group is None else group
-        for what, number, count in (("group", index, groups), ("head", head or 0, heads)):
-            if not 0 <= number < count:
-                raise ValueError(f"{what} must be from 0 to {count - 1} in {name}, got {number}")
-        chosen = weights[index].float().cpu()
-        matrix = chosen.mean(0) if head is None else chosen[head]
+        if not 0 <= index < groups:
+            raise ValueError(f"group must be from 0 to {groups - 1} in {name}, got {index}")
+        if head is not None and not 0 <= head < heads:
+            raise ValueError(f"head must be from 0 to {heads - 1} in {name}, got {head}")
+        of_heads = weights[index].float().cpu()  # (n, S, S')
+        matrix = of_heads.mean(0) if head is None else of_heads[head]
         axes.set_title(f"{name}, group {index + 1} of {groups}", fontsize=10)
         axes.set(xlabel="key", ylabel="query")
         image = axes.imshow(matrix.numpy(), cmap="viridis", aspect="auto", interpolation="nearest")

@@ -93,11 +93,17 @@ def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
     """Record the inputs of each attention (grid and class token) and the embedding's output."""
     seen: dict[nn.Module, Tensor | tuple] = {}
     attentions = [module for module in backbone.modules() if isinstance(module, Attention)]
+
+    def keep_inputs(module: nn.Module, inputs: tuple) -> None:
+        seen[module] = inputs[:2]
+
+    def keep_output(module: nn.Module, inputs: tuple, output: Tensor) -> None:
+        seen[module] = output
+
     with ExitStack() as hooks:
-        hooks.enter_context(embed.register_forward_hook(lambda m, _, out: seen.update({m: out})))
+        hooks.enter_context(embed.register_forward_hook(keep_output))
         for attn in attentions:
-            keep = attn.register_forward_pre_hook(lambda m, inputs: seen.update({m: inputs[:2]}))
-            hooks.enter_context(keep)
+            hooks.enter_context(attn.register_forward_pre_hook(keep_inputs))
         yield seen
 
 
@@ -131,7 +137,7 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
 
 
 def _no_positions(
-    grid: Tensor, cls: Tensor | None = None, *rest: object
+    grid: Tensor, cls: Tensor | None = None, *unused: object
 ) -> tuple[Tensor, Tensor | None]:
     # An encoder's class token enters here, with a mass of one like each token.
     return grid, None if cls is None else torch.ones_like(cls[..., :1])
@@ -143,7 +149,7 @@ def _exchange(
     weight: float,
     grid: Tensor,
     cls: Tensor | None = None,
-    *rest: object,
+    *unused: object,
 ) -> tuple[Tensor, Tensor | None]:
     """Updates of a sub-layer: ``weight * (A - I)`` on mass (B, T, H, W, 1) and (B, 1, 1)."""
 

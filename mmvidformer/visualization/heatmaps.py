@@ -31,7 +31,8 @@ def to_frames(preprocessor: nn.Module, clip: Tensor) -> np.ndarray:
         RGB frames (T, H, W, C), uint8.
     """
     if hasattr(preprocessor, "mean"):  # in the order of the channels that the model gets, RGB
-        mean, std = (x.to(clip).view(-1, 1, 1, 1) for x in (preprocessor.mean, preprocessor.std))
+        mean = preprocessor.mean.to(clip).view(-1, 1, 1, 1)
+        std = preprocessor.std.to(clip).view(-1, 1, 1, 1)
         clip = clip * std + mean
     return clip.permute(1, 2, 3, 0).round().clamp(0, 255).to(torch.uint8).cpu().numpy()
 
@@ -166,12 +167,12 @@ def rollout_clips(
     # One clip at a time: a single long clip can fill the memory of a device.
     for i, clip in enumerate(clips):
         clip = normalize(model, clip[None])
-        found = rollout(model.backbone, clip)
-        heat = to_heat(found.tokens[0], model.backbone.embed.tubelet)
+        shares = rollout(model.backbone, clip)
+        heat = to_heat(shares.tokens[0], model.backbone.embed.tubelet)
         seen = tuple(slice(n) for n in heat.shape)  # a remainder fills no tubelet
         frames = to_frames(model.data_preprocessor, clip[0])[seen]
         with torch.no_grad():
-            (scored,) = model.cls_head.predict(found.features, [ActionDataSample()])
+            (scored,) = model.cls_head.predict(shares.features, [ActionDataSample()])
         prediction = recognizer.to_prediction(scored)
         captions = [f"frame {number}" for number in numbers[i][seen[0]]]
         title = f"{name}, clip {i + 1} of {len(clips)}"
@@ -200,16 +201,22 @@ def masked_frames(model: nn.Module, clip: Tensor) -> dict[str, np.ndarray]:
         RGB frames (T', H', W', 3), uint8, by the names in ``ROWS``; the masked ones are gray.
     """
     pixels = model.pixels(clip[None])
-    found, visible = model.reconstruct(clip[None])
+    predicted, visible = model.reconstruct(clip[None])
     mean, std = pixels.mean(-2, keepdim=True), pixels.std(-2, keepdim=True)
     shown = visible.mask()[:, None, :, :, None, None]
+    reconstructed = torch.where(shown, pixels, predicted * (std + 1e-6) + mean)
     i, j, k = model.backbone.embed.tubelet
-    guess = torch.where(shown, pixels, found * (std + 1e-6) + mean)
-    layout = "b t h w (i j k) c -> b c (t i) (h j) (w k)"
-    clips = [rearrange(x, layout, i=i, j=j, k=k)[0] for x in (pixels, pixels, guess)]
-    frames = [to_frames(model.data_preprocessor, x) for x in clips]
+
+    def frames_of(patches: Tensor) -> np.ndarray:
+        layout = "b t h w (i j k) c -> b c (t i) (h j) (w k)"
+        (clip,) = rearrange(patches, layout, i=i, j=j, k=k)
+        return to_frames(model.data_preprocessor, clip)
+
+    original = frames_of(pixels)
+    masked = original.copy()
     hidden = (~shown[0, 0, :, :, 0, 0]).cpu().numpy().repeat(j, 0).repeat(k, 1)
-    frames[1][:, hidden] = 128
+    masked[:, hidden] = 128
+    frames = (original, masked, frames_of(reconstructed))
     return dict(zip(ROWS, frames, strict=True))
 
 

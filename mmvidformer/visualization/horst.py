@@ -52,15 +52,19 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeight
         raise ValueError(f"layer must be an index of the neck's {len(layers)} layers, got {layer}")
     attend = getattr(layers[layer], "attend", layers[layer])
     if not hasattr(attend, "maps"):
-        kind = type(attend).__name__
-        raise ValueError(f"{kind} of {type(neck).__name__} has no weights of states and places")
+        raise ValueError(
+            f"{type(attend).__name__} of {type(neck).__name__} has no weights of states and places"
+        )
     latest: deque[StateWeights | None] = deque(maxlen=1)
 
     @torch.no_grad()
     def record(module: nn.Module, args: tuple) -> None:
         clip, _, state = args[:3]
-        maps = module.attention_maps(clip[:, 0], state) if state else None
-        latest.append(maps and StateWeights(*(x[0].float().cpu() for x in maps)))
+        if not state:
+            latest.append(None)
+            return
+        states, places = module.attention_maps(clip[:, 0], state)
+        latest.append(StateWeights(states[0].float().cpu(), places[0].float().cpu()))
 
     with layers[layer].register_forward_pre_hook(record):
         yield latest
@@ -85,14 +89,19 @@ class LookBack:
     def annotations(self) -> dict:
         """Arguments of ``annotate_frame``: heat on the frame, and the past frames by weight."""
         picture = self.frame.picture
-        parts = {"legend": "attention to the past: 0 (blue) to 1 (red)", "columns": self.order}
-        if self.attention is None:
-            return {**parts, "overlay": picture}
-        heat = enlarge(self.attention.seen.numpy()[None], picture.shape[:2])
-        weights = self.attention.states.numpy()
-        faded = fade(np.stack([frame.picture for frame in self.past]), weights)
-        parts["past"] = [(one, f"{weight:.2f}") for one, weight in zip(faded, weights, strict=True)]
-        return {**parts, "overlay": overlay(picture[None], heat, limits=(0, 1))[0]}
+        annotations = {
+            "legend": "attention to the past: 0 (blue) to 1 (red)",
+            "columns": self.order,
+            "overlay": picture,
+        }
+        if self.attention is not None:
+            heat = enlarge(self.attention.seen.numpy()[None], picture.shape[:2])
+            annotations["overlay"] = overlay(picture[None], heat, limits=(0, 1))[0]
+            weights = self.attention.states.numpy()
+            faded = fade(np.stack([frame.picture for frame in self.past]), weights)
+            captions = [f"{weight:.2f}" for weight in weights]
+            annotations["past"] = list(zip(faded, captions, strict=True))
+        return annotations
 
     def to_strip(self, title: str) -> HeatStrip:
         """Frames of the states and the current one, with weights and heat, for ``draw_strips``.

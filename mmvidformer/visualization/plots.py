@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +71,8 @@ def read_scores(
             f"classes, got {values.shape} and labels up to {labels.max(initial=-1)}"
         )
     names = arrays["classes"].tolist() if "classes" in arrays and task is None else []
-    return values, labels, names if len(names) == values.shape[1] else None
+    complete = len(names) == values.shape[1]
+    return values, labels, names if complete else None
 
 
 def draw_confusion(
@@ -88,8 +88,8 @@ def draw_confusion(
     shown, labels = counts[np.ix_(chosen, chosen)], [names[i] for i in chosen]
     columns = labels
     if len(chosen) < len(counts):
-        rest = counts[chosen].sum(axis=1) - shown.sum(axis=1)
-        shown, columns = np.column_stack([shown, rest]), [*labels, "any other"]
+        others = counts[chosen].sum(axis=1) - shown.sum(axis=1)
+        shown, columns = np.column_stack([shown, others]), [*labels, "any other"]
         title = f"{title}\n{len(chosen)} most confused of {len(counts)} classes".strip()
     fractions = shown / np.maximum(counts[chosen].sum(axis=1, keepdims=True), 1)
     side = min(max(4.5, 0.36 * len(columns) + 2.5), 18)
@@ -139,7 +139,8 @@ def draw_views(
     axes = figure.add_subplot(title=title, xlabel="clips per video")
     for name, curve in accuracy.items():
         axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=name)
-    axes.set(ylabel=f"{metric} in %", xticks=sorted({k for c in accuracy.values() for k in c}))
+    clips = {count for curve in accuracy.values() for count in curve}
+    axes.set(ylabel=f"{metric} in %", xticks=sorted(clips))
     axes.grid(alpha=0.3)
     axes.legend()
     return without_formulas(figure)
@@ -181,9 +182,7 @@ def read_log(folder: str | Path) -> TrainingLog:
         part = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
         first = next((row["iter"] for row in part if "iter" in row), None)
         if first is not None:
-            # Lines of validation have no iteration, but follow those that they belong to.
-            earlier = takewhile(lambda row, first=first: row.get("iter", 0) < first, rows)
-            rows = [*earlier, *part]
+            rows = rows_before(rows, first) + part
     if not rows:
         raise ValueError(f"the log of {folder} has no line of training")
     trained = [row for row in rows if "iter" in row]
@@ -198,6 +197,15 @@ def read_log(folder: str | Path) -> TrainingLog:
             if name not in _OTHER and isinstance(value, int | float):
                 curves.setdefault(name, {})[now] = value
     return log
+
+
+def rows_before(rows: list[dict], iteration: int) -> list[dict]:
+    """Return the rows of a log up to the first training row of an iteration or a later one."""
+    for number, row in enumerate(rows):
+        # Lines of validation have no iteration, but follow those that they belong to.
+        if row.get("iter", 0) >= iteration:
+            return rows[:number]
+    return rows
 
 
 def draw_training(logs: Mapping[str, TrainingLog], metrics: Sequence[str] | None = None) -> Figure:

@@ -1,6 +1,6 @@
 """Receptive field: the input tokens that a token depends on, block by block.
 
-A token has seen another one if its gradient with respect to that one is not zero. So patterns,
+A token has seen an input token if its gradient with respect to that token is not zero. So patterns,
 masks, class tokens, shifts, convolutions and encoders in a row need no cases of their own.
 """
 
@@ -61,39 +61,53 @@ def receptive_field(
         raise ValueError(f"the token must be inside the grid {tuple(grid)}, got {place}")
     if cls and backbone.encoders[0].cls_token is None:
         raise ValueError(f"{type(backbone).__name__} has no class token to follow")
-    model = copy.deepcopy(backbone).double().eval().requires_grad_()
     random = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight += 0.02 * torch.randn(weight.shape, generator=random, dtype=weight.dtype)
-    embed, rows = model.embed, []
+    model = noisy_copy(backbone, random)
+    embed = model.embed
     inputs = torch.randn(1, *grid, embed.proj.out_channels, generator=random, dtype=torch.float64)
     inputs.requires_grad_()
     embed.register_forward_hook(lambda *_: inputs)
-    for i, encoder in enumerate(model.encoders, start=1):
+    sizes = zip(grid, embed.stride, embed.tubelet, embed.padding, strict=True)
+    pixels = [(n - 1) * stride + size - 2 * padding for n, stride, size, padding in sizes]
+    outputs: list[tuple] = []
+    model.forward_features(inputs.new_zeros(1, 3, *pixels), outputs)
+    fields = []
+    for (name, cls_start), (tokens, cls_tokens) in zip(list_blocks(model), outputs, strict=True):
+        if cls and cls_tokens is not None:  # (B, 1, D), B frames or one clip
+            followed = cls_tokens[min(place[0], len(cls_tokens) - 1)]
+        else:
+            frames = tokens.flatten(0, 1)  # frames as clips of their own, or those of one clip
+            t, h, w = (min(x, n - 1) for x, n in zip(place, frames.shape[:3], strict=True))
+            followed = frames[t, h, w]
+        sources = [inputs] if cls_start is None else [inputs, cls_start]
+        grads = torch.autograd.grad(
+            followed.square().sum(), sources, retain_graph=True, materialize_grads=True
+        )
+        seen_tokens = grads[0][0].any(-1)  # (T, H, W)
+        seen_cls = None if cls_start is None else bool(grads[1].any())
+        fields.append(Field(name, seen_tokens, seen_cls))
+    return fields
+
+
+def noisy_copy(backbone: nn.Module, random: torch.Generator) -> nn.Module:
+    """Copy a backbone in double precision, and add noise to its weights."""
+    model = copy.deepcopy(backbone).double().eval().requires_grad_()
+    for encoder in model.encoders:
         encoder.with_cp = False
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += 0.02 * torch.randn(weight.shape, generator=random, dtype=weight.dtype)
+    return model
+
+
+def list_blocks(model: nn.Module) -> list[tuple[str, Tensor | None]]:
+    """Return the name of each block, and the initial class token of its encoder."""
+    blocks = []
+    for i, encoder in enumerate(model.encoders, start=1):
         for j in range(1, len(encoder.blocks) + 1):
             name = f"block {j}" if len(model.encoders) == 1 else f"encoder {i}, block {j}"
-            rows.append((name, encoder.cls_token))
-    sizes = zip(grid, embed.stride, embed.tubelet, embed.padding, strict=True)
-    clip = inputs.new_zeros(1, 3, *((n - 1) * s + k - 2 * p for n, s, k, p in sizes))
-    outputs: list[tuple] = []
-    model.forward_features(clip, outputs)
-    fields = []
-    for (name, start), (out, token_cls) in zip(rows, outputs, strict=True):
-        if cls and token_cls is not None:  # (B, 1, D), B frames or one clip
-            chosen = token_cls[min(place[0], len(token_cls) - 1)]
-        else:
-            out = out.flatten(0, 1)  # frames as clips of their own, or the frames of one clip
-            chosen = out[tuple(min(x, n - 1) for x, n in zip(place, out.shape[:3], strict=True))]
-        wanted = [inputs] if start is None else [inputs, start]
-        seen = torch.autograd.grad(
-            chosen.square().sum(), wanted, retain_graph=True, materialize_grads=True
-        )
-        fields.append(
-            Field(name, seen[0][0].any(-1), None if start is None else bool(seen[1].any()))
-        )
-    return fields
+            blocks.append((name, encoder.cls_token))
+    return blocks
 
 
 def draw_receptive_field(fields: Sequence[Field], token: Grid | None, title: str = "") -> Figure:

@@ -120,7 +120,7 @@ def test_pretrained_modules(source: str, shipped, web) -> None:
 
 
 def test_random_weights_are_not_fetched(web, monkeypatch) -> None:
-    read = "mmvidformer.checkpoints.image_vit.read_model"
+    read = "mmvidformer.checkpoints.image_init.read_model"
     monkeypatch.setattr(read, lambda *_: pytest.fail("read"))
     assert "init_from" in get_config(NAME).model.backbone
     first = create_model(NAME, **SMALL)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidformer.checkpoints.atomic import AtomicBackend, write_atomically
+from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.engine.checkpointing.hook import AtomicBackend
 
 
 def test_it_writes_and_replaces(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from mmvidformer.checkpoints import FORMATS, convert_file, load_checkpoint, read_model, recognize
-from mmvidformer.checkpoints.own import VIDEO_VITS, from_own, settings_of
+from mmvidformer.checkpoints.backbones import VIDEO_VITS, backbone_arguments
+from mmvidformer.checkpoints.native import from_native
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.cli import convert
 from mmvidformer.models import VideoTransformer, ViViT
@@ -198,9 +199,9 @@ def test_settings_by_the_shapes_of_a_scheme() -> None:
     settings = dict(scheme="spacetime", img_size=(16, 16), clip_len=4, stem=dict(tubelet=(2, 8, 8)))
     state = ViViT(arch, **settings).state_dict()
     assert state["encoders.0.blocks.0.mlp.fc1.weight"].shape[0] == 61  # int(28 * (61 / 28)) is 60
-    result = from_own(state | {"data_preprocessor.mean": torch.zeros(3)}, scheme="spacetime")
+    result = from_native(state | {"data_preprocessor.mean": torch.zeros(3)}, scheme="spacetime")
     assert result.ignored == ["data_preprocessor.mean"]
-    found = settings_of(result)
+    found = backbone_arguments(result)
     assert settings.items() <= found.items()
     again = ViViT(found["arch"] | {"num_heads": 2}, **{k: found[k] for k in found if k != "arch"})
     again.load_state_dict(state)
@@ -215,7 +216,7 @@ def test_a_composed_model_is_not_described_as_that_of_a_paper(positions: str, tm
     state = VideoTransformer(
         block=[{"pattern": "joint"}], positions=positions, **SIZES
     ).state_dict()
-    assert settings_of(from_own(state)) == {}
+    assert backbone_arguments(from_native(state)) == {}
     meta = {"backbone": {"type": "VideoTransformer", "positions": positions, **SIZES}}
     torch.save({"state_dict": state, "meta": meta}, tmp_path / "a.pth")
     report = convert_file(tmp_path / "a.pth", tmp_path / "b.pth")
@@ -223,7 +224,7 @@ def test_a_composed_model_is_not_described_as_that_of_a_paper(positions: str, tm
     content = torch.load(tmp_path / "b.pth", weights_only=True)
     assert content["meta"]["backbone"] == meta["backbone"]
     with pytest.raises(ValueError, match="not those of a ViViT: .*pos_embed.thw' is missing"):
-        settings_of(from_own(state, scheme="spacetime"))
+        backbone_arguments(from_native(state, scheme="spacetime"))
     with pytest.raises(ValueError, match=r"HuggingFace has no model like .*a\.pth"):
         convert_file(tmp_path / "a.pth", tmp_path / "hf", to="huggingface")
 

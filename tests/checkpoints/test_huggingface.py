@@ -14,8 +14,8 @@ from transformers import (
 )
 
 from mmvidformer.checkpoints import convert_file, read_model
+from mmvidformer.checkpoints.backbones import backbone_arguments
 from mmvidformer.checkpoints.keymap import Conversion
-from mmvidformer.checkpoints.own import settings_of
 from mmvidformer.checkpoints.video_models import from_vivit, to_other
 from mmvidformer.models import ViViT
 
@@ -55,7 +55,7 @@ def hf_logits(model: VivitForVideoClassification, clip: torch.Tensor) -> torch.T
 
 
 def our_logits(result: Conversion, clip: torch.Tensor) -> torch.Tensor:
-    backbone = ViViT(**settings_of(result)).eval()
+    backbone = ViViT(**backbone_arguments(result)).eval()
     weights = result.state
     stem = "backbone."
     backbone.load_state_dict(

@@ -11,8 +11,8 @@ from mmengine.registry import DefaultScope
 from mmengine.runner import load_checkpoint
 
 from mmvidformer.checkpoints import read_model
+from mmvidformer.checkpoints.addresses import read_all_kinds
 from mmvidformer.checkpoints.flax import from_google_npz
-from mmvidformer.checkpoints.schemes import read_all_kinds
 from mmvidformer.checkpoints.timm_models import from_timm
 from mmvidformer.registry import MODELS
 

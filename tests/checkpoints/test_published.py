@@ -7,7 +7,7 @@ import pytest
 
 from mmvidformer import get_config, list_models
 from mmvidformer.checkpoints import FORMATS, published
-from mmvidformer.checkpoints.fetch import SCHEMES
+from mmvidformer.checkpoints.download import SCHEMES
 from mmvidformer.checkpoints.labels import read_labels
 
 

@@ -10,7 +10,7 @@ from transformers import (
 )
 
 from mmvidformer import get_config
-from mmvidformer.checkpoints.info import huggingface_config
+from mmvidformer.checkpoints.huggingface import huggingface_config
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.video_models import to_other

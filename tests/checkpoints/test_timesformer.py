@@ -7,8 +7,8 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 from mmvidformer.checkpoints import convert_file
-from mmvidformer.checkpoints.info import read_info
-from mmvidformer.checkpoints.own import settings_of
+from mmvidformer.checkpoints.backbones import backbone_arguments
+from mmvidformer.checkpoints.metadata import read_info
 from mmvidformer.checkpoints.video_models import DIALECTS, from_timesformer, to_other
 from mmvidformer.models import TimeSformer
 
@@ -106,7 +106,7 @@ def test_huggingface_gives_the_same_logits_and_loads_the_way_back(attention: str
     theirs = shake(TimesformerForVideoClassification(config))
     result = from_timesformer(theirs.state_dict(), meta=config.to_dict())
     assert result.scheme == attention
-    assert settings_of(result)["clip_len"] == frames  # also where no table tells
+    assert backbone_arguments(result)["clip_len"] == frames  # also where no table tells
     model = backbone_of(result.state, attention, img_size=16, clip_len=frames)
     clip = torch.randn(2, 3, frames, 16, 16)
     with torch.no_grad():

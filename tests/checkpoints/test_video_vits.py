@@ -16,10 +16,10 @@ from transformers import (
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.checkpoints import convert_file, load_checkpoint, read_model
+from mmvidformer.checkpoints.backbones import backbone_arguments
 from mmvidformer.checkpoints.formats import convert_checkpoint, recognize
-from mmvidformer.checkpoints.io import Checkpoint
 from mmvidformer.checkpoints.keymap import Conversion
-from mmvidformer.checkpoints.own import settings_of
+from mmvidformer.checkpoints.reading import Checkpoint
 from mmvidformer.checkpoints.video_models import from_videomae, from_vjepa2, to_other
 from mmvidformer.layers import AttentivePooling
 from mmvidformer.models import VideoTransformer
@@ -67,7 +67,7 @@ def ours(result: Conversion, clip: torch.Tensor) -> torch.Tensor:
     for name, value in result.state.items():
         stem = next(stem for stem in parts if name.startswith(stem))
         parts[stem][name.removeprefix(stem)] = value
-    backbone = VideoTransformer(**settings_of(result)).eval()
+    backbone = VideoTransformer(**backbone_arguments(result)).eval()
     backbone.load_state_dict(parts["backbone."])
     features = backbone(clip)
     if result.head:
@@ -208,7 +208,7 @@ def test_pretrained_encoders_keep_their_norm(tmp_path: Path) -> None:
     model.save_pretrained(tmp_path)
     _, result = read_model(tmp_path)
     assert all("decoder" in name or "mask_token" in name for name in result.ignored)
-    settings = settings_of(result)
+    settings = backbone_arguments(result)
     assert settings["fc_norm"] is None
     backbone = VideoTransformer(**settings, pool="none").eval()
     backbone.load_state_dict({k.removeprefix("backbone."): v for k, v in result.state.items()})
@@ -232,7 +232,7 @@ def test_classifiers_of_the_first_token_are_left_out(tmp_path: Path, prefix: str
         assert result.missing == ["cls_head.fc_cls.weight", "cls_head.fc_cls.bias"]
     with torch.no_grad():
         expected = model.videomae(clip().transpose(1, 2)).last_hidden_state
-    backbone = VideoTransformer(**settings_of(found[0]), pool="none").eval()
+    backbone = VideoTransformer(**backbone_arguments(found[0]), pool="none").eval()
     backbone.load_state_dict({k[9:]: x for k, x in found[0].state.items()})
     torch.testing.assert_close(backbone(clip()).flatten(1, 3), expected, atol=1e-5, rtol=1e-5)
     head = {"cls_head.fc_cls.weight": torch.zeros(5, 24), "cls_head.fc_cls.bias": torch.zeros(5)}
@@ -267,7 +267,7 @@ def test_half_precision_loads(videomae: VideoMAEForVideoClassification, tmp_path
     state = load_checkpoint(tmp_path / "half.pth").state
     result = from_videomae(state, meta=videomae.config.to_dict())
     assert {x.dtype for x in result.state.values()} == {torch.float16}
-    backbone = VideoTransformer(**settings_of(result))
+    backbone = VideoTransformer(**backbone_arguments(result))
     backbone.load_state_dict(
         {k[9:]: x for k, x in result.state.items() if k.startswith("backbone.")}
     )

@@ -69,7 +69,7 @@ def test_several_processes(settings, make_config, run, tools, tmp_path):
     work_dir = tmp_path / "work"
     command = [sys.executable, tools / "train.py", config, "--procs", 2, "--work-dir", work_dir]
     process = run(*command, "--cfg-options", "default_hooks.preflight=None")
-    output = process.communicate(timeout=300)[0]
+    output = process.communicate(timeout=600)[0]
     assert process.returncode == 0, output
     assert "train_1.mp4: DecordInit: RuntimeError: " in output
     log = next(work_dir.glob("*/*.log")).read_text()

@@ -14,6 +14,8 @@ import pytest
 from benchmarks.live_server import LiveServer
 from mmvidformer.apis import Capture, Prediction, Recognizer
 
+CAPTURE = "mmvidformer.visualization.source_answers.Capture"
+
 
 def read_lines(file: Path) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()]
@@ -130,7 +132,9 @@ def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
 def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> None:
     module = load("demo")
     video = tiny_videos.root / "val_0.mp4"
-    monkeypatch.setattr("mmvidformer.cli.source_answers.Capture", lambda *_: Capture(video))
+    monkeypatch.setattr(
+        "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
+    )
     file, out = tmp_path / "predictions.json", tmp_path / "out.mp4"
     options = ["--window", "0.5", "--stride", "0.5", "--seconds", "1.6", "--json", str(file)]
     assert module.main([*model, "7", *options, "--out", str(out)]) == 0
@@ -144,17 +148,19 @@ def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> Non
     """Of 23 windows the last is drawn, and the next one is being written."""
     module, kept, most = load("demo"), WeakSet(), []
     video = tiny_videos.root / "val_0.mp4"
-    monkeypatch.setattr("mmvidformer.cli.source_answers.Capture", lambda *_: Capture(video))
-    to_prediction = Recognizer.to_prediction
+    monkeypatch.setattr(
+        "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
+    )
+    predict = Recognizer._answers
 
-    def count(self: Recognizer, *args: object, **where: object) -> Prediction:
-        prediction = to_prediction(self, *args, **where)
+    def count(self: Recognizer, *args: object, **where: object) -> list[Prediction]:
+        (prediction,) = predict(self, *args, **where)
         scores = Scores(prediction.scores)
         kept.add(scores)
         most.append(len(kept))
-        return replace(prediction, scores=scores)
+        return [replace(prediction, scores=scores)]
 
-    monkeypatch.setattr(Recognizer, "to_prediction", count)
+    monkeypatch.setattr(Recognizer, "_answers", count)
     assert module.main([*model, "7", "--window", "0.16", "--stride", "0.08"]) == 0
     assert len(most) == 23 and max(most) <= 3
 

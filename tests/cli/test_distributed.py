@@ -22,7 +22,7 @@ def own_folder(tmp_path, monkeypatch) -> None:
 
 def finish(*processes) -> None:
     for process in processes:
-        log = process.communicate(timeout=180)[0]
+        log = process.communicate(timeout=600)[0]
         assert process.returncode == 0, log
 
 
@@ -185,7 +185,7 @@ def test_a_wrong_setup_is_reported_once(tiny_videos, make_config, run, tools, tm
     wrong.write_text("train_0.mp4 9\n")
     config = make_config("wrong", train_dataloader=dict(dataset=dict(ann_file=str(wrong))))
     process = run(tools / "dist_train.sh", config, 2, "--work-dir", tmp_path / "work")
-    printed = process.communicate(timeout=180)[0]
+    printed = process.communicate(timeout=600)[0]
     assert process.returncode == 2
     assert printed.count("error: found before the start:\n- ") == 1
     assert printed.count("wrong.txt, line 1: label must be in 0 to 2") == 1

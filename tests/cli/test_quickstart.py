@@ -56,7 +56,7 @@ def _listen_to_interrupts() -> None:
 
 def test_a_dozen_lines_tell_what_was_measured(start: Callable, tmp_path: Path) -> None:
     process = start()
-    printed, _ = process.communicate(timeout=60)
+    printed, _ = process.communicate(timeout=600)
     assert process.returncode == 0, printed
     assert len(printed.splitlines()) <= 14 and "warning" not in printed
     assert "7 GB" in printed and "4 minutes" in printed
@@ -75,7 +75,7 @@ def test_a_terminal_has_a_bar(start: Callable) -> None:
     with suppress(OSError):  # how Linux ends a terminal
         while True:
             printed += os.read(ours, 4096)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=600) == 0
     assert b"[#########           ]  48%" in printed
     assert printed.count(b"\n") <= 14
 
@@ -83,7 +83,7 @@ def test_a_terminal_has_a_bar(start: Callable) -> None:
 @pytest.mark.parametrize("name", ["lite", "data", "train", "plot", "test", "demo"])
 def test_a_step_that_fails_shows_its_end(start: Callable, name: str) -> None:
     process = start(FAILS=name)
-    printed, _ = process.communicate(timeout=60)
+    printed, _ = process.communicate(timeout=600)
     assert process.returncode == 3
     assert "the disk is full" in printed and str(LOG) in printed
     assert len(printed.splitlines()) < 30 and "82.33" not in printed.splitlines()[-1]
@@ -99,7 +99,7 @@ def test_an_interrupt_ends_all(start: Callable, tmp_path: Path, name: str, numbe
         time.sleep(0.1)
     assert _running(tmp_path)
     process.send_signal(number)
-    printed, _ = process.communicate(timeout=60)  # returns when no child holds the pipe
+    printed, _ = process.communicate(timeout=600)  # returns when no child holds the pipe
     assert process.returncode == 130 and "stopped after" in printed
     assert not _running(tmp_path)
 

@@ -54,7 +54,7 @@ def theirs(tmp_path, monkeypatch, run, request) -> Callable:
                 f"{START}\nsys.argv = {argv}\nrunpy.run_path(sys.argv[0], run_name='__main__')"
             )
             process = run(sys.executable, "-c", command)
-            log = process.communicate(timeout=300)[0]
+            log = process.communicate(timeout=600)[0]
             assert process.returncode == 0, log
             return
         spec = importlib.util.spec_from_file_location(f"mmaction_{name}", file)

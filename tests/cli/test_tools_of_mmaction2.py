@@ -33,7 +33,7 @@ def test_they_train_and_test_with_converted_weights(make_config, run, weights, t
         "test": run(sys.executable, TOOLS / "test.py", config, tmp_path / "official.pyth"),
     }
     for name, process in processes.items():
-        log = process.communicate(timeout=300)[0]
+        log = process.communicate(timeout=600)[0]
         assert process.returncode == 0 and "converted 50 tensors of TimeSformer" in log, name + log
     trained = weights(tmp_path / "epoch_1.pth")
     assert all(torch.equal(value, trained[name]) for name, value in model.state_dict().items())

@@ -37,7 +37,7 @@ def trained(make_config, train, run, tools, tmp_path_factory):
     )
     options = ["--work-dir", work_dir, "--seed", 0]
     process = run(sys.executable, tools / "train.py", cut, *options)
-    log = process.communicate(timeout=120)[0]
+    log = process.communicate(timeout=600)[0]
     assert process.returncode == -signal.SIGKILL, log
     (work_dir / "printed.txt").write_text(log)
     assert (work_dir / "epoch_2.pth").exists() and not (work_dir / "epoch_3.pth").exists()

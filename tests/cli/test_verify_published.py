@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from mmvidformer.checkpoints import published
-from mmvidformer.checkpoints.fetch import hash_of
+from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.engine import checkpoint_config
 
 # That of transformers 4; 5 has one on the GPU, too.

@@ -51,7 +51,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
     for path in config_folder().glob("[_v]*"):
         (tmp_path / path.name).symlink_to(path)
     (tmp_path / "papers" / "example.yml").write_text(EXAMPLE)
-    for module in ("papers", "config"):
+    for module in ("config", "config.rows"):
         monkeypatch.setattr(f"mmvidformer.{module}.config_folder", lambda: tmp_path)
     read_paper.cache_clear()
     yield read_paper("example").tables["table1"]

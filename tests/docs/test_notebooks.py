@@ -35,5 +35,5 @@ def test_notebook_runs(name: str, run: Callable, tmp_path: Path) -> None:
     text = "\n".join("".join(cell["source"]) for cell in code)
     (tmp_path / "notebook.py").write_text(f"{text}\n{RESULTS[name]}\n")
     process = run(sys.executable, tmp_path / "notebook.py", MPLBACKEND="agg", TMPDIR=tmp_path)
-    printed = process.communicate(timeout=300)[0]
+    printed = process.communicate(timeout=600)[0]
     assert process.returncode == 0, printed

@@ -62,7 +62,7 @@ def test_citation_has_the_version_and_a_paper_of_each_family() -> None:
 def test_types_of_the_public_api(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=550)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout
 
 

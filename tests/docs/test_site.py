@@ -21,7 +21,7 @@ def test_site_builds_strictly(tmp_path: Path) -> None:
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     reference = (tmp_path / "site" / "api" / "index.html").read_text()

@@ -38,7 +38,7 @@ def run(case: str, folder: Path) -> tuple[int, str]:
         env=dict(os.environ, PYTHONPATH=path, CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1"),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
 from mmvidformer.layers import SHIFTS, Attention, build_shift
+from tests.layers.operators import Operators
 
 HEADS, WIDTH = 2, 24
 D = HEADS * WIDTH
@@ -152,10 +154,42 @@ def test_shift_before_or_after_the_gates(last: bool) -> None:
     assert list(attn.prepare)[-1 if last else 0] == "shift0"
 
 
-def test_gradients_reach_the_sources_of_the_channels() -> None:
-    shift = build_shift("spatial")
-    x = torch.randn(1, 2, 3, 3, 2, 8, dtype=torch.double, requires_grad=True)
-    assert torch.autograd.gradcheck(shift.shift, x, fast_mode=True)
+@pytest.mark.parametrize("grid", [(3, 4, 5), (1, 1, 2)])
+@pytest.mark.parametrize("row", ROWS)
+def test_gradients_reach_the_sources_of_the_channels(row: str, grid: tuple[int, ...]) -> None:
+    shift = build_shift(ROWS[row][0]).shift
+    x = torch.randn(1, *grid, HEADS, WIDTH, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(shift, x, fast_mode=True, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(shift, x, fast_mode=True)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("row", ROWS)
+def test_torch_func_and_traced_graphs_compute_the_same(row: str) -> None:
+    shift = build_shift(ROWS[row][0]).shift
+    clips, tangents, weights = torch.randn(3, 2, 1, 3, 4, 5, HEADS, WIDTH)
+
+    def loss(x: Tensor, weight: Tensor) -> Tensor:
+        return (shift(x).square() * weight).sum()
+
+    x = clips.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(sum(map(loss, x, weights)), x)
+    equal = partial(torch.testing.assert_close, rtol=0, atol=0)
+    equal(torch.func.vmap(torch.func.grad(loss))(clips, weights), expected)
+    both = torch.func.jvp(shift, (clips[0],), (tangents[0],))
+    equal(both, (shift(clips[0]), shift(tangents[0])))
+    traced = torch.jit.trace(lambda x: shift(x), clips[0])
+    equal(traced(clips[1]), shift(clips[1]))
+
+
+@pytest.mark.parametrize(("name", "operators"), [("spatial", 10 + 14), ("temporal", 4 + 4)])
+def test_a_step_takes_few_operators(name: str, operators: int) -> None:
+    """A copy, zeros, and one operator for each fold; back, two for each that stays at a border."""
+    x = torch.randn(1, 2, 3, 3, HEADS, WIDTH, requires_grad=True)
+    weight = torch.ones_like(x)
+    with Operators() as operators_run:
+        torch.autograd.grad(build_shift(name).shift(x), x, weight)
+    assert operators_run.count == operators
 
 
 def test_folds_without_a_channel_shift_nothing_and_warn_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from mmvidformer.checkpoints.image_vit import init_from_image
+from mmvidformer.checkpoints.image_init import init_from_image
 from mmvidformer.models import VideoTransformer
 from tests.models.test_streaming import TIME, build
 

@@ -14,11 +14,12 @@ from tests.models.tiny import PARTS
 
 ARCH = dict(embed_dims=16, depth=1, num_heads=2)
 CLIP = dict(arch=ARCH, img_size=16, clip_len=4)
+LONG_CLIP = 6  # frames
 TUBES = dict(tubelet=(2, 8, 8))
 
 
 def of(name: str, **options: object) -> dict:
-    return dict(type=f"mmvidformer.{name}", **CLIP, **options)
+    return dict(type=f"mmvidformer.{name}", **{**CLIP, **options})
 
 
 MODEL_LIST = {
@@ -43,8 +44,11 @@ MODEL_LIST = {
         type="mmvidformer.AttentiveHead", num_classes=3, in_channels=16, num_heads=2, depth=1
     ),
     "recomputed": of("FeatureFixationTransformer", with_cp="activations"),
-    "causal": of(
-        "VideoTransformer", block=[dict(pattern="causal_time", kernel="linear")], pool="none"
+    "causal": of(  # refuses clips that are longer than its table
+        "VideoTransformer",
+        block=[dict(pattern="causal_time", kernel="linear")],
+        pool="none",
+        clip_len=LONG_CLIP,
     ),
     "checkpointed": of(
         "TimeSformer", stem=dict(tubelet=(1, 8, 8)), drop_path_rate=0.2, with_cp=True
@@ -82,7 +86,7 @@ def clips(cfg: dict) -> list[Tensor]:
         return [torch.randn(2, 2, 2, 2, 16), torch.randn(2, 3, 2, 3, 16)]
     if "neck" in cfg or cfg["type"].endswith("Horst"):
         return [torch.randn(2, 3, 4, 4, 4), torch.randn(2, 3, 4, 6, 4)]
-    return [torch.randn(2, 3, 4, 16, 16), torch.randn(2, 3, 6, 16, 24)]
+    return [torch.randn(2, 3, 4, 16, 16), torch.randn(2, 3, LONG_CLIP, 16, 24)]
 
 
 def compare(cfg: dict, backend: str, training: bool) -> None:

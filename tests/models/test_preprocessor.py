@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from mmvidformer import get_config
 from mmvidformer.models import preprocessor
-from mmvidformer.models.preprocessor import VideoDataPreprocessor, own_draws
+from mmvidformer.models.preprocessor import VideoDataPreprocessor, process_random_state
 
 # One recipe for each list of augmentations.
 RECIPES = [
@@ -53,7 +53,7 @@ def test_recipes_augment_before_normalization(name: str) -> None:
             transform.size = 32
     found, data = run(build(augment)), batch()
     torch.manual_seed(0)
-    with own_draws():
+    with process_random_state():
         pairs = zip(data["inputs"], data["data_samples"], strict=True)
         expected = [build(augment).augment_clip(*pair) for pair in pairs]
     assert expected[0].dtype == torch.uint8

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.checkpoints.schemes import read_all_kinds
+from mmvidformer.checkpoints.addresses import read_all_kinds
 from mmvidformer.registry.repairs import checkpoints
 
 

@@ -13,7 +13,7 @@ def test_killed_runs_resume(run, tmp_path) -> None:
     out = tmp_path / "kills.csv"
     command = [sys.executable, "-W", "ignore", "-m", "stress.kill_and_resume"]
     process = run(*command, "--kills", 3, "--epochs", 2, "--minutes", 5, "--out", out)
-    log = process.communicate(timeout=400)[0]
+    log = process.communicate(timeout=600)[0]
     assert process.returncode == 0, log
     figures = json.loads(log[log.index("{") :])
     assert figures["kills"] >= 3 and figures["faults"] == []
@@ -28,7 +28,7 @@ def test_hostile_files_run_nothing(run, tmp_path) -> None:
     out = tmp_path / "hostile.csv"
     command = [sys.executable, "-W", "ignore", "-m", "stress.hostile_files"]
     process = run(*command, "--only", "--resume FILE", "--out", out)
-    log = process.communicate(timeout=400)[0]
+    log = process.communicate(timeout=600)[0]
     assert process.returncode == 0, log
     assert "tries; in 0 a payload ran, or another file or address was reached" in log
     with out.open() as file:
@@ -45,7 +45,7 @@ def test_bad_and_odd_videos_are_read_or_reported(run, tools, tmp_path) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "stress.odd_videos", "--short"]
     options = ["--only", "text", "one_frame", "--decoders", "pyav", "--out", out]
     process = run(*command, *options)
-    log = process.communicate(timeout=400)[0]
+    log = process.communicate(timeout=600)[0]
     assert process.returncode == 0, log
     assert "8 runs, 0 faults" in log
     with out.open() as file:
@@ -61,7 +61,7 @@ def test_killed_preparation_resumes(run, tmp_path) -> None:
     out = tmp_path / "prepared.json"
     command = [sys.executable, "-W", "ignore", "-m", "stress.prepare_videos"]
     process = run(*command, "--videos", 10, "--kills", 1, "--out", out)
-    log = process.communicate(timeout=400)[0]
+    log = process.communicate(timeout=600)[0]
     assert process.returncode == 0, log
     figures = json.loads(out.read_text())
     assert figures["faults"] == []

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from mmvidformer.synthetic import PRESETS
-from mmvidformer.tasks.annotations import read_spans, read_values
+from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.tasks.lists import read_task_lists
+from mmvidformer.tasks.regression import parse_values
 
 SMALL = dict(train=2, val=2, test=2)
 
@@ -58,9 +59,9 @@ def test_annotations(tmp_path) -> None:
         spec.write(root)
         lists = read_task_lists(root, task)
         assert lists.counts == SMALL
-    values = read_values(tmp_path / "speed" / "test.csv")[1]
+    values = parse_values(tmp_path / "speed" / "test.csv").videos
     speed = PRESETS["speed"]
-    assert values["test/test_00001.mp4"][0] == [
+    assert values["test/test_00001.mp4"][0].values == [
         pytest.approx(speed.speed(speed.clips("test")[1])[0] * 25 / 64, abs=1e-5)
     ]
     spans = read_spans(tmp_path / "scripts" / "val.csv")["val/val_00000.mp4"]

@@ -11,11 +11,11 @@ from mmvidformer.tasks.annotations import (
     CoverFrames,
     LabelFrames,
     SpanDataset,
-    ValueDataset,
     read_spans,
 )
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.lists import read_task_lists, split_annotations
+from mmvidformer.tasks.regression import ValueDataset
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_all_faults_are_listed(write, tiny_videos) -> None:
     assert len(find_annotation_faults(file, tiny_videos.root)[1]) == 2
     (file.parent / "classes.txt").write_text("left\n")
     known = find_annotation_faults(file, tiny_videos.root)[0]
-    assert f"{file}, line 5: 'up' is no class of {file.parent / 'classes.txt'}" in known
+    assert f"{file}, line 5: 'up' is no class; they are left" in known
     values = write("video speed", "val_0.mp4 x", "val_1.mp4 2")
     assert find_annotation_faults(values, tiny_videos.root)[0] == [
         f"{values}, line 2: speed must be a number, got 'x'"

@@ -22,7 +22,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.checkpoints import published
-from mmvidformer.checkpoints.fetch import cached_path
+from mmvidformer.checkpoints.download import cached_path
 from mmvidformer.registry import MODELS
 from mmvidformer.video.video import Video
 from mmvidformer.web.page import KEPT, UploadQuota
@@ -87,7 +87,7 @@ def served(tmp_path_factory, tiny_videos, run) -> Iterator[tuple]:
     assert list((folder / "tmp").glob("mmvidformer_web_*"))
     process.send_signal(signal.SIGTERM)
     try:
-        printed, _ = process.communicate(timeout=60)
+        printed, _ = process.communicate(timeout=600)
     finally:
         process.kill()
     refused = printed.count("gradio.exceptions.InvalidPathError: ")  # Gradio prints them
@@ -108,7 +108,7 @@ def submit(client, path: object) -> list:
 
     given = handle_file(path) if isinstance(path, Path) else path
     job = client.submit(OWN, given, api_name="/predict")
-    job.result(timeout=60)
+    job.result(timeout=600)
     return job.outputs()
 
 
@@ -202,9 +202,9 @@ def test_neither_paths_nor_addresses_of_the_browser_are_opened(served, tiny_vide
         data = {"data": [OWN, {"path": path, "meta": {"_type": "gradio.FileData"}}]}
         request = Request(page, json.dumps(data).encode(), {"Content-Type": "application/json"})
         try:
-            with urlopen(request, timeout=60) as answer:
+            with urlopen(request, timeout=600) as answer:
                 event = json.load(answer)["event_id"]
-            with urlopen(f"{page}/{event}", timeout=60) as answer:
+            with urlopen(f"{page}/{event}", timeout=600) as answer:
                 text = answer.read().decode()
         except HTTPError as error:
             text = f"event: error {error.read()}"
@@ -214,7 +214,7 @@ def test_neither_paths_nor_addresses_of_the_browser_are_opened(served, tiny_vide
 
 def test_uploads_have_a_quota(served) -> None:
     """30 MB; the length of a request counts before it is read, whatever number of files it has."""
-    connection = http.client.HTTPConnection("127.0.0.1", served[0], timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", served[0], timeout=600)
     connection.putrequest("POST", "/gradio_api/upload")
     connection.putheader("Content-Type", "multipart/form-data; boundary=x")
     connection.putheader("Content-Length", "31000000")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from mmvidformer.checkpoints.fetch import cached_path, fetch, is_cached
+from mmvidformer.checkpoints.download import cached_path, fetch, is_cached
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows
 from tests.web.bad_models import BadModel

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mmvidformer.datasets.lists import read_list, write_report
 from mmvidformer.tasks.checks import find_annotation_faults
-from mmvidformer.tasks.lists import TASKS
+from mmvidformer.tasks.table import DEFAULT, TASKS
 from mmvidformer.video.check_files import find_faults, read_to_end
 
 
@@ -20,7 +20,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_file", help="annotation file")
-    parser.add_argument("--task", choices=TASKS[1:], help="what a csv file annotates")
+    names = ", ".join(name for name in TASKS if name != DEFAULT.name)
+    parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
     parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file (60)")

@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from mmvidformer.datasets.own_videos import SPLITS, read_class_folders, split_videos, write_lists
-from mmvidformer.tasks.lists import TASKS, split_annotations
+from mmvidformer.tasks.lists import split_annotations
+from mmvidformer.tasks.table import DEFAULT, TASKS
 from mmvidformer.video.check_files import find_faults, read_to_end
 
 MOST_PRINTED = 20
@@ -25,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, split, write and count."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
-    parser.add_argument("--task", choices=TASKS[1:], help="what a csv file annotates")
+    names = ", ".join(name for name in TASKS if name != DEFAULT.name)
+    parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument(
         "--out", type=Path, help="folder of the lists (default: that of the videos)"
     )
@@ -43,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.source.is_file():
         if not args.task:
-            raise ValueError(f"{args.source}: --task must be {', '.join(TASKS[1:])}")
+            raise ValueError(f"{args.source}: --task must be {names}")
         settings = (args.out or args.source.parent, args.val, args.test, args.seed, args.force)
         lists = split_annotations(args.source, args.task, *settings, check=not args.no_check)
         print(f"{', '.join(lists.classes[:MOST_PRINTED])}\nvideos: {lists.counts}")

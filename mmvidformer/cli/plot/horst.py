@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.apis import Capture, Recognizer
+from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.video.writer import picture_paths
@@ -21,25 +21,31 @@ from mmvidformer.visualization.horst import look_back
 
 def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[HeatStrip]:
     """Stream a video, and keep what a layer attends to at the moments."""
-    at = sorted(args.at or [float("inf")])
-    found: dict[float, HeatStrip] = {}
+    moments = sorted(args.at or [float("inf")])
+    strips: dict[float, HeatStrip] = {}
+    count = len(recognizer.model.neck.layers)
+    layer = f"layer {args.layer % count + 1} of {count}"
     with Capture(video) as source:
-        for one in look_back(recognizer, source, args.layer):
-            now = one.frame.seconds
-            if one.attention is None:
+        for look in look_back(recognizer, source, args.layer):
+            if look.attention is None:
                 continue
-            texts = [
-                f"{bars.heading}: " + ", ".join(f"{name} {p:.0%}" for name, p in bars.classes)
-                for bars in stream_bars(one.frame, 3)
-            ]
-            count = len(recognizer.model.neck.layers)
-            layer = f"layer {args.layer % count + 1} of {count}"
-            strip = one.to_strip(f"{video.name} at {now:.2f} s, {layer}, {'; '.join(texts)}")
-            found.update({moment: strip for moment in at if now <= moment + 1e-6})
-    for moment in at:
-        if moment not in found:
+            now = look.frame.seconds
+            title = f"{video.name} at {now:.2f} s, {layer}, {best_classes(look.frame)}"
+            strip = look.to_strip(title)
+            strips |= {moment: strip for moment in moments if now <= moment + 1e-6}
+    for moment in moments:
+        if moment not in strips:
             raise ValueError(f"{video} has no earlier states at {moment} s: no second step")
-    return [found[moment] for moment in at]
+    return [strips[moment] for moment in moments]
+
+
+def best_classes(frame: StreamFrame) -> str:
+    """Return the three best classes of each task and their shares as a line."""
+    lines = []
+    for bars in stream_bars(frame, 3):
+        shares = [f"{name} {share:.0%}" for name, share in bars.classes]
+        lines.append(f"{bars.heading}: {', '.join(shares)}")
+    return "; ".join(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -35,15 +35,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips=args.clips)
     for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):
-        strips = []
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video))
         if args.matrices is not None:
             clip = normalize(recognizer._model, sample["inputs"][:1])
-            found = attention_matrices(recognizer._model.backbone, clip, args.matrices)
+            matrices = attention_matrices(recognizer._model.backbone, clip, args.matrices)
             path = path.with_name(path.stem.replace("_rollout", "_attention") + ".png")
-            draw_matrices(found, title=video.name).savefig(path)
+            draw_matrices(matrices, title=video.name).savefig(path)
             tqdm.write(f"written: {path}")
             continue
+        strips = []
         with VideoOutput(path, args.fps) as output:
             for strip, images in rollout_clips(recognizer, sample, video.name):
                 strips.append(strip)

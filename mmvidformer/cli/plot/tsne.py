@@ -35,10 +35,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"--perplexity must be positive and below the number of videos, {len(entries)}; got "
             f"{args.perplexity:g}"
         )
-    found = [text.strip()[len(path) :].split() for text, path in entries]
-    if not all(found):
+    columns = [line.strip()[len(path) :].split() for line, path in entries]  # after the path
+    if not all(columns):
         raise ValueError(f"each line of {args.list} must have a label after the video's path")
-    labels = np.array([int(fields[0]) for fields in found])
+    labels = np.array([int(label) for label, *_ in columns])
     names = list(map(str, range(labels.max() + 1)))
     if args.classes:
         names = args.classes.read_text(encoding="utf-8").splitlines()

@@ -21,15 +21,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--metric", default="acc/top1", help="default: %(default)s")
     args = parser.parse_args(argv)
     tests = [json.loads(file.read_text("utf-8")) for file in args.work_dir.glob("test_*x*_*.json")]
+    tests.sort(key=views_of)
     curves: dict[str, dict[int, float]] = defaultdict(dict)
-    for one in sorted(tests, key=lambda one: [int(n) for n in one["views"].split("x")]):
-        clips, crops = one["views"].split("x")
-        if args.metric in one["metrics"]:
-            name = f"{crops} crop{'s' if crops != '1' else ''}"
-            name += "" if one["fuse"] == "score" else f", {one['fuse']}"
-            curves[name][int(clips)] = one["metrics"][args.metric]
+    for test in tests:
+        if args.metric in test["metrics"]:
+            clips, crops = views_of(test)
+            name = f"{crops} crop" if crops == 1 else f"{crops} crops"
+            if test["fuse"] != "score":
+                name += f", {test['fuse']}"
+            curves[name][clips] = test["metrics"][args.metric]
     if not curves:
         raise ValueError(f"{args.work_dir} has no test_<views>_<fusion>.json with {args.metric}")
-    checkpoints = ", ".join(sorted({Path(one["checkpoint"]).name for one in tests}))
-    draw_views(curves, args.metric, checkpoints).savefig(args.out)
+    checkpoints = sorted({Path(test["checkpoint"]).name for test in tests})
+    draw_views(curves, args.metric, ", ".join(checkpoints)).savefig(args.out)
     print(f"written: {args.out}")
+
+
+def views_of(test: dict) -> tuple[int, int]:
+    """Return the numbers of clips and crops of a test."""
+    clips, crops = test["views"].split("x")
+    return int(clips), int(crops)

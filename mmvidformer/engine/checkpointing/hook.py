@@ -9,12 +9,22 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 
-from mmvidformer.checkpoints.atomic import AtomicBackend
-from mmvidformer.checkpoints.trained import Base
+from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
+from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, STARTED
-from mmvidformer.engine.checkpointing.trained import keep_trained, published_base
+from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
+
+
+class AtomicBackend(LocalBackend):
+    """MMEngine's backend for local files, which writes with ``write_atomically``."""
+
+    def put(self, obj: bytes, filepath: str | Path) -> None:
+        """Write bytes."""
+        with write_atomically(filepath) as part:
+            part.write_bytes(obj)
 
 
 class _DeferredDeletes(LocalBackend):
@@ -101,7 +111,7 @@ class SaveTrainedHook(Hook):
     """Saves frozen weights once, so that checkpoints of LoRA are small.
 
     They are in ``base_<hash>.safetensors`` beside the checkpoints, or nowhere if they are published
-    ones. The tools read both as one (``convert.trained``).
+    ones. The tools read both as one (``checkpoints.partial``).
 
     Args:
         weights: What the model started from, file or address; only a published address matters.
@@ -126,6 +136,14 @@ class SaveTrainedHook(Hook):
         frozen = [name for name, value in parameters if not value.requires_grad]
         folders = [hook.out_dir for hook in runner.hooks if isinstance(hook, CheckpointHook)]
         keep_trained(checkpoint, frozen, [*folders, runner.work_dir][0], self._published)
+
+
+def published_base(weights: str | None, model: nn.Module) -> Base | None:
+    """Read the weights that a model starts from, if they are published."""
+    if weights is None or row_of(weights) is None:
+        return None
+    state = read_checkpoint(weights, model)["state_dict"]
+    return Base(weights, hashes_of(state, state))
 
 
 def _model_of(runner: Runner) -> nn.Module:

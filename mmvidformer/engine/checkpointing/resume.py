@@ -1,24 +1,15 @@
 import logging
 import math
-import zipfile
 from pathlib import Path
 
-import torch
 from mmengine.logging import print_log
+
+from mmvidformer.checkpoints.reading import is_intact, read_meta
 
 # The checkpoint that a run saves when a signal stops it.
 INTERRUPTED = "interrupted.pth"
 # Key of the meta data: seconds since 1970 at which a run started, before anything was resumed.
 STARTED = "started"
-
-
-def is_intact(path: Path) -> bool:
-    """Whether a checkpoint is as it was written, by the checksums of PyTorch's zip archives."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
-        return False
 
 
 def latest_checkpoint(work_dir: str | Path) -> str | None:
@@ -32,13 +23,15 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     """
     note = Path(work_dir, "last_checkpoint")
     noted = Path(note.read_text(errors="replace").strip() if note.is_file() else "")
-    found = _checkpoints_in(Path(work_dir)) or (_checkpoints_in(noted.parent) if noted.name else [])
-    for path in sorted(found, key=_progress, reverse=True):
+    checkpoints = _checkpoints_in(Path(work_dir))
+    if not checkpoints and noted.name:
+        checkpoints = _checkpoints_in(noted.parent)
+    for path in sorted(checkpoints, key=_progress, reverse=True):
         if is_intact(path):
             return str(path)
         print_log(f"skipped {path}: it is damaged", logger="current", level=logging.WARNING)
-    if found:
-        names = ", ".join(path.name for path in found)
+    if checkpoints:
+        names = ", ".join(path.name for path in checkpoints)
         raise ValueError(f"all checkpoints in {work_dir} are damaged ({names}); remove them")
     return None
 
@@ -55,7 +48,7 @@ def _progress(path: Path) -> tuple[float, ...]:
     """
     changed = path.stat().st_mtime_ns
     try:
-        meta = torch.load(path, map_location="cpu", mmap=True, weights_only=True)["meta"]
+        meta = read_meta(path)
         # Steps are counted anew if an epoch has another length, so that epochs come first.
         return float(meta.get(STARTED, 0)), int(meta["epoch"]), int(meta["iter"]), changed
     except Exception:  # damaged in any way, or not written by MMEngine

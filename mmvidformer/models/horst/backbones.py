@@ -70,6 +70,7 @@ class ConvStem(nn.Sequential):
 
     def __init__(self, channels: int = 128) -> None:
         super().__init__(
-            *(FeedForward(before, channels, nn.SiLU, stride=2) for before in (3, channels))
+            FeedForward(3, channels, nn.SiLU, stride=2),
+            FeedForward(channels, channels, nn.SiLU, stride=2),
         )
         self.out_channels = channels

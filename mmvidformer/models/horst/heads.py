@@ -154,8 +154,10 @@ class AnticipationHead(BaseHead):
                 target = (1 - eps) * F.one_hot(target, self.tasks[task]) + eps / self.tasks[task]
             at_times = [self.loss_cls(step, target) for step in logits.unbind(1)]
             losses[f"loss_{task}"] = torch.stack(at_times).sum()
-        logged = cls_scores["action"][:, -min(self.logged_time, cls_scores["action"].shape[1])]
-        return losses | topk_accuracies(logged, targets["action"], self.topk)
+        action = cls_scores["action"]
+        logged_time = min(self.logged_time, action.shape[1])
+        accuracies = topk_accuracies(action[:, -logged_time], targets["action"], self.topk)
+        return losses | accuracies
 
     def predict_by_feat(self, cls_scores: Logits, data_samples: Samples) -> Samples:
         """Average the views of logits (N * views, times, classes), and store the scores by task.
@@ -163,10 +165,10 @@ class AnticipationHead(BaseHead):
         They are (times, classes), or (views, times, classes) with ``average_clips=None``.
         """
         views = len(cls_scores["action"]) // len(data_samples)
-        fused = {
-            task: torch.stack([self.average_clip(step, views) for step in logits.unbind(1)], dim=-2)
-            for task, logits in cls_scores.items()
-        }
+        fused = {}
+        for task, logits in cls_scores.items():
+            at_times = [self.average_clip(step, views) for step in logits.unbind(1)]
+            fused[task] = torch.stack(at_times, dim=-2)
         for i, sample in enumerate(data_samples):
             sample.set_pred_score({task: scores[i] for task, scores in fused.items()})
         return data_samples

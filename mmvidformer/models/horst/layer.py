@@ -3,7 +3,7 @@
 ``VARIANTS`` has what differs between official code and paper (docs/horst.md).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -123,8 +123,8 @@ class HorstLayer(Recurrent):
                 raise ValueError(f"{name} of a HORST layer must be at least 1, got {number}")
         if num_heads < 1 or channels % num_heads:
             raise ValueError(f"num_heads ({num_heads}) must divide the channels ({channels})")
-        act, readout, own_key_value, by_area = look_up(VARIANTS, variant, "HORST variant")
-        key, value = look_up(KEY_VALUE, key_value or own_key_value, "HORST key_value")
+        act, readout, default_key_value, by_area = look_up(VARIANTS, variant, "HORST variant")
+        key, value = look_up(KEY_VALUE, key_value or default_key_value, "HORST key_value")
         self.order = order
         self.channels = channels
         self.pool = nn.MaxPool2d(stride) if stride > 1 else nn.Identity()
@@ -157,16 +157,16 @@ class HorstLayer(Recurrent):
         e = self.encode(x)
         q = self.query(e)
         maps = {"e": e, "q": q}
-        keys, values = (
-            [None] * steps if part is None else _split_steps(part, steps)
-            for part in (self.key.ahead(maps), self.value.ahead(maps))
-        )
+        e_steps = e.unflatten(0, (-1, steps)).unbind(1)
+        q_steps = q.unflatten(0, (-1, steps)).unbind(1)
+        key_steps = _split_steps(self.key.ahead(maps), steps)
+        value_steps = _split_steps(self.value.ahead(maps), steps)
         statts, states = [], []
-        each = zip(_split_steps(e, steps), _split_steps(q, steps), keys, values, strict=True)
-        for e_t, q_t, key, value in each:
-            statt = self.attend(q_t, state or (self.blank(e_t),), filled)
-            h = self.readout.state(e_t, statt)
-            entry = self.attend.remember(self.key(key, h), self.value(value, h))
+        for t in range(steps):
+            statt = self.attend(q_steps[t], state or (self.blank(e_steps[t]),), filled)
+            h = self.readout.state(e_steps[t], statt)
+            key, value = self.key(key_steps[t], h), self.value(value_steps[t], h)
+            entry = self.attend.remember(key, value)
             state = (*state, entry)[-self.order :]
             statts.append(statt)
             states.append(h)
@@ -193,16 +193,17 @@ class HorstLayer(Recurrent):
         """Return the entry to which the first step attends, for maps like (B, C, h, w)."""
         zeros = torch.zeros_like(like[:1])
         maps = {"e": zeros, "q": zeros}
-        key, value = (part(part.ahead(maps), zeros) for part in (self.key, self.value))
+        key = self.key(self.key.ahead(maps), zeros)
+        value = self.value(self.value.ahead(maps), zeros)
         entry = self.attend.remember(key, value)
         size = (like.shape[0], -1, -1, -1)
-        blank: list = [None if x is None else x.expand(size) for x in entry]
-        return Entry(*blank)  # PyTorch 2.6 cannot compile Entry._make
+        gate = None if entry.gate is None else entry.gate.expand(size)
+        return Entry(entry.key.expand(size), entry.value.expand(size), gate)
 
 
-def _split_steps(x: Tensor, steps: int) -> tuple[Tensor, ...]:
-    """Split (B*T, C, h, w) into its T time steps."""
-    return x.unflatten(0, (-1, steps)).unbind(1)
+def _split_steps(x: Tensor | None, steps: int) -> Sequence[Tensor | None]:
+    """Split (B*T, C, h, w) into its T time steps, or None into T times None."""
+    return [None] * steps if x is None else x.unflatten(0, (-1, steps)).unbind(1)
 
 
 def zero_padding(output: HorstOutput, lengths: Tensor | None) -> HorstOutput:

@@ -35,7 +35,8 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
         super().__init__(*args, **kwargs)
         if not self.with_neck:
             self.backbone.check_causal()
-            if (frames := self.backbone.embed.tubelet[0]) > 1:
+            frames = self.backbone.embed.tubelet[0]
+            if frames > 1:
                 raise ValueError(f"tubelets of a recurrent model must have one frame, got {frames}")
 
     @property
@@ -61,23 +62,10 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
             Maps (B * views, T, C, h, w), outputs of the neck, or outputs of the head; and the
             arguments of the head. Time steps after the end of a clip are 0.
         """
-        lengths = None
         if isinstance(inputs, list):
-            clips = [view.transpose(0, 1) for clip in inputs for view in clip]
-            lengths = torch.tensor([len(clip) for clip in clips], device=clips[0].device)
-            if self.with_neck:
-                found = self.backbone(torch.cat(clips)).split([len(clip) for clip in clips])
-            else:
-                check_unsharded(self)
-                found = run_by_length(self._encode, clips)
-            maps = pad_sequence(found, batch_first=True)
+            maps, lengths = self._encode_list(inputs)
         else:
-            if inputs.dim() == 6:
-                inputs = inputs.flatten(0, 1).transpose(1, 2)
-            if self.with_neck:
-                maps = self.backbone(inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
-            else:
-                maps = self._encode(inputs)
+            maps, lengths = self._encode(self._frames_first(inputs)), None
         if stage == "backbone":
             return maps, {"lengths": lengths}
         outputs = self.neck(maps, lengths)[0] if self.with_neck else HorstOutput(maps, maps, maps)
@@ -85,8 +73,27 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
             outputs = self.cls_head(outputs, lengths=lengths)
         return outputs, {"lengths": lengths}
 
+    @staticmethod
+    def _frames_first(inputs: Tensor) -> Tensor:
+        """Return clips (B, views, C, T, H, W) or (B, T, C, H, W) as (B * views, T, C, H, W)."""
+        return inputs.flatten(0, 1).transpose(1, 2) if inputs.dim() == 6 else inputs
+
+    def _encode_list(self, inputs: ClipList) -> tuple[Tensor, Tensor]:
+        """Map clips (views, C, T_i, H, W) to padded maps (B * views, T, C, h, w) and lengths."""
+        clips = [view.transpose(0, 1) for clip in inputs for view in clip]
+        lengths = [len(clip) for clip in clips]
+        if self.with_neck:
+            maps = self.backbone(torch.cat(clips)).split(lengths)
+        else:
+            check_unsharded(self)
+            maps = run_by_length(self._encode, clips)
+        padded = pad_sequence(maps, batch_first=True)
+        return padded, torch.tensor(lengths, device=clips[0].device)
+
     def _encode(self, clips: Tensor) -> Tensor:
-        """Map clips (B, T, C, H, W) to maps without a neck."""
+        """Map clips (B, T, C, H, W) to maps (B, T, C, h, w)."""
+        if self.with_neck:
+            return self.backbone(clips.flatten(0, 1)).unflatten(0, clips.shape[:2])
         return self.backbone(clips.transpose(1, 2)).movedim(-1, 2)
 
     def predict(self, inputs: Tensor | ClipList, data_samples: Samples, **kwargs) -> Samples:

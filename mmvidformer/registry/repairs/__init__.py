@@ -2,8 +2,8 @@
 
 Each module is one repair. Its docstring describes what is broken upstream (project, version,
 symptom, reference). ``repair()`` fixes that fault and nothing else, and does nothing where the
-fault is not present. ``tests/registry/test_repairs.py`` fails when the versions in ``constraints/`` no longer
-need a repair, so that it can be removed.
+fault is not present. ``tests/registry/test_repairs.py`` fails when the versions in ``constraints/``
+no longer need a repair, so that it can be removed.
 """
 
 from functools import cache

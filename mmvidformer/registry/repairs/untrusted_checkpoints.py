@@ -11,7 +11,8 @@ import logging
 from collections.abc import Mapping, MutableMapping
 from functools import partial
 
-from mmvidformer.checkpoints.safe import BASE, is_partial, refuse_code
+from mmvidformer.checkpoints.partial import BASE, is_partial
+from mmvidformer.checkpoints.reading import refuse_code
 
 
 def repair() -> None:

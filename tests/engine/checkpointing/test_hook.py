@@ -9,7 +9,7 @@ import torch
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 
-from mmvidformer.checkpoints.atomic import AtomicBackend
+from mmvidformer.engine.checkpointing.hook import AtomicBackend
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 
 

@@ -13,9 +13,9 @@ import pytest
 import torch
 from huggingface_hub import constants, file_download
 
-from mmvidformer.checkpoints import fetch as fetching
-from mmvidformer.checkpoints import load_checkpoint
-from mmvidformer.checkpoints.fetch import cached_path, fetch, hash_of
+from mmvidformer.checkpoints import download, load_checkpoint
+from mmvidformer.checkpoints.download import cached_path, fetch, hash_of
+from tests.web_server import COMMIT
 
 SIZE = 3 << 20
 
@@ -63,7 +63,7 @@ def test_broken_connections_are_tried_again(web, tmp_path: Path, no_pause) -> No
     with pytest.raises(OSError, match=r"b\.pth cannot be fetched into .*checkpoints"):
         fetch(url)
     assert not files_in_cache(tmp_path)
-    web.cut["/b.pth"] = 2 if huggingface_hub.__version__ >= "1" else 0  # older ones give up
+    web.cut["/b.pth"] = 2
     assert fetch(url).read_bytes() == weights(SIZE // 8)
 
 
@@ -114,12 +114,12 @@ def test_hashes_are_checked(web, table, tmp_path: Path) -> None:
 
 
 def test_full_disk(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(url: str, file) -> None:
-        file.write(b"1000")
+    def write(url: str, path: str) -> None:
+        Path(path).write_bytes(b"1000")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(file_download, "http_get", write)
+        patch.setattr(download, "download_url_to_file", write)
         with pytest.raises(OSError, match=r"a\.pth cannot .*checkpoints.*No space left on device"):
             fetch(web.add("/a.pth", weights(SIZE // 8)))
     assert not files_in_cache(tmp_path)
@@ -168,12 +168,41 @@ def test_revisions_of_the_hub(web, tmp_path: Path) -> None:
     repository(web, tmp_path, "config.json", "model.safetensors")
     web.add_repository("org/name", tmp_path / "repository", "v2")
     assert (fetch("hf://org/name@v2") / "model.safetensors").is_file()
-    assert not web.fetched["/org/name/resolve/main/model.safetensors"]
+    assert web.fetched["/api/models/org/name/revision/v2"]
+    assert not web.fetched["/api/models/org/name/revision/main"]
+
+
+def test_several_files_of_weights(web, tmp_path: Path) -> None:
+    """And no others, such as those of half precision, or in another format."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    tensors = {"a": torch.arange(6.0), "b": torch.ones(6)}
+    huggingface_hub.save_torch_state_dict(tensors, folder, max_shard_size=30)
+    for name in ("model.fp16.safetensors", "pytorch_model.bin", "training_args.bin"):
+        (folder / name).write_bytes(weights())
+    web.add_repository("org/name", folder)
+    path = fetch("hf://org/name")
+    assert {file.name for file in path.iterdir()} == {
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+    }
+    assert torch.equal(load_checkpoint(path).state["a"], tensors["a"])
+
+
+def test_files_of_a_repository_stay_in_the_cache(web, tmp_path: Path) -> None:
+    """Whatever names a server lists."""
+    name = "model-/../../../../../outside.safetensors"
+    web.add_listing("org/name", {name: weights()})
+    web.add(f"/org/name/resolve/{COMMIT}/{name}", weights())
+    with pytest.raises((OSError, ValueError)):
+        fetch("hf://org/name")
+    assert not [*tmp_path.rglob("outside*"), *tmp_path.parent.glob("outside*")]
 
 
 def test_faults_of_the_hub(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository(web, tmp_path, "config.json")
-    with pytest.raises(OSError, match="hf://org/name cannot .*404 .*Not Found.*pytorch_model.bin"):
+    with pytest.raises(OSError, match="hf://org/name cannot .* it has no model.* or pytorch_model"):
         fetch("hf://org/name")
     with pytest.raises(OSError, match="hf://org/a/b cannot be fetched: Repo id must be"):
         fetch("hf://org/a/b")
@@ -181,7 +210,7 @@ def test_faults_of_the_hub(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_cached_files_of_the_hub_are_neither_read_nor_removed(web, table, tmp_path, monkeypatch):
     """Hashing a large file takes seconds, and other projects use the cache too."""
-    monkeypatch.setattr(fetching, "hash_of", lambda path: pytest.fail("read"))
+    monkeypatch.setattr(download, "hash_of", lambda path: pytest.fail("read"))
     repository(web, tmp_path, "config.json", "model.safetensors")
     weights_of = fetch("hf://org/name") / "model.safetensors"
     name = weights_of.resolve().name
@@ -192,11 +221,12 @@ def test_cached_files_of_the_hub_are_neither_read_nor_removed(web, table, tmp_pa
     with pytest.raises(ValueError, match=f"hf://org/name has SHA-256 {name}, expected 00ff"):
         fetch("published://a")
     assert weights_of.read_bytes() == weights()
-    assert web.fetched["/org/name/resolve/main/model.safetensors"] == 1
+    assert web.fetched[f"/org/name/resolve/{COMMIT}/model.safetensors"] == 1
 
 
 def test_unreachable_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_pause) -> None:
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "ENDPOINT", "http://localhost:1")
     template = "http://localhost:1/{repo_id}/resolve/{revision}/{filename}"
     for module in (constants, file_download):  # a copy before 0.34
         monkeypatch.setattr(module, "HUGGINGFACE_CO_URL_TEMPLATE", template, raising=False)

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.checkpoints import fetch
-from mmvidformer.checkpoints.io import Checkpoint, is_file_name, read_content, unwrap
+from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.checkpoints.download import fetch
+from mmvidformer.checkpoints.formats import convert_checkpoint
 from mmvidformer.checkpoints.keymap import State, strip_prefixes
 from mmvidformer.checkpoints.published import row_of
-from mmvidformer.checkpoints.safe import BASE, is_partial
+from mmvidformer.checkpoints.reading import Checkpoint, is_file_name, read_content, unwrap
 
 Device = str | torch.device | None
+BASE = "base"  # the key of a checkpoint under which it says where its other weights are
 
 
 class Base(NamedTuple):
@@ -45,8 +48,8 @@ def read_complete(path: str | Path, device: Device = "cpu") -> object:
     content: Any = read_content(path, device)
     if not is_partial(content):
         return content
-    base = _read_base(content.pop(BASE), path)
-    state = _read_weights(base, Path(path))
+    base = _check_base(content.pop(BASE), path)
+    state = _read_base(base, Path(path))
     if wrong := _differing(state, base.sha256):
         shown = ", ".join(wrong[:3])
         raise ValueError(
@@ -57,6 +60,50 @@ def read_complete(path: str | Path, device: Device = "cpu") -> object:
     return {**content, "state_dict": {**frozen, **content["state_dict"]}}
 
 
+def is_partial(content: object) -> bool:
+    """Whether a checkpoint has only some of its weights, and says where the others are.
+
+    In a bare state dict, the key is the name of a tensor.
+    """
+    return (
+        isinstance(content, dict)
+        and BASE in content
+        and isinstance(content.get("state_dict"), Mapping)
+    )
+
+
+def keep_trained(
+    content: dict, frozen: Iterable[str], folder: str | Path, published: Base | None = None
+) -> None:
+    """Drop weights that were not trained from the content of a checkpoint, in place.
+
+    The content gets a base, which says where they are: at a published address, or in the file
+    ``base_<hash>.safetensors`` in the folder of the checkpoint, which is written once. Weights that
+    differ from the published ones, such as resized positions, stay in the content.
+
+    Args:
+        content: Content with a ``state_dict``.
+        frozen: Names of the weights that were not trained.
+        folder: Folder of the checkpoint.
+        published: Published weights that the model started from, if it did.
+    """
+    state = content["state_dict"]
+    hashes = hashes_of(state, frozen)
+    if published is not None:
+        known = published.sha256
+        hashes = {name: text for name, text in hashes.items() if known.get(name) == text}
+    if not hashes:
+        return
+    dropped = {name: state.pop(name).contiguous() for name in hashes}
+    if published is not None:
+        source = published.source
+    else:
+        lines = [f"{name} {text}\n" for name, text in sorted(hashes.items())]
+        source = f"base_{sha256(''.join(lines).encode()).hexdigest()[:12]}.safetensors"
+        _write_once(dropped, Path(folder, source))
+    content[BASE] = {"source": source, "sha256": hashes}
+
+
 def hashes_of(state: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, str]:
     """SHA-256 of type, shape and values of tensors, of which floating ones count as float32."""
     return {name: _hash_of(state[name]) for name in names}
@@ -65,11 +112,11 @@ def hashes_of(state: Mapping[str, Tensor], names: Iterable[str]) -> dict[str, st
 def _hash_of(tensor: Tensor) -> str:
     tensor = tensor.detach().cpu()
     tensor = tensor.float() if tensor.is_floating_point() else tensor
-    about = f"{tensor.dtype} {tuple(tensor.shape)}"
-    return sha256(about.encode() + tensor.contiguous().numpy().tobytes()).hexdigest()
+    header = f"{tensor.dtype} {tuple(tensor.shape)}"
+    return sha256(header.encode() + tensor.contiguous().numpy().tobytes()).hexdigest()
 
 
-def _read_base(content: object, path: str | Path) -> Base:
+def _check_base(content: object, path: str | Path) -> Base:
     """Check the form of a base, and that it may be opened."""
     parts = content if isinstance(content, Mapping) else {}
     source, hashes = parts.get("source"), parts.get("sha256")
@@ -96,12 +143,10 @@ def _is_published(source: str) -> bool:
         return False
 
 
-def _read_weights(base: Base, path: Path) -> State:
+def _read_base(base: Base, path: Path) -> State:
     """Read the weights of a base, converted if they have other names."""
-    from mmvidformer.checkpoints.formats import convert_checkpoint  # which uses this module
-
     is_file = is_file_name(base.source)
-    file = path.parent / base.source if is_file else fetch.fetch(base.source)
+    file = path.parent / base.source if is_file else fetch(base.source)
     if is_file and not file.is_file():
         folder = path.parent.absolute()
         raise FileNotFoundError(
@@ -119,5 +164,11 @@ def _read_weights(base: Base, path: Path) -> State:
 
 def _differing(state: Mapping[str, Tensor], hashes: Mapping[str, str]) -> list[str]:
     """Names of tensors that are missing or others."""
-    found = hashes_of(state, hashes.keys() & state.keys())
-    return [name for name in hashes if found.get(name) != hashes[name]]
+    actual = hashes_of(state, hashes.keys() & state.keys())
+    return [name for name in hashes if actual.get(name) != hashes[name]]
+
+
+def _write_once(state: dict, path: Path) -> None:
+    if not path.exists():
+        with write_atomically(path) as part:
+            save_file(state, part)

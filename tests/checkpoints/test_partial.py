@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import save_file
 
 from mmvidformer.checkpoints import load_checkpoint, read_model
-from mmvidformer.checkpoints.io import read_content
-from mmvidformer.checkpoints.schemes import load_from_source
+from mmvidformer.checkpoints.addresses import load_from_source
+from mmvidformer.checkpoints.reading import read_content
 
 NAME = "backbone.encoders.0.blocks.0.sublayers.joint.norm.weight"
 HEAD = {"cls_head.fc_cls.weight": torch.ones(2, 3), "cls_head.fc_cls.bias": torch.zeros(2)}

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from mmvidformer.checkpoints import timm_models
-from mmvidformer.checkpoints.formats import read_model
+from mmvidformer.checkpoints.backbones import VIDEO_VITS
+from mmvidformer.checkpoints.convert import read_model
 from mmvidformer.checkpoints.keymap import Conversion, State, count_blocks
-from mmvidformer.checkpoints.own import VIDEO_VITS
 from mmvidformer.checkpoints.published import row_of
+from mmvidformer.checkpoints.timm_models import PREFIX as TIMM
+from mmvidformer.checkpoints.timm_models import create, describe, from_timm
 from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.embed import POSITIONS as POSITION_TABLES
 from mmvidformer.layers.lookup import Registry, look_up
@@ -77,9 +78,9 @@ def init_from_image(
 
     Args:
         model: A backbone with the names of this package.
-        source: ``'timm:NAME'``, or a file or address (``convert.fetch``) in any of
-            ``convert.FORMATS``: a timm or Google image ViT, or a checkpoint of this package with
-            another scheme, clip length, resolution or number of classes.
+        source: ``'timm:NAME'``, or a file or address (``download``) in any of ``FORMATS``: a timm
+            or Google image ViT, or a checkpoint of this package with another scheme, clip length,
+            resolution or number of classes.
         embed: Kernel for tubelets of several frames (ViViT section 3.4). ``'central_frame'``: the
             image kernel at frame ``t // 2``, zeros elsewhere; ``'inflate'``: the image kernel
             divided by ``t`` at each frame; ``'random'``: kernel and bias are kept. A kernel of
@@ -109,7 +110,7 @@ def init_from_image(
     found = _read(source)
     wanted = model.state_dict()
     weights = _fit_parts(found.state, wanted)
-    is_timm = str(source).startswith(timm_models.PREFIX)
+    is_timm = str(source).startswith(TIMM)
     hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
     heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
     ours, theirs = _describe(wanted, heads), _describe(weights, found.num_heads)
@@ -172,9 +173,9 @@ def _read(source: str | Path) -> Conversion:
     kind, _, name = str(row.address if row else source).partition(":")
     if kind != "timm":
         return read_model(source)[1]
-    model = timm_models.create(name)
-    result = timm_models.from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
-    result.settings = timm_models.describe(model)
+    model = create(name)
+    result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
+    result.settings = describe(model)
     result.num_heads = result.settings["arch"]["num_heads"]
     known = getattr(model, "pretrained_cfg", {})
     result.info = {k: [round(255 * x, 3) for x in known[k]] for k in ("mean", "std") if k in known}

@@ -1,8 +1,10 @@
 """Linear layers in oneDNN: the results of PyTorch's own, with and without gradients."""
 
 import copy
+import io
 import pickle
 import warnings
+import weakref
 from functools import partial
 
 import pytest
@@ -11,14 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from mmvidformer.layers import Mlp
-from mmvidformer.layers.linear import (
-    CpuLinear,
-    QueryValueBias,
-    add_lora,
-    onednn_types,
-    optimize_for_training,
-)
-from mmvidformer.models.inference import feed_forward
+from mmvidformer.layers.linear import QueryValueBias, add_lora
+from mmvidformer.models.cpu import CpuLinear, feed_forward, onednn_types, optimize_for_training
 
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
@@ -116,12 +112,71 @@ def test_autocast_and_other_types_are_pytorchs() -> None:
     assert torch.autograd.gradgradcheck(layer.double(), x.double().requires_grad_())
 
 
-def test_a_second_derivative_is_an_error() -> None:
-    layer, x = nn.Linear(6, 10), torch.randn(2, 6, requires_grad=True)
+def optimized_pair() -> tuple[nn.Sequential, nn.Sequential]:
+    """The same layers as PyTorch and as oneDNN compute them."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 10), nn.GELU(), nn.Linear(10, 3))
+    optimized = copy.deepcopy(model)
+    optimize_for_training(optimized)
+    return model, optimized
+
+
+def test_second_derivatives_are_those_of_pytorch() -> None:
+    """As those of a gradient penalty."""
+    x, penalties = torch.randn(4, 6, requires_grad=True), []
+    for model in optimized_pair():
+        (first,) = torch.autograd.grad(model(x).exp().sum(), x, create_graph=True)
+        penalties.append(torch.autograd.grad(first.norm(), [x, *model.parameters()][:-1]))
+    torch.testing.assert_close(penalties[1], penalties[0])
+
+
+def test_torch_func_computes_the_same() -> None:
+    x, tangents = torch.randn(2, 4, 6)
+    answers = []
+    for model in optimized_pair():
+        weights = dict(model.named_parameters())
+
+        def loss(weights: dict, row: Tensor, model: nn.Module = model) -> Tensor:
+            return torch.func.functional_call(model, weights, row).square().sum()
+
+        of_each_row = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, x)
+        answers.append((of_each_row, torch.func.jvp(model, (x,), (tangents,))))
+    torch.testing.assert_close(answers[1], answers[0])
+
+
+def test_forward_mode_derivatives_are_those_of_pytorch() -> None:
+    x, tangents = torch.randn(2, 4, 6)
+    answers = []
+    for model in optimized_pair():
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, tangents)
+            answers.append(torch.autograd.forward_ad.unpack_dual(model(dual)).tangent)
+    torch.testing.assert_close(answers[1], answers[0])
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_traced_layers_are_saved_and_compute_the_same(frozen: bool, gradients: bool) -> None:
+    layer, x, file = nn.Linear(6, 10), torch.randn(4, 6), io.BytesIO()
+    expected = layer(x)
+    layer.forward = CpuLinear(layer, frozen)
+    with torch.set_grad_enabled(gradients):
+        torch.jit.save(torch.jit.trace(layer, x), file)
+        file.seek(0)
+        torch.testing.assert_close(torch.jit.load(file)(x), expected)
+
+
+def test_a_frozen_layer_keeps_no_input_for_the_backward_pass() -> None:
+    layer, x = nn.Linear(6, 10), torch.randn(4, 6, requires_grad=True)
+    layer.weight.requires_grad_(False)
     optimize_for_training(layer)
-    (first,) = torch.autograd.grad(layer(x).exp().sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        first.sum().backward()
+    hidden = x * 2
+    still_there = weakref.ref(hidden)
+    out = layer(hidden)
+    del hidden
+    assert still_there() is None
+    out.sum().backward()
+    torch.testing.assert_close(x.grad, (2 * layer.weight.sum(0)).expand(4, 6))
 
 
 def test_only_plain_layers_change_and_models_are_copied_and_saved() -> None:

@@ -1,18 +1,17 @@
-"""Schemes of addresses that the plugin adds to MMEngine's.
+"""Addresses of checkpoints and class names that the plugin adds to MMEngine's.
 
 Wherever MMEngine reads a checkpoint, it may be ``hf://ORG/NAME[@REVISION]`` or
 ``published://NAME``; weights of other projects are converted as they are read. Wherever MMEngine
 reads a text file, ``labels://NAME`` is a list of class names.
 """
 
-import torch
 from mmengine.fileio import BaseStorageBackend, register_backend
 from mmengine.runner import CheckpointLoader
 
+from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.labels import read_labels
 from mmvidformer.checkpoints.on_load import convert_content
-
-Device = str | torch.device | None
+from mmvidformer.checkpoints.partial import Device, read_complete
 
 
 class Labels(BaseStorageBackend):
@@ -29,9 +28,6 @@ class Labels(BaseStorageBackend):
 
 def load_from_source(source: str, map_location: Device = None) -> object:
     """Read an address, or a file or folder of any kind; see ``fetch`` and ``read_complete``."""
-    from mmvidformer.checkpoints.fetch import fetch
-    from mmvidformer.checkpoints.trained import read_complete
-
     return read_complete(fetch(source), map_location)
 
 

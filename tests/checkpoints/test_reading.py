@@ -13,7 +13,9 @@ import torch
 from safetensors.torch import save_file
 
 from mmvidformer.checkpoints import load_checkpoint
-from mmvidformer.checkpoints.io import read_content, save_checkpoint, save_huggingface
+from mmvidformer.checkpoints.convert import save_checkpoint
+from mmvidformer.checkpoints.huggingface import save_huggingface
+from mmvidformer.checkpoints.reading import read_content
 
 WEIGHTS = {"a.weight": torch.arange(6.0).reshape(2, 3), "a.bias": torch.ones(3)}
 

@@ -1,0 +1,227 @@
+"""Reading checkpoint files: the only module that opens them, and none of them may run code."""
+
+import json
+import pickle
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import msgpack
+import numpy as np
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from mmvidformer.checkpoints.keymap import State
+
+# Weights and other files of a HuggingFace folder. The first of the weights that exists is read.
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+CONFIGS = ("preprocessor_config.json", "video_preprocessor_config.json", "config.json")
+# Keys under which training scripts store the weights.
+# Of V-JEPA's two encoders, the evaluations of the official code read the teacher.
+WRAPPERS = ("state_dict", "model_state", "model", "module", "target_encoder", "encoder")
+
+
+@dataclass
+class Checkpoint:
+    """Weights by name, and ``meta`` of an MMEngine checkpoint or HuggingFace's ``config.json``."""
+
+    state: State
+    meta: dict = field(default_factory=dict)
+
+
+def read_content(path: str | Path, device: str | torch.device | None = "cpu") -> object:
+    """Read all that a checkpoint contains, without running code.
+
+    The kind of a file is recognized by its first bytes, not by its name.
+
+    Args:
+        path: ``.npz``, Flax msgpack, ``.safetensors`` or PyTorch file; or a HuggingFace folder, of
+            which ``model.safetensors`` is read, or else ``pytorch_model.bin``, whole or by its
+            index of several files.
+        device: Where the tensors of a PyTorch file are put (``map_location`` of ``torch.load``);
+            those of others are on the CPU.
+
+    Returns:
+        What a PyTorch file contains; for others ``state_dict``, and for folders ``meta``.
+
+    Raises:
+        FileNotFoundError: If there is no such file, or no weights in the folder.
+        ValueError: If the file is of no such kind, damaged, or could run code, or if there is no
+            such device, or too little memory.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no checkpoint {path}")
+    try:
+        return _read_folder(path) if path.is_dir() else _read_file(path, device)
+    except Exception as error:  # damage makes readers raise many kinds
+        if getattr(error, "filename", None) or str(path) in str(error):
+            raise
+        reason = str(error).partition("\n")[0] or "it ends too early"
+        raise ValueError(f"{path} cannot be read: {reason}") from error
+
+
+def read_meta(path: str | Path) -> Mapping:
+    """Read ``meta`` of a PyTorch file without its tensors.
+
+    Raises:
+        Exception: Of many kinds, if the file is damaged or has no ``meta``.
+    """
+    with refuse_code(path):
+        return torch.load(path, map_location="cpu", mmap=True, weights_only=True)["meta"]
+
+
+def is_intact(path: str | Path) -> bool:
+    """Whether a PyTorch file is as it was written, by the checksums of its zip archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, RuntimeError):
+        return False
+
+
+def unwrap(content: object, path: str | Path) -> Checkpoint:
+    """Find the state dict in what ``read_content`` returned for a file.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    meta = content.get("meta") if isinstance(content, Mapping) else None
+    meta = dict(meta) if isinstance(meta, Mapping) else {}
+    if isinstance(content, Mapping) and "cfg" in content:  # of the official TimeSformer
+        meta["cfg"] = content["cfg"]
+    if isinstance(content, Mapping) and isinstance(content.get("classifiers"), list):
+        content = content["classifiers"][0]  # of V-JEPA's attentive probes
+    for name in WRAPPERS:
+        if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
+            content = content[name]
+    if not isinstance(content, Mapping) or not content:
+        raise ValueError(f"{path} must contain a state dict, got {type(content).__name__}")
+    if wrong := [name for name, value in content.items() if not isinstance(value, Tensor)]:
+        raise ValueError(f"{path} must contain a state dict, but {wrong[:5]} are no tensors")
+    return Checkpoint(dict(content), meta)
+
+
+@contextmanager
+def refuse_code(source: str | Path) -> Iterator[None]:
+    """Explain why ``torch.load(..., weights_only=True)`` refuses a file.
+
+    PyTorch's own message recommends ``weights_only=False``, which would run the file's code.
+
+    Args:
+        source: File or URL that is read in the context.
+
+    Raises:
+        ValueError: If the file contains anything but tensors, numbers, strings and containers.
+    """
+    try:
+        yield
+    except (pickle.UnpicklingError, PermissionError, RuntimeError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # the operating system denies access to the file
+        if isinstance(error, RuntimeError) and "TorchScript" not in str(error):
+            raise
+        function = re.search(r"GLOBAL (\S+)", str(error))
+        reason = f"names {function[1]}" if function else "was not written by torch.save"
+        raise ValueError(
+            f"{source} is refused: it {reason}, and loading it could run code. If the file is your "
+            "own, save only the weights: torch.save({'state_dict': model.state_dict()}, path), or "
+            "a safetensors file"
+        ) from None
+
+
+def is_file_name(text: object) -> bool:
+    """Whether a text names a file in a folder, and none outside of it on any system."""
+    if not isinstance(text, str):
+        return False
+    names = {PurePosixPath(text).name, PureWindowsPath(text).name}
+    return names == {text} and text not in ("", "..")
+
+
+def _read_file(path: Path, device: str | torch.device | None) -> object:
+    with path.open("rb") as file:
+        head = file.read(9)
+    if not head:
+        raise EOFError
+    is_zip = head[:2] == b"PK"
+    if is_zip and _is_npz(path):
+        with np.load(path, allow_pickle=False) as arrays:
+            return {"state_dict": {name: _to_tensor(array) for name, array in arrays.items()}}
+    if head[8:] == b"{":
+        return {"state_dict": load_file(path)}
+    # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
+    if is_zip or head[:1] == b"\x80":
+        with refuse_code(path):
+            return torch.load(path, map_location=device, weights_only=True)
+    if 0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF):
+        return {"state_dict": _read_msgpack(path)}
+    raise ValueError(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
+
+
+def _read_folder(folder: Path) -> dict:
+    meta: dict = {}
+    for name in CONFIGS:
+        if (folder / name).is_file():
+            meta |= json.loads((folder / name).read_text(encoding="utf-8"))
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return {"state_dict": _read_weights(folder / name), "meta": meta}
+        if (folder / f"{name}.index.json").is_file():
+            return {"state_dict": _read_shards(folder / f"{name}.index.json"), "meta": meta}
+    raise FileNotFoundError(f"no {' or '.join(WEIGHTS)}, nor an index of one, in {folder}")
+
+
+def _read_weights(path: Path) -> State:
+    return unwrap(_read_file(path, "cpu"), path).state
+
+
+def _read_shards(index: Path) -> State:
+    """Read the tensors that an index names, each from the file beside it that has the tensor."""
+    content = json.loads(index.read_text(encoding="utf-8"))
+    files = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(files, dict):
+        raise ValueError(f"{index} must have a weight_map, from names of tensors to files")
+    if wrong := [name for name in files.values() if not is_file_name(name)]:
+        raise ValueError(f"{index} names {wrong[0]!r}, which must be a file in the same folder")
+    shards: dict[str, State] = {}
+    for name in dict.fromkeys(files.values()):
+        if not (index.parent / name).is_file():
+            raise FileNotFoundError(f"{index} names {name}, which is not there")
+        shards[name] = _read_weights(index.parent / name)
+    if lost := [tensor for tensor, name in files.items() if tensor not in shards[name]]:
+        raise ValueError(f"{index} names {len(lost)} tensors that their files lack: {lost[:3]}")
+    return {tensor: shards[name][tensor] for tensor, name in files.items()}
+
+
+def _is_npz(path: Path) -> bool:
+    with zipfile.ZipFile(path) as archive:
+        return all(name.endswith(".npy") for name in archive.namelist())
+
+
+def _read_msgpack(path: Path) -> State:
+    return dict(_flatten(msgpack.unpackb(path.read_bytes(), ext_hook=_read_flax_array)))
+
+
+def _read_flax_array(code: int, data: bytes) -> Tensor:
+    """Read an extension of msgpack by flax, which numbers arrays and scalars."""
+    shape, dtype, buffer = msgpack.unpackb(data)
+    array = np.frombuffer(buffer, "V2" if dtype == "bfloat16" else dtype)
+    return _to_tensor(array.reshape(shape).copy())  # the buffer is read-only
+
+
+def _flatten(tree: Mapping, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{name}/")
+        elif isinstance(value, Tensor):
+            yield prefix + name, value
+
+
+def _to_tensor(array: np.ndarray) -> Tensor:
+    if array.dtype.str.endswith("V2"):  # how NumPy stores bfloat16
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

@@ -1,0 +1,131 @@
+"""The settings of the commands that train on your videos, and their options."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mmengine.config import Config
+
+from mmvidformer.datasets.own_videos import SPLITS
+from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.tasks.table import TASKS
+
+METHODS = ("full", "lora", "attentive", "linear", "knn")
+PROBES = METHODS[2:]  # on features that are computed once
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Settings of any run; None keeps the config's.
+
+    The metadata of a field are the arguments of its option in ``argparse``.
+    """
+
+    epochs: int | None = field(default=None, metadata=dict(type=int, help="number of epochs"))
+    batch: int | None = field(
+        default=None,
+        metadata=dict(
+            type=int, help="batch size per process, at most the number of videos per process"
+        ),
+    )
+    procs: int = field(
+        default=1,
+        metadata=dict(type=int, help="number of processes, one per GPU if there are GPUs"),
+    )
+    amp: bool = field(
+        default=False,
+        metadata=dict(
+            action="store_true", help="use mixed precision: fp16 on a GPU, bf16 on a CPU"
+        ),
+    )
+    workers: int | None = field(
+        default=None,
+        metadata=dict(
+            type=int,
+            help="number of dataloader workers per process (default: the config's, but at most "
+            "the number of cores)",
+        ),
+    )
+    seed: int = field(default=0, metadata=dict(type=int, help="random seed"))
+
+    def __post_init__(self) -> None:
+        for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+
+    def apply(self, cfg: Config) -> None:
+        """Set workers, precision and seed, and remove variables that nothing reads any longer."""
+        for split in SPLITS:
+            loader = cfg.get(f"{split}_dataloader")
+            if not loader:
+                continue
+            if self.workers is not None:
+                loader.num_workers = self.workers
+            else:
+                loader.num_workers = min(loader.num_workers, os.cpu_count() or 1)
+        if self.amp:
+            use_amp(cfg)
+        cfg.randomness = {**(cfg.get("randomness") or {}), "seed": self.seed}
+        for name in ("data_root", "augment"):
+            cfg.pop(name, None)
+
+
+@dataclass(frozen=True)
+class Recipe(RunSettings):
+    """Fine-tuning settings; None keeps the config's, whose schedule is stretched to the epochs."""
+
+    lr: float | None = field(
+        default=None,
+        metadata=dict(
+            type=float,
+            help="learning rate (default: the config's, scaled by the total batch size; ten times "
+            "that for LoRA)",
+        ),
+    )
+    method: str = field(
+        default="full",
+        metadata=dict(
+            choices=METHODS,
+            nargs="+",  # several for --compare
+            help="what is trained: all weights (full); low-rank updates and the head (lora); the "
+            "head alone, for classes on features that are computed once: a linear one (logistic "
+            "regression) or one with attention over the tokens (attentive); or nothing: the "
+            "nearest neighbors vote, and their accuracy is printed (knn)",
+        ),
+    )
+    lora_rank: int = field(default=8, metadata=dict(type=int, help="rank of the updates of LoRA"))
+    lora_alpha: float = field(
+        default=16.0,
+        metadata=dict(type=float, help="the updates of LoRA are multiplied by alpha / rank"),
+    )
+    lora_layers: Sequence[str] = field(
+        default=("qkv", "proj"),
+        metadata=dict(
+            nargs="+",
+            metavar="NAME",
+            help="last parts of the names of the linear layers that have updates (default: qkv "
+            "and proj)",
+        ),
+    )
+    layer_decay: float | None = field(
+        default=None,
+        metadata=dict(
+            type=float,
+            help="factor between the learning rates of a layer and the next one, such as 0.75",
+        ),
+    )
+    task: str = field(
+        default="classes",
+        metadata=dict(
+            metavar=f"{{{','.join(TASKS)}}}",
+            help="what to predict, or MODULE:CLASS of a task of your own",
+        ),
+    )
+    balance: str | None = field(
+        default=None,
+        metadata=dict(
+            choices=("weights", "sampling"),
+            help="how rare classes count as much as frequent ones: in the loss (weights), or "
+            "because they are drawn more often (sampling)",
+        ),
+    )

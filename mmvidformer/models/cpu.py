@@ -1,0 +1,157 @@
+"""Linear layers that multiply in oneDNN on a CPU; PyTorch multiplies in MKL, slower on AMD's."""
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from mmvidformer.layers import Mlp
+from mmvidformer.layers.eager import runs_eagerly
+from mmvidformer.layers.linear import QueryValueBias, has_hooks, is_plain
+
+ONEDNN = torch.ops.mkldnn
+
+
+def optimize_for_training(model: nn.Module) -> None:
+    """Let the linear layers of a model multiply in oneDNN on a CPU, in place.
+
+    For float32, with gradients: losses and gradients change by rounding only. Weights, their names
+    and hooks stay, and so does what compilers, transforms of ``torch.func`` or other devices
+    compute. Layers that something wraps, such as LoRA, are left as they are.
+
+    Args:
+        model: Any module.
+    """
+    for layer in model.modules():
+        if type(layer) in (nn.Linear, QueryValueBias) and "forward" not in vars(layer):
+            layer.forward = CpuLinear(layer)  # type: ignore[arg-type]
+
+
+class CpuLinear:
+    """Forward pass of a linear layer in oneDNN on a CPU.
+
+    It replaces the method of a layer, not the layer, which others may wrap, hook or quantize as
+    before.
+
+    Args:
+        linear: The layer.
+        frozen: Whether the weights stay as they are. Then a copy of them is kept for bfloat16,
+            which PyTorch multiplies in oneDNN too, but casts and reorders the weights in each call.
+            The copy would miss changes of ``weight.data``, such as those of MMEngine's EMAHook.
+    """
+
+    is_linear = True  # for ``layers.linear.is_plain``
+
+    def __init__(self, linear: nn.Linear, frozen: bool = False) -> None:
+        self.linear, self.frozen = linear, frozen
+        self._prepared: tuple | None = None  # version and type of the weights, and their copies
+
+    def __call__(self, input: Tensor, act: nn.GELU | None = None) -> Tensor:
+        """Map (..., in_features) to (..., out_features), and apply a GELU."""
+        dtype = _onednn_type(input, self.linear.weight) if runs_eagerly() else None
+        if dtype is None or (dtype != torch.float32 and not self.frozen):
+            out = type(self.linear).forward(self.linear, input)
+            return out if act is None else act(out)
+        weight, bias = self._weights(dtype)
+        if torch.is_grad_enabled():
+            out = OneDnnLinear.apply(input, weight, bias)
+            return out if act is None else act(out)
+        input = input.to(dtype)
+        if act is None:
+            return _multiply(input, weight, bias)
+        return ONEDNN._linear_pointwise(input, weight, bias, "gelu", [], act.approximate)
+
+    def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+        layer = self.linear
+        weight: Tensor = layer.weight
+        bias = layer.full_bias() if isinstance(layer, QueryValueBias) else layer.bias
+        if dtype == torch.float32:  # a copy would be as large as the weights and save little
+            return weight, bias
+        versions = (0 if x is None or x.is_inference() else x._version for x in (weight, bias))
+        key = (dtype, weight.data_ptr(), *versions)
+        prepared = self._prepared  # threads may share the layer
+        if prepared is None or prepared[0] != key:
+            copied = ONEDNN._reorder_linear_weight(weight.to(dtype), None)
+            prepared = key, copied, None if bias is None else bias.to(dtype)
+            self._prepared = prepared
+        return prepared[1:]
+
+    def __getstate__(self) -> dict:
+        # Tensors in oneDNN's layout cannot be copied or saved.
+        return {**self.__dict__, "_prepared": None}
+
+
+class OneDnnLinear(torch.autograd.Function):
+    """``F.linear`` of float32, whose three matrix products run in oneDNN."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Multiply."""
+        ctx.save_for_forward(input, weight)
+        # A frozen layer needs no input, as in PyTorch.
+        ctx.save_for_backward(input if ctx.needs_input_grad[1] else None, weight)
+        return _multiply(input, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients; those for a second derivative are computed by PyTorch."""
+        multiply = linear if torch.is_grad_enabled() else _multiply
+        input, weight = ctx.saved_tensors
+        needs_input, needs_weight, needs_bias = ctx.needs_input_grad
+        rows = grad.reshape(-1, grad.shape[-1])
+        return (
+            multiply(grad, weight.t()) if needs_input else None,
+            multiply(rows.t(), input.reshape(-1, input.shape[-1]).t()) if needs_weight else None,
+            rows.sum(dim=0) if needs_bias else None,
+        )
+
+    @staticmethod
+    def jvp(
+        ctx: Any, input_t: Tensor | None, weight_t: Tensor | None, bias_t: Tensor | None
+    ) -> Tensor:
+        """Return the tangent of the output, from those that are not None."""
+        input, weight = ctx.saved_tensors
+        input_t = torch.zeros_like(input) if input_t is None else input_t
+        weight_t = torch.zeros_like(weight) if weight_t is None else weight_t
+        return linear(input_t, weight, bias_t) + linear(input, weight_t)
+
+
+def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
+    """Forward pass of an MLP (..., D) whose first layer applies the activation, if it is a GELU."""
+    first = vars(mlp.fc1).get("forward")
+    activation_follows = isinstance(mlp.depthwise, nn.Identity) and not has_hooks(mlp.fc1)
+    if isinstance(first, CpuLinear) and activation_follows and is_plain(mlp.act, nn.GELU):
+        return mlp.fc2(first(x, mlp.act))
+    return Mlp.forward(mlp, x)
+
+
+def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return ONEDNN._linear_pointwise(rows, weight, bias, "none", [], "")
+
+
+def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
+    """Return the type in which oneDNN multiplies the two, None if it does not."""
+    # A weight that is computed, as by ``torch.func.functional_call``, has no copy to keep.
+    weight_types = (nn.Parameter, Tensor) if torch.is_grad_enabled() else (nn.Parameter,)
+    plain = input.device.type == "cpu" and type(weight) in weight_types and input.numel()
+    if not plain or input.shape[-1] != weight.shape[-1]:  # PyTorch's error tells the shapes
+        return None
+    autocast = torch.is_autocast_enabled("cpu")
+    dtype = torch.get_autocast_dtype("cpu") if autocast else input.dtype
+    types, fast_types = {dtype, input.dtype, weight.dtype}, onednn_types()
+    if torch.is_grad_enabled():
+        if autocast or not (input.requires_grad or weight.requires_grad):
+            return None
+        fast_types = fast_types & {torch.float32}
+    return dtype if types <= fast_types and (autocast or len(types) == 1) else None
+
+
+@cache
+def onednn_types() -> frozenset[torch.dtype]:
+    """Return the types that oneDNN multiplies on this processor."""
+    if not (torch.backends.mkldnn.is_available() and hasattr(ONEDNN, "_linear_pointwise")):
+        return frozenset()
+    has_bfloat16 = ONEDNN._is_mkldnn_bf16_supported()
+    return frozenset({torch.float32, torch.bfloat16} if has_bfloat16 else {torch.float32})

@@ -1,0 +1,82 @@
+"""What an annotation file says of each video, and what is wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmvidformer.datasets.own_videos import SPLITS
+
+Row = Mapping[str, Any]  # values of a csv file, by column
+MOST_CLASSES = 20  # that a message names
+ReadRow = Callable[[Row, str], Sequence[Any]]  # what a row says; the second argument is its place
+
+
+@dataclass
+class Annotations:
+    """What an annotation file says. Training refuses its first fault, ``data check`` prints all.
+
+    Attributes:
+        file: The file.
+        names: Names of the values, if its columns are values.
+        videos: What is said of each video, in the order of the file.
+        rows: Rows without faults, as they stand in the file.
+        places: File and line where each video is first named.
+        splits: Split of each video, empty if the file states none.
+        faults: What is wrong, with file and line.
+        missing: Names of videos that have no file, where these are looked for while reading.
+    """
+
+    file: Path
+    names: tuple[str, ...] = ()
+    videos: dict[str, list[Any]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+    splits: dict[str, str] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def check(self) -> Annotations:
+        """Return the annotations, or raise a ``ValueError`` with the first fault."""
+        if self.faults:
+            raise ValueError(self.faults[0])
+        return self
+
+    def check_rows(self) -> Annotations:
+        """Return the annotations, or raise a ``ValueError`` if there is a fault, or no row."""
+        if not self.check().rows:
+            raise ValueError(f"{self.file} has no rows")
+        return self
+
+    def add_rows(self, rows: Iterable[tuple[Row, str]], read_row: ReadRow) -> None:
+        """Read rows. What ``read_row`` returns belongs to their video; a ``ValueError`` is a fault.
+
+        Args:
+            rows: Rows with the column ``video``, and perhaps ``split``, and their places.
+            read_row: Reads what a row says of its video, such as a list of one segment.
+        """
+        for row, place in rows:
+            try:
+                self._add_row(row, place, read_row)
+            except ValueError as error:
+                self.faults.append(str(error))
+
+    def _add_row(self, row: Row, place: str, read_row: ReadRow) -> None:
+        video, split = row["video"], row.get("split") or ""
+        if not video:
+            raise ValueError(f"{place}: video is empty")
+        of_video = self.videos.setdefault(video, [])
+        self.places.setdefault(video, place)
+        if split not in ("", *SPLITS):
+            raise ValueError(f"{place}: split must be train, val or test, got {split!r}")
+        if self.splits.setdefault(video, split) != split:
+            raise ValueError(f"{place}: {video} is in two splits")
+        of_video.extend(read_row(row, place))
+        self.rows.append(row)
+
+
+def unknown_class(name: str, classes: Iterable[str], place: str) -> str:
+    """Say that a name is none of the classes."""
+    return f"{place}: {name!r} is no class; they are {', '.join([*classes][:MOST_CLASSES])}"
