@@ -173,7 +173,8 @@ def rollout_clips(
         frames = to_frames(model.data_preprocessor, clip[0])[seen]
         with torch.no_grad():
             (scored,) = model.cls_head.predict(shares.features, [ActionDataSample()])
-        prediction = recognizer.to_prediction(scored)
+        is_logits = getattr(model.cls_head, "average_clips", None) != "prob"
+        (prediction,) = recognizer.task.answers(scored, recognizer.names, is_logits)
         captions = [f"frame {number}" for number in numbers[i][seen[0]]]
         title = f"{name}, clip {i + 1} of {len(clips)}"
         bars = prediction_bars(prediction, heading=f"clip {i + 1}")
