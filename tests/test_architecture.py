@@ -168,6 +168,20 @@ def test_each_core_class_is_defined_once() -> None:
     assert sorted(defined) == sorted(words)
 
 
+def test_seconds_are_computed_in_one_place() -> None:
+    """A number of frames over a rate is a time only if the rate is constant: ``FrameTimes``."""
+    rate = r"(\w+\.)*(\w+\[\")?\w*fps\b"
+    seconds = re.compile(rf"[*/] *{rate}|{rate}(\[?\"\])? *[*/] ")
+    files = [
+        str(path.relative_to(PACKAGE))
+        for path in FILES
+        for line in re.sub(r'"""[\s\S]*?"""|#.*', "", path.read_text()).splitlines()
+        if seconds.search(line)
+    ]
+    # Steps of a model in a second, which are compared with a rate; and a speed.
+    assert sorted(files) == ["apis/stream.py", "apis/stream.py", "synthetic/answers.py"]
+
+
 def test_names_say_what_they_hold() -> None:
     """Count generic names; those that libraries ask for, as in ``kind="stable"``, count too."""
     counts: Counter[str] = Counter()
@@ -181,17 +195,3 @@ def test_names_say_what_they_hold() -> None:
                     counts[str(path.relative_to(PACKAGE))] += 1
     most = ", ".join(f"{file} ({count})" for file, count in counts.most_common(5))
     assert counts.total() <= MOST_GENERIC, f"{counts.total()} generic names, most of them in {most}"
-
-
-def test_seconds_are_computed_in_one_place() -> None:
-    """A number of frames over a rate is a time only if the rate is constant: ``FrameTimes``."""
-    rate = r"(\w+\.)*\w*fps\b"
-    seconds = re.compile(rf"[*/] *{rate}|{rate}(\[?\"\])? *[*/] ")
-    files = [
-        str(path.relative_to(PACKAGE))
-        for path in FILES
-        for line in re.sub(r'"""[\s\S]*?"""|#.*', "", path.read_text()).splitlines()
-        if seconds.search(line)
-    ]
-    # Steps of a model in a second, which are compared with a rate; and a speed.
-    assert sorted(files) == ["apis/stream.py", "apis/stream.py", "synthetic/answers.py"]

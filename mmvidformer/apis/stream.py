@@ -69,7 +69,7 @@ class FramePipeline:
         self.frame_interval = sampler.get("frame_interval") or 1
         self.time_step = sampler.get("time_step")
         if sampler.get("target_fps"):
-            self.time_step = self.frame_interval / sampler["target_fps"]
+            self.time_step = FrameTimes(sampler["target_fps"]).seconds(self.frame_interval)
         transforms[-1].meta_keys = ()  # they describe clips
         self._transforms = Compose(transforms[start:])
 

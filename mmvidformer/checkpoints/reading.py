@@ -71,7 +71,7 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
         return _read_folder(path) if path.is_dir() else _read_file(path, device)
-    except (UnreadableCheckpoint, OSError):  # they name the file
+    except (UnreadableCheckpoint, FileNotFoundError, PermissionError):  # they name the file
         raise
     except Exception as error:  # libraries raise many types for damaged files
         reason = str(error).partition("\n")[0] or type(error).__name__
