@@ -81,8 +81,8 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             raise ValueError(f"paramwise_cfg.layer_decay must be in (0, 1], got {decay}")
         backbone = getattr(module, "backbone", None)
         if not hasattr(backbone, "stages"):
-            kind = type(backbone).__name__
-            raise TypeError(f"layer decay needs a VideoTransformer as the backbone, got {kind}")
+            name = type(backbone).__name__
+            raise TypeError(f"layer decay needs a VideoTransformer as the backbone, got {name}")
         stages = backbone.stages()
         depth = len(stages) - 1
         layers = {id(p): i for i, stage in enumerate(stages) for p in stage.parameters()}

@@ -38,9 +38,9 @@ def use_amp(cfg: Config, precision: str = "auto") -> None:
         ValueError: If ``cfg`` has an optimizer wrapper of another type.
     """
     wrapper = cfg.optim_wrapper
-    kind = wrapper.get("type", "OptimWrapper")
-    if kind not in ("OptimWrapper", "AmpOptimWrapper", BF16_WRAPPER):
-        raise ValueError(f"--amp needs an optim_wrapper of type OptimWrapper, got {kind}")
+    wrapper_type = wrapper.get("type", "OptimWrapper")
+    if wrapper_type not in ("OptimWrapper", "AmpOptimWrapper", BF16_WRAPPER):
+        raise ValueError(f"--amp needs an optim_wrapper of type OptimWrapper, got {wrapper_type}")
     if precision == "auto":
         precision = "bf16" if get_device() == "cpu" else "fp16"
     if precision == "fp16":
