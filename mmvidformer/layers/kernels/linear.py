@@ -98,8 +98,9 @@ def causal_sums(
     most = 1 if q.is_meta else max(CHUNK // step, 1)  # frames of a chunk; see ``weighted_sums``
     chunks = -(-frames // most)
     size = -(-frames // chunks) * step
-    if rest := chunks * size - q.shape[-2]:
-        q, k, v = (F.pad(x, (0, 0, 0, rest)) for x in (q, k, v))
+    padding = chunks * size - q.shape[-2]
+    if padding:
+        q, k, v = (F.pad(x, (0, 0, 0, padding)) for x in (q, k, v))
     q, k, v = (x.unflatten(-2, (chunks, size)) for x in (q, k, v))
     pairs = Causal(step).pairs(size, size, q.device)  # None: a chunk is a frame, and sees itself
     parts: list[list[Tensor]] = []
@@ -108,9 +109,10 @@ def causal_sums(
         scores = (q @ k.transpose(-1, -2)).masked_fill_(~pairs, 0)
         parts.append([scores @ v, scores.sum(dim=-1, keepdim=True)])
     if pairs is None or chunks > 1 or past is not None:
-        own = k.transpose(-1, -2) @ v, k.sum(dim=-2)[..., None]
-        start = past or [torch.zeros_like(x[..., :1, :, :]) for x in own]
-        sums = [torch.cat(pair, dim=-3).cumsum(dim=-3) for pair in zip(start, own, strict=True)]
+        of_chunks = k.transpose(-1, -2) @ v, k.sum(dim=-2)[..., None]
+        start = past or [torch.zeros_like(x[..., :1, :, :]) for x in of_chunks]
+        pairs_of_sums = zip(start, of_chunks, strict=True)
+        sums = [torch.cat(pair, dim=-3).cumsum(dim=-3) for pair in pairs_of_sums]
         after = () if past is None else tuple(x[..., -1:, :, :] for x in sums)
         parts.append([q @ (x[..., 1:, :, :] if pairs is None else x[..., :-1, :, :]) for x in sums])
     both = (reduce(torch.add, column) for column in zip(*parts, strict=True))

@@ -40,12 +40,13 @@ class LinformerKernel(LinearCostKernel):
         return F.scaled_dot_product_attention(q, k, v, scale=self.head_dim**-0.5)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
-        for name, own in (("keys", self.keys), ("values", self.values)):
+        length = self.keys.shape[1]
+        for name in ("keys", "values"):
             loaded = state_dict.get(prefix + name)
-            if loaded is None or loaded.dim() != 2 or loaded.shape[1] == own.shape[1]:
+            if loaded is None or loaded.dim() != 2 or loaded.shape[1] == length:
                 continue
-            state_dict[prefix + name] = _resized(loaded, own.shape[1])
-            text = f"length {loaded.shape[1]} was resized to {own.shape[1]}"
+            state_dict[prefix + name] = _resized(loaded, length)
+            text = f"length {loaded.shape[1]} was resized to {length}"
             logger.warning("projection %s of %s", prefix + name, text)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
