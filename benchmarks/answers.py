@@ -13,7 +13,6 @@ command prints only mAP of segments by the delay of a stream, for models that ``
 import json
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,62 +22,22 @@ import numpy as np
 import torch
 from mmaction.evaluation import mean_average_precision
 
+from benchmarks.answer_bounds import (
+    boxes_bound,
+    frame_labels,
+    frames_bound,
+    labels_bound,
+    number_bound,
+    segments_bound,
+)
 from mmvidformer.apis import Recognizer
 from mmvidformer.papers.summary import interval
 from mmvidformer.synthetic import PRESETS
+from mmvidformer.synthetic.answers import ScriptsSpec
 from mmvidformer.synthetic.render import DIRECTIONS
-from mmvidformer.synthetic.spec import MotionSpec
+from mmvidformer.synthetic.spec import Clip
 from mmvidformer.tasks.metrics import SegmentsMetric
 from mmvidformer.visualization.timeline import list_segments
-
-
-def labels_bound() -> tuple[float, float]:
-    """Return mAP of the best ranking by the number of objects, and 1."""
-    spec = PRESETS["labels"]
-    drawn = [spec.directions(clip)[0] for clip in spec.clips("test")]
-    truth = [np.isin(range(len(spec.class_names)), one).astype(float) for one in drawn]
-    scores = [np.full(len(spec.class_names), float(len(one))) for one in drawn]
-    return float(mean_average_precision(scores, truth)), 1.0
-
-
-def number_bound() -> tuple[float, float]:
-    """Return R^2 of a frame, which is independent of the speed, and 1."""
-    return 0.0, 1.0
-
-
-def frames_bound(step: int = 4) -> tuple[float, float]:
-    """Return the share of the most frequent class, and the accuracy of true steps of frames."""
-    spec = PRESETS["scripts"]
-    counts: Counter = Counter()
-    right = 0
-    for clip in spec.clips("test"):
-        rows, total, _ = spec.script(clip)
-        labels = np.full(total, -1)
-        for direction, start, end in rows:
-            labels[start:end] = direction
-        counts.update(labels.tolist())
-        middles = np.minimum(np.arange(total) // step * step + step // 2, total - 1)
-        right += int((labels[middles] == labels).sum())
-    frames = sum(counts.values())
-    return max(counts.values()) / frames, right / frames
-
-
-def segments_bound() -> tuple[float, float]:
-    """Return no bound, as the head compares the frames itself, and 1."""
-    return float("nan"), 1.0
-
-
-def boxes_bound() -> tuple[float, float]:
-    """Return mAP if the directions of a clip are known, but not whose they are, and 1."""
-    spec = PRESETS["boxes"]
-    scores, truth = [], []
-    for clip in spec.clips("test"):
-        directions = spec.script(clip)[0]
-        shown = np.isin(range(len(spec.class_names)), directions).astype(float)
-        scores += [shown] * len(directions)
-        truth += list(np.eye(len(spec.class_names))[directions])
-    return float(mean_average_precision(scores, truth)), 1.0
-
 
 # Preset of the videos, epochs, metric and bounds of each task.
 TASKS: dict[str, tuple[str, int, str, Callable[[], tuple[float, float]]]] = {
@@ -105,19 +64,20 @@ def measure(root: Path, task: str, model: str, seed: int) -> float:
     command = [sys.executable, "-m", "mmvidformer"]
     if not any(work_dir.glob("test_*.json")):
         config = "vivit_fsa_motion" if task == "boxes" else CONFIGS[model]
-        settings = dict(config=config, task=task, data=root / preset, epochs=epochs)
-        settings |= dict(batch=4 if task == "segments" else 16, seed=seed)
-        options = [str(part) for key, value in settings.items() for part in (f"--{key}", value)]
+        options = ["--config", config, "--task", task, "--data", str(root / preset)]
+        batch = 4 if task == "segments" else 16
+        options += ["--epochs", str(epochs), "--batch", str(batch), "--seed", str(seed)]
         if task == "boxes":
-            options += ["--cfg-options", *(f"model.backbone.{one}" for one in PLACES[model])]
+            overrides = [f"model.backbone.{override}" for override in PLACES[model]]
+            options += ["--cfg-options", *overrides]
         with work_dir.with_suffix(".log").open("w") as log:
             train = [*command, "finetune", *options, "--force", "--work-dir", str(work_dir)]
             run(train, check=True, stdout=log, stderr=log)
             best = next(work_dir.glob("best_*.pth"))
             test = [*command, "test", str(work_dir / "finetune" / "config.py"), str(best)]
             run(test, check=True, stdout=log, stderr=log)
-    found = next(work_dir.glob("test_*.json"))
-    return json.loads(found.read_text())["metrics"][metric]
+    result = next(work_dir.glob("test_*.json"))
+    return json.loads(result.read_text())["metrics"][metric]
 
 
 def load(root: Path, task: str, seed: int) -> Recognizer:
@@ -139,18 +99,21 @@ def precision(root: Path, seed: int, task: str) -> dict[str, float]:
     metric, spec = SegmentsMetric(ious=(0.5, 0.7, 0.9)), PRESETS["scripts"]
     names, recognizer = list(DIRECTIONS), load(root, task, seed)
     for clip in spec.clips("test"):
-        found = list(recognizer.timeline(spec.draw(clip), fps=spec.fps, min_score=0.0))
-        rows = [row for row in list_segments(found) if row.label in names]
+        answers = list(recognizer.timeline(spec.draw(clip), fps=spec.fps, min_score=0.0))
+        rows = [row for row in list_segments(answers) if row.label in names]
         parts = dict(
             segments=torch.tensor([[row.start, row.end] for row in rows]),
             labels=torch.tensor([names.index(row.label) for row in rows]),
             scores=torch.tensor([row.probability for row in rows]),
         )
-        truth = [
-            (start / spec.fps, end / spec.fps, one) for one, start, end in spec.script(clip)[0]
-        ]
-        metric.process(None, [{"spans": truth, "pred_instances": parts}])
+        metric.process(None, [{"spans": true_spans(spec, clip), "pred_instances": parts}])
     return metric.evaluate(len(spec.clips("test")))
+
+
+def true_spans(spec: ScriptsSpec, clip: Clip) -> list[tuple[float, float, int]]:
+    """Return start and end in seconds, and direction, of the motions of a video."""
+    motions, _, _ = spec.script(clip)
+    return [(start / spec.fps, end / spec.fps, direction) for direction, start, end in motions]
 
 
 def online(root: Path, seed: int, delay: float) -> float:
@@ -160,13 +123,11 @@ def online(root: Path, seed: int, delay: float) -> float:
     spec = PRESETS["scripts"]
     right = count = 0
     for clip in spec.clips("test"):
-        rows, total, _ = spec.script(clip)
-        truth = np.full(total, names.index("background"))
-        for direction, start, end in rows:
-            truth[start:end] = direction
-        for one in recognizer.stream(spec.draw(clip), spec.fps, delay=delay):
-            first, end = (round(second * spec.fps) for second in one.seconds)
-            right += int((truth[first:end] == one.top(1)[0][0]).sum())
+        truth = frame_labels(spec, clip, names.index("background"))
+        for answer in recognizer.stream(spec.draw(clip), spec.fps, delay=delay):
+            first, end = (round(second * spec.fps) for second in answer.seconds)
+            label = answer.top(1)[0][0]
+            right += int((truth[first:end] == label).sum())
             count += len(truth[first:end])
     return right / count
 
@@ -175,14 +136,15 @@ def print_delays(models: Sequence[Recognizer]) -> None:
     """Print mAP of the segments of streams by delay, and of whole videos, of the same models."""
     print("\n| delay of a stream, s | mAP at 0.5 | seconds from end to answer |\n|---|---|---|")
     for delay in (0.0, 0.25, 0.5, 1.0, 2.0, None):
-        found = [stream_segments(model, PRESETS["scripts"], delay) for model in models]
-        scores, late = zip(*found, strict=True)
-        name, seconds = (f"{delay:g}", f"{np.mean(late):.2f}") if late[0] else ("whole video", "-")
+        results = [stream_segments(model, PRESETS["scripts"], delay) for model in models]
+        scores, late = zip(*results, strict=True)
+        name = "whole video" if delay is None else f"{delay:g}"
+        seconds = f"{np.mean(late):.2f}" if late[0] else "-"
         print(f"| {name} | {interval(scores)} | {seconds} |", flush=True)
 
 
 def stream_segments(
-    recognizer: Recognizer, spec: MotionSpec, delay: float | None
+    recognizer: Recognizer, spec: ScriptsSpec, delay: float | None
 ) -> tuple[float, float | None]:
     """Return mAP at 0.5 of the segments of a stream, and the mean seconds from end to answer.
 
@@ -201,17 +163,16 @@ def stream_segments(
             answers = recognizer.timeline(frames, fps=spec.fps)
         else:
             answers = recognizer.stream(read(), spec.fps, delay=delay)
-        for one in answers:
-            label = names.index(one.top(1)[0][1])
-            rows.append((*one.seconds, label, one.top(1)[0][2]))
+        for answer in answers:
+            _, name, probability = answer.top(1)[0]
+            rows.append((*answer.seconds, names.index(name), probability))
             if 0 < seen[0] < len(frames):  # not what the end of the video gives
-                late.append(seen[0] / spec.fps - one.seconds[1])
+                late.append(seen[0] / spec.fps - answer.seconds[1])
         table = torch.tensor(rows).reshape(-1, 4)
-        found = dict(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
-        truth = [(a / spec.fps, b / spec.fps, one) for one, a, b in spec.script(clip)[0]]
-        metric.process(None, [{"spans": truth, "pred_instances": found}])
-    found = metric.evaluate(len(spec.clips("test")))
-    return found["segments/mAP@50"], float(np.mean(late)) if late else None
+        segments = dict(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
+        metric.process(None, [{"spans": true_spans(spec, clip), "pred_instances": segments}])
+    figures = metric.evaluate(len(spec.clips("test")))
+    return figures["segments/mAP@50"], float(np.mean(late)) if late else None
 
 
 def without_boxes(root: Path, seed: int) -> float:
@@ -222,10 +183,13 @@ def without_boxes(root: Path, seed: int) -> float:
     for split in ("train", "val"):
         rows = (root / "boxes" / f"{split}.csv").read_text().splitlines()
         labels: dict[str, set[int]] = {}
-        for name, *_, label, _ in (row.split(",") for row in rows):
+        for row in rows:
+            name, *_, label, _ = row.split(",")
             labels.setdefault(name, set()).add(int(label) - 1)
-        lines = [f"../boxes/{split}/{n}.mp4 {' '.join(map(str, one))}" for n, one in labels.items()]
-        (data / f"{split}.txt").write_text("\n".join(lines) + "\n")
+        lines = []
+        for name, numbers in labels.items():
+            lines.append(f"../boxes/{split}/{name}.mp4 {' '.join(map(str, numbers))}\n")
+        (data / f"{split}.txt").write_text("".join(lines))
     (data / "classes.txt").write_text("\n".join(DIRECTIONS) + "\n")
     if not any(work_dir.glob("best_*.pth")):
         options = ["--config", "vivit_fsa_motion", "--task", "labels", "--data", data]
@@ -237,9 +201,9 @@ def without_boxes(root: Path, seed: int) -> float:
     recognizer = Recognizer(work_dir / "finetune" / "config.py", str(best), clips=1)
     scores, truth = [], []
     for clip in spec.clips("test"):
-        found = recognizer(root / "boxes" / spec.path(clip)).probabilities["class"]
+        probabilities = recognizer(root / "boxes" / spec.path(clip)).probabilities["class"]
         directions = spec.script(clip)[0]
-        scores += [found] * len(directions)
+        scores += [probabilities] * len(directions)
         truth += list(np.eye(len(spec.class_names))[directions])
     return float(mean_average_precision(scores, truth))
 
@@ -261,8 +225,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.without_boxes:
         spec = PRESETS["boxes"]
         replace(spec, train=args.train or spec.train).write(args.root / "boxes")
-        found = [without_boxes(args.root, seed) for seed in range(args.seeds)]
-        print(f"a head without boxes: mAP {interval(found)}")
+        precisions = [without_boxes(args.root, seed) for seed in range(args.seeds)]
+        print(f"a head without boxes: mAP {interval(precisions)}")
         return
     print("| task | metric | one frame, bound | frames alone | video | best possible |")
     print("|---|---|---|---|---|---|")
@@ -272,22 +236,23 @@ def main(argv: Sequence[str] | None = None) -> None:
         replace(spec, train=args.train or spec.train).write(args.root / preset, 2)
         cells = []
         for model in reversed(CONFIGS):
-            found = [measure(args.root, task, model, seed) for seed in range(args.seeds)]
-            cells.append(interval(found))
+            values = [measure(args.root, task, model, seed) for seed in range(args.seeds)]
+            cells.append(interval(values))
         low, high = (f"{100 * value:.1f}" for value in bounds())
         print(f"| {task} | {metric} | {low} | {cells[0]} | {cells[1]} | {high} |", flush=True)
     if "frames" in args.tasks:
         print("\n| delay of a stream, s | accuracy of frames |\n|---|---|")
         for delay in (0.0, 0.5):
-            found = [online(args.root, seed, delay) for seed in range(args.seeds)]
-            print(f"| {delay:g} | {interval(found)} |", flush=True)
+            accuracies = [online(args.root, seed, delay) for seed in range(args.seeds)]
+            print(f"| {delay:g} | {interval(accuracies)} |", flush=True)
     if "segments" in args.tasks:
         print_delays([load(args.root, "segments", seed) for seed in range(args.seeds)])
     if {"frames", "segments"} <= set(args.tasks):
         print("\n| segments | mAP at 0.5 | 0.7 | 0.9 |\n|---|---|---|---|")
         for name, task in (("SegmentsHead", "segments"), ("parts of FramesHead", "frames")):
-            found = [precision(args.root, seed, task) for seed in range(args.seeds)]
-            cells = [interval([one[f"segments/mAP@{x}"] for one in found]) for x in (50, 70, 90)]
+            results = [precision(args.root, seed, task) for seed in range(args.seeds)]
+            metrics = [f"segments/mAP@{iou}" for iou in (50, 70, 90)]
+            cells = [interval([result[metric] for result in results]) for metric in metrics]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

@@ -23,7 +23,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read once, when torch is impo
 import torch
 from tqdm import tqdm
 
-from benchmarks.attention_cost import KINDS, Cost, cases, growth, measure
+from benchmarks.attention_cost import KERNELS, Cost, cases, growth, measure
 from benchmarks.plots import draw_growth
 from mmvidformer.engine.loading import default_device
 from mmvidformer.engine.tables import print_table
@@ -48,7 +48,7 @@ def read_arch(text: str) -> dict:
 def row_of(cost: Cost) -> list[str]:
     """Return the columns of a cost."""
     case = cost.case
-    row = [case.attention, case.kind, case.frames, case.size, cost.tokens]
+    row = [case.attention, case.kernel, case.frames, case.size, cost.tokens]
     row = [*map(str, row), f"{cost.macs / 1e9:.3f}"]
     if cost.seconds is None:
         return [*row, *[MISSING] * 4]
@@ -65,7 +65,7 @@ def panels_of(costs: Sequence[Cost]) -> dict[str, dict[str, list[tuple[float, fl
         values = (cost.seconds * 1000, cost.cpu_seconds * 1000, cost.memory / 2**20)
         for unit, value in zip(("ms", "CPU ms", "peak MiB"), values, strict=True):
             panel = panels.setdefault(f"{cost.case.attention}: {unit}", {})
-            panel.setdefault(cost.case.kind, []).append((cost.tokens, value))
+            panel.setdefault(cost.case.kernel, []).append((cost.tokens, value))
     return panels
 
 
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure, print and write."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="path of the files, without suffix")
-    parser.add_argument("--kernels", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
     parser.add_argument("--attention", nargs="+", choices=SCHEMES, default=["time_space", "joint"])
     parser.add_argument("--frames", nargs="+", type=int, default=[16, 32, 64, 96])
     parser.add_argument("--sizes", nargs="+", type=int, default=[224, 336, 448])
@@ -105,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     title = f"{args.device}, {args.dtype}, batch {args.batch}"
     print_table(COLUMNS, rows, title, f"{args.out}.csv")
     slopes = [
-        [g.attention, g.kind, f"{g.factor:.1f} x"]
+        [g.attention, g.kernel, f"{g.factor:.1f} x"]
         + [f"{slope:.2f}" for slope in (g.time, g.cpu_time, g.memory, g.macs)]
         for g in growth(costs)
     ]

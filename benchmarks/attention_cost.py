@@ -26,7 +26,7 @@ from mmvidformer.registry import MODELS
 BASELINES = ("linear", "performer", "cosformer", "linformer", "orthoformer", "lara", "softmax")
 # Arguments of FeatureFixationTransformer. The baselines have neither gates nor shifts. Those of
 # Table 8 of the feature fixation paper have both, as in the authors' config of that test.
-KINDS: dict[str, dict] = {
+KERNELS: dict[str, dict] = {
     "fixation": {},
     **{name: {"kernel": name, "fixation": None, "shifts": {}} for name in BASELINES},
     "gated_orthoformer": {"kernel": "orthoformer"},
@@ -40,7 +40,7 @@ class Case:
     """A model and a clip to measure.
 
     Args:
-        kind: Key of ``KINDS``.
+        kernel: Key of ``KERNELS``.
         attention: Scheme of ``FeatureFixationTransformer``.
         frames: Number of frames.
         size: Side of the crop in pixels.
@@ -50,7 +50,7 @@ class Case:
             tokens, instead of the model with its head.
     """
 
-    kind: str
+    kernel: str
     attention: str = "time_space"
     frames: int = 16
     size: int = 224
@@ -119,7 +119,7 @@ def build(case: Case, device: str) -> tuple[nn.Module, Tensor, int]:
         scheme=case.attention,
         img_size=case.size,
         clip_len=case.frames,
-        **look_up(KINDS, case.kind, "kind of attention"),
+        **look_up(KERNELS, case.kernel, "kind of attention"),
     )
     with DefaultScope.overwrite_default_scope("mmaction"), torch.device(device):
         model = MODELS.build(backbone)
@@ -214,7 +214,7 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def cases(
-    kinds: Sequence[str],
+    kernels: Sequence[str],
     attentions: Sequence[str],
     frames: Sequence[int],
     sizes: Sequence[int],
@@ -223,8 +223,8 @@ def cases(
     """Return all combinations, sorted from the smallest to the largest clip of each kind."""
     grid = sorted(itertools.product(frames, sizes), key=lambda clip: clip[0] * clip[1] ** 2)
     return [
-        Case(kind, attention, *clip, **settings)
-        for attention, kind, clip in itertools.product(attentions, kinds, grid)
+        Case(kernel, attention, *clip, **settings)
+        for attention, kernel, clip in itertools.product(attentions, kernels, grid)
     ]
 
 
@@ -236,7 +236,7 @@ class Growth:
 
     Args:
         attention: Scheme.
-        kind: Key of ``KINDS``.
+        kernel: Key of ``KERNELS``.
         factor: Largest divided by smallest number of tokens.
         time: Slope of the time.
         cpu_time: Slope of the CPU time.
@@ -245,7 +245,7 @@ class Growth:
     """
 
     attention: str
-    kind: str
+    kernel: str
     factor: float
     time: float
     cpu_time: float
@@ -258,8 +258,8 @@ def growth(costs: Sequence[Cost]) -> Iterator[Growth]:
     groups: dict[tuple[str, str], list[Cost]] = {}
     for cost in costs:
         if cost.seconds is not None:
-            groups.setdefault((cost.case.attention, cost.case.kind), []).append(cost)
-    for (attention, kind), group in groups.items():
+            groups.setdefault((cost.case.attention, cost.case.kernel), []).append(cost)
+    for (attention, kernel), group in groups.items():
         tokens = [cost.tokens for cost in group]
         if len(set(tokens)) < 2:
             continue
@@ -267,7 +267,7 @@ def growth(costs: Sequence[Cost]) -> Iterator[Growth]:
             fit_slope(tokens, [getattr(cost, name) for cost in group])
             for name in ("seconds", "cpu_seconds", "memory", "macs")
         ]
-        yield Growth(attention, kind, max(tokens) / min(tokens), *slopes)
+        yield Growth(attention, kernel, max(tokens) / min(tokens), *slopes)
 
 
 def fit_slope(x: Sequence[float], y: Sequence[float]) -> float:

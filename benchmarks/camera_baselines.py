@@ -31,8 +31,8 @@ def sparse_features(first: np.ndarray, second: np.ndarray) -> Points:
     points = cv2.goodFeaturesToTrack(first, 200, PLAIN, max(3, len(first) // 32))
     if points is None:
         return np.zeros((0, 2)), np.zeros((0, 2))
-    moved, found, _ = cv2.calcOpticalFlowPyrLK(first, second, points, None)
-    return points[found == 1], moved[found == 1]
+    moved, tracked, _ = cv2.calcOpticalFlowPyrLK(first, second, points, None)
+    return points[tracked == 1], moved[tracked == 1]
 
 
 def fit_velocity(frames: np.ndarray, track: Callable[..., Points]) -> np.ndarray:

@@ -144,7 +144,8 @@ def mixed_motions(method: Method, ratio: float, count: int = 360) -> dict[str, s
         Shares of answers that name the faster, the slower, and neither motion; and the mean
         probability.
     """
-    rng, found, sure = np.random.default_rng(0), [], []
+    rng = np.random.default_rng(0)
+    answers, probabilities = [], []
     for number in range(count):
         parts = rng.permutation(4)[:2]
         velocity = np.zeros(4)
@@ -153,11 +154,12 @@ def mixed_motions(method: Method, ratio: float, count: int = 360) -> dict[str, s
         view = complex(*rng.uniform(0, SIDE, 2)), complex(rng.uniform(60, 110)), 2 * SIZE
         answer, probability = method(film(texture(9000 + number % 90), steps, *view))
         named = [1 + 2 * part + int(velocity[part] > 0) for part in parts]
-        found.append(named.index(answer) if answer in named else 2)
-        sure.append(probability)
-    kinds = "the faster", "the slower", "neither"
-    shares = {kind: share([one == n for one in found]) for n, kind in enumerate(kinds)}
-    return shares | {"probability": f"{np.mean(sure):.2f}"}
+        answers.append(named.index(answer) if answer in named else 2)
+        probabilities.append(probability)
+    shares = {}
+    for number, motion in enumerate(("the faster", "the slower", "neither")):
+        shares[motion] = share([answer == number for answer in answers])
+    return shares | {"probability": f"{np.mean(probabilities):.2f}"}
 
 
 def main(argv: Sequence[str] | None = None) -> None:

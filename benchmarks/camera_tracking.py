@@ -155,10 +155,10 @@ def track(gray: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     last = first
     options = {"winSize": (15, 15), "maxLevel": 4}
     for old, new in pairwise(gray):
-        moved, found, _ = cv2.calcOpticalFlowPyrLK(old, new, last, None, **options)
-        back, found_back, _ = cv2.calcOpticalFlowPyrLK(new, old, moved, None, **options)
+        moved, tracked, _ = cv2.calcOpticalFlowPyrLK(old, new, last, None, **options)
+        back, tracked_back, _ = cv2.calcOpticalFlowPyrLK(new, old, moved, None, **options)
         near = np.linalg.norm(back - last, axis=2)[:, 0] < RETURN
-        kept = near & (found[:, 0] == 1) & (found_back[:, 0] == 1)
+        kept = near & (tracked[:, 0] == 1) & (tracked_back[:, 0] == 1)
         first, last = first[kept], moved[kept]
         if not len(first):
             break

@@ -95,8 +95,8 @@ def _is_still(clip: np.ndarray) -> bool:
         points = cv2.goodFeaturesToTrack(first, 40, 0.02, 7, mask=mask)
         if points is None or len(points) < POINTS:
             continue
-        moved, found, _ = cv2.calcOpticalFlowPyrLK(first, last, points, None)
-        motion = (moved - points)[found == 1]
+        moved, tracked, _ = cv2.calcOpticalFlowPyrLK(first, last, points, None)
+        motion = (moved - points)[tracked == 1]
         if len(motion) >= POINTS:
             speed = np.linalg.norm(np.median(motion, axis=0)) / width * FPS / (FRAMES - 1)
             still += speed < DRIFT

@@ -53,7 +53,7 @@ class Result:
 
     Args:
         model: Name of the model.
-        kind: One of ``PASSES``. A training step is a forward and a backward pass, and SGD.
+        phase: One of ``PASSES``. A training step is a forward and a backward pass, and SGD.
         seconds: Median over the rounds.
         cpu_seconds: Median of the CPU time of all threads; on a GPU the same as ``seconds``.
         ratio: Median over the rounds of the time relative to this package's model in the same
@@ -69,7 +69,7 @@ class Result:
     """
 
     model: str
-    kind: str
+    phase: str
     seconds: float
     cpu_seconds: float
     ratio: float
@@ -102,8 +102,8 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     macs |= {e.name: macs[OURS] for e in entries if e.comparable and not e.name.startswith(OURS)}
     rates = matmul_rate(settings.device, settings.dtype), copy_rate(settings.device)
     results = []
-    for kind in passes:
-        calls = {entry.name: _call(entry, clip, kind, settings) for entry in entries}
+    for phase in passes:
+        calls = {entry.name: _call(entry, clip, phase, settings) for entry in entries}
         rounds = _rounds(calls, settings)
         ours = rounds.get(OPTIMIZED, rounds[OURS])
         for name, times in rounds.items():
@@ -111,15 +111,15 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
             weights = sum(p.numel() for p in entry.module.parameters())
             size = (weights + clip.numel()) * settings.dtype.itemsize
             # Training computes all that optimize_for_inference leaves out.
-            count = macs[OURS if kind == "training" and name == OPTIMIZED else name]
-            work = (1 if kind == "inference" else 3) * settings.batch * count
-            traffic = (1 if kind == "inference" else 3) * size
+            count = macs[OURS if phase == "training" and name == OPTIMIZED else name]
+            work = (1 if phase == "inference" else 3) * settings.batch * count
+            traffic = (1 if phase == "inference" else 3) * size
             seconds, cpu_seconds = (median(column) for column in zip(*times, strict=True))
             peak = None
             if settings.memory and settings.device == "cuda":
                 peak = _peak_of_call(calls[name], settings)
             elif settings.memory:
-                peak = _peak_in_process(model, name, kind, settings)
+                peak = _peak_in_process(model, name, phase, settings)
             ratios = [
                 [mine / first for mine, first in zip(row, reference, strict=True)]
                 for row, reference in zip(times, ours, strict=True)
@@ -127,7 +127,7 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
             results.append(
                 Result(
                     name,
-                    kind,
+                    phase,
                     seconds,
                     cpu_seconds,
                     *(median(column) for column in zip(*ratios, strict=True)),
@@ -175,10 +175,10 @@ def _rounds(
     return times
 
 
-def _call(entry: Entry, clip: Tensor, kind: str, settings: Settings) -> Callable[[], object]:
+def _call(entry: Entry, clip: Tensor, phase: str, settings: Settings) -> Callable[[], object]:
     """Return a function that runs one pass of a model on the device."""
     inputs = entry.layout(clip).to(settings.device)
-    module = (kind == "training" and entry.trained) or entry.module
+    module = (phase == "training" and entry.trained) or entry.module
     module = module.to(settings.device)
     forward = torch.compile(module) if settings.compiled else module
     mixed = settings.dtype != torch.float32
@@ -187,7 +187,7 @@ def _call(entry: Entry, clip: Tensor, kind: str, settings: Settings) -> Callable
         with torch.autocast(settings.device, settings.dtype, enabled=mixed):
             return forward(inputs)
 
-    if kind == "inference":
+    if phase == "inference":
         module.eval()
 
         def infer() -> None:
@@ -207,12 +207,12 @@ def _call(entry: Entry, clip: Tensor, kind: str, settings: Settings) -> Callable
     return train
 
 
-def measure_peak(model: Mapping, name: str, kind: str, settings: Settings) -> int:
+def measure_peak(model: Mapping, name: str, phase: str, settings: Settings) -> int:
     """Measure the peak memory in bytes of one pass of one model, in this process."""
     torch.set_num_threads(settings.threads)
     entry = next(e for e in build_entries(model, settings.optimize) if e.name == name)
     clip = torch.randn(settings.batch, *clip_shape(Config({"model": dict(model)})))
-    call = _call(entry, clip, kind, settings)
+    call = _call(entry, clip, phase, settings)
     # Compiling needs memory, and the first pass on a GPU allocates workspaces.
     if settings.compiled or settings.device == "cuda":
         call()
@@ -223,6 +223,6 @@ def _peak_of_call(call: Callable[[], object], settings: Settings) -> int:
     return peak_memory(lambda _: call(), torch.empty(0, device=settings.device))
 
 
-def _peak_in_process(model: Mapping, name: str, kind: str, settings: Settings) -> int:
+def _peak_in_process(model: Mapping, name: str, phase: str, settings: Settings) -> int:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measure_peak, dict(model), name, kind, settings).result()
+        return pool.submit(measure_peak, dict(model), name, phase, settings).result()

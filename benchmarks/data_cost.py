@@ -68,12 +68,12 @@ class _Timed:
         return results
 
     def load(self, index: int) -> dict:
-        """Load a sample; what its transforms do not take is the rest."""
+        """Load a sample; what its transforms do not take is the dataset's time."""
         before = _sum(self.times.values())
         spent, sample = _clock(lambda: self.loader.dataset[index])
         after = _sum(self.times.values())
-        rest = (s - (b - a) for s, a, b in zip(spent, before, after, strict=True))
-        self.times.setdefault("annotation and the rest", []).append(tuple(rest))
+        remaining = (s - (b - a) for s, a, b in zip(spent, before, after, strict=True))
+        self.times.setdefault("annotation and the rest", []).append(tuple(remaining))
         return sample
 
 
@@ -95,14 +95,17 @@ def measure_loading(*cfgs: Config, split: str = "train", samples: int = 32) -> l
     size = len(timed[0].loader.dataset)
     loaded: list[list[dict]] = [[] for _ in cfgs]
     with _one_thread():
-        for one in timed:
-            one.load(0)
-            one.times.clear()
+        for dataset in timed:
+            dataset.load(0)
+            dataset.times.clear()
         for i in tqdm(range(samples), desc=f"{split} samples", disable=None):
-            for one, kept in zip(timed, loaded, strict=True):
-                kept.append(one.load(i * size // samples % size))
-                del kept[one.loader.batch_size :]
-    return [_finish(*one, split == "train") for one in zip(cfgs, timed, loaded, strict=True)]
+            for dataset, kept in zip(timed, loaded, strict=True):
+                kept.append(dataset.load(i * size // samples % size))
+                del kept[dataset.loader.batch_size :]
+    return [
+        _finish(cfg, dataset, kept, split == "train")
+        for cfg, dataset, kept in zip(cfgs, timed, loaded, strict=True)
+    ]
 
 
 def _finish(cfg: Config, timed: _Timed, loaded: list[dict], training: bool) -> list[Part]:
@@ -127,7 +130,12 @@ def _part(name: str, process: str, times: Sequence[tuple[float, float]], samples
 
 
 def _sum(times: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, float]:
-    return sum(w for one in times for w, _ in one), sum(c for one in times for _, c in one)
+    wall = cpu = 0.0
+    for of_part in times:
+        for part_wall, part_cpu in of_part:
+            wall += part_wall
+            cpu += part_cpu
+    return wall, cpu
 
 
 def model_rate(cfg: Config, split: str = "train", repeats: int = 5) -> float:

@@ -44,12 +44,12 @@ def milliseconds(path: str, backend: str, clip_len: int, interval: int, count: i
 
 def installed(path: str) -> list[str]:
     """Return the backends that open a video."""
-    found = []
+    backends = []
     for backend in BACKENDS:
         with suppress(ImportError):
             VideoInit(backend)(dict(filename=path))
-            found.append(backend)
-    return found
+            backends.append(backend)
+    return backends
 
 
 def main(argv: Sequence[str] | None = None) -> int:

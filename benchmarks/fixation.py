@@ -79,8 +79,8 @@ def shift(settings: Shift, x: Tensor) -> Tensor:
             target.append(slice(max(-step, 0), size - max(step, 0)))
             source.append(slice(max(step, 0), size + min(step, 0)))
         out[tuple(target)] = x[tuple(source)]
-    rest = fold * len(settings.offsets)
-    out[:, rest:] = x[:, rest:]
+    shifted = fold * len(settings.offsets)
+    out[:, shifted:] = x[:, shifted:]
     return out.permute(0, 2, 3, 4, 1).contiguous()
 
 
@@ -137,9 +137,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     differences = [
         (outputs[name] - outputs["straightforward"]).abs().max().item() for name in blocks
     ]
-    for (name, each), difference in zip(times.items(), differences, strict=True):
-        ratio = median(first / second for first, second in zip(slow, each, strict=True))
-        numbers = f"{1000 * median(each):.1f}", f"{ratio:.2f}", f"{peaks[name] / 2**20:.1f}"
+    for (name, seconds), difference in zip(times.items(), differences, strict=True):
+        ratio = median(first / second for first, second in zip(slow, seconds, strict=True))
+        numbers = f"{1000 * median(seconds):.1f}", f"{ratio:.2f}", f"{peaks[name] / 2**20:.1f}"
         rows.append((name, *numbers, f"{difference:.1e}"))
     for row in rows:
         print(("{:16}" + "{:>20}" * (len(COLUMNS) - 1)).format(*row))

@@ -122,9 +122,9 @@ def read_rows(path: Path) -> tuple[list[dict[str, str]], str]:
         return [], ""
     rows, reasons = [], []
     for case in ET.parse(report).iter("testcase"):
-        kinds = [child for child in case if child.tag in ("skipped", "failure", "error")]
-        rows.append({"test": case.get("name", ""), "result": kinds[0].tag if kinds else "passed"})
-        reasons += [kind.get("message", "") for kind in kinds if kind.tag == "skipped"]
+        marks = [child for child in case if child.tag in ("skipped", "failure", "error")]
+        rows.append({"test": case.get("name", ""), "result": marks[0].tag if marks else "passed"})
+        reasons += [mark.get("message", "") for mark in marks if mark.tag == "skipped"]
     return rows, reasons[0] if rows and len(reasons) == len(rows) else ""
 
 

@@ -31,8 +31,10 @@ PEAKS = {
 
 def peak_of(device: str) -> float | None:
     """Return the peak in TFLOP/s of a device by its name; None if it is unknown."""
-    found = (peak for name, peak in PEAKS.items() if re.search(rf"\b{name}\b", device))
-    return next(found, None)
+    for name, peak in PEAKS.items():
+        if re.search(rf"\b{name}\b", device):
+            return peak
+    return None
 
 
 @dataclass(frozen=True)

@@ -57,14 +57,12 @@ def measure(name: str, lengths: str, args: Namespace) -> tuple[float, float, flo
     def step(mask: Tensor | None) -> None:
         model.zero_grad()
         features = model(clips, mask)
-        sum(one.square().mean() for one in features).backward()
+        sum(of_clip.square().mean() for of_clip in features).backward()
 
     times: dict[bool, list[float]] = {False: [], True: []}
     for _ in range(args.repeats + 1):  # the first round is not counted
-        for masked, found in times.items():
-            found.append(
-                time_call(lambda masked=masked: step(valid if masked else None), args.device)[1]
-            )
+        for masked, mask in {False: None, True: valid}.items():
+            times[masked].append(time_call(lambda mask=mask: step(mask), args.device)[1])
     return min(times[False][1:]), min(times[True][1:]), valid.float().mean().item()
 
 

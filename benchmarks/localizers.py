@@ -36,6 +36,7 @@ NAMES = list(DIRECTIONS)
 LENGTH, STRIDE, EVERY, ROWS = 8, 2, 2, 48  # frames of clips, and from window to window; rows of BMN
 CLIP_EPOCHS, EPOCHS = 12, 30  # of the classifier; of SegmentsHead and BMN
 IOUS = (0.5, 0.7, 0.9)
+MMVIDFORMER = ("-m", "mmvidformer")
 MIM = Path(get_installed_path("mmaction"), ".mim")
 BMN = MIM / "configs/localization/bmn/bmn_2xb8-400x100-9e_activitynet-feature.py"
 Row = tuple[float, float, int, float]  # start, end, class, score
@@ -66,7 +67,6 @@ def call(log: Path, *command: object) -> None:
 
 def train_clips(root: Path, work_dir: Path) -> Recognizer:
     """Train the classifier of clips."""
-    own = ("-m", "mmvidformer")
     if not list(work_dir.glob("epoch_*.pth")):
         options = ["--config", "vivit_fe_motion", "--data", root / "clips", "--epochs", CLIP_EPOCHS]
         options += ["--batch", 16, "--work-dir", work_dir, "--force"]
@@ -74,7 +74,7 @@ def train_clips(root: Path, work_dir: Path) -> Recognizer:
         for split in ("train", "val"):
             options += [f"{split}_dataloader.dataset.pipeline.1.clip_len={LENGTH}"]
             options += [f"{split}_dataloader.dataset.pipeline.1.frame_interval=1"]
-        call(work_dir.with_suffix(".log"), *own, "finetune", *options)
+        call(work_dir.with_suffix(".log"), *MMVIDFORMER, "finetune", *options)
     cfg = Config.fromfile(work_dir / "finetune" / "config.py")
     cfg.test_pipeline = cfg.test_dataloader.dataset.pipeline = cfg.val_dataloader.dataset.pipeline
     cfg.dump(work_dir / "windows.py")
@@ -92,20 +92,21 @@ def windows(recognizer: Recognizer) -> list[list]:
     return [list(recognizer.timeline(SPEC.draw(c), **options)) for c in SPEC.clips("test")]
 
 
-def of_windows(found: list) -> list[Row]:
+def of_windows(answers: list) -> list[Row]:
     """Segments of successive windows of a class, with their mean probability."""
-    rows = [row for row in list_segments(found) if row.label in NAMES]
+    rows = [row for row in list_segments(answers) if row.label in NAMES]
     return [(row.start, row.end, NAMES.index(row.label), row.probability) for row in rows]
 
 
-def of_bmn(work_dir: Path, features: Path, found: list[list], seed: int) -> list[list[Row]]:
+def of_bmn(work_dir: Path, features: Path, answers: list[list], seed: int) -> list[list[Row]]:
     """Train BMN; its proposals with the classes of the windows inside, by the product of scores."""
     for split in ("train", "val", "test"):
         database = {}
         for clip in SPEC.clips(split):
             spans, frames, _ = SPEC.script(clip)
             parts = [
-                dict(segment=[a / SPEC.fps, b / SPEC.fps], label=NAMES[c]) for c, a, b in spans
+                dict(segment=[start / SPEC.fps, end / SPEC.fps], label=NAMES[direction])
+                for direction, start, end in spans
             ]
             database[f"v_{SPEC.name(clip)}"] = dict(
                 duration_second=frames / SPEC.fps, duration_frame=frames, feature_frame=frames,
@@ -141,19 +142,20 @@ def of_bmn(work_dir: Path, features: Path, found: list[list], seed: int) -> list
     call(work_dir / "bmn_test.log", MIM / "tools/test.py", work_dir / "bmn.py", last, *out)
     proposals = json.loads((work_dir / "found.json").read_text())["results"]
     rows = []
-    for clip, ones in zip(SPEC.clips("test"), found, strict=True):
-        middles = np.array([np.mean(one.seconds) for one in ones])
-        scores = np.stack([one.probabilities["class"] for one in ones])
-        classes = [ones[0].names["class"].index(name) for name in NAMES]
-        rows.append([])
-        for one in proposals[SPEC.name(clip)]:
-            start, end = one["segment"]
+    for clip, windows_of_clip in zip(SPEC.clips("test"), answers, strict=True):
+        middles = np.array([np.mean(window.seconds) for window in windows_of_clip])
+        probabilities = np.stack([window.probabilities["class"] for window in windows_of_clip])
+        classes = [windows_of_clip[0].names["class"].index(name) for name in NAMES]
+        segments: list[Row] = []
+        for proposal in proposals[SPEC.name(clip)]:
+            start, end = proposal["segment"]
+            distance = np.abs(middles - (start + end) / 2)
             inside = (middles >= start) & (middles <= end)
-            inside |= (
-                np.abs(middles - (start + end) / 2) == np.abs(middles - (start + end) / 2).min()
-            )
-            each = scores[inside].mean(axis=0)[classes] * one["score"]
-            rows[-1] += [(start, end, label, float(score)) for label, score in enumerate(each)]
+            inside |= distance == distance.min()  # at least one window
+            scores = probabilities[inside].mean(axis=0)[classes] * proposal["score"]
+            for label, score in enumerate(scores):
+                segments.append((start, end, label, float(score)))
+        rows.append(segments)
     return rows
 
 
@@ -175,11 +177,10 @@ def of_head(work_dir: Path, features: Path, seed: int) -> dict[str, float]:
     cfg.randomness = dict(seed=seed)
     cfg.dump(work_dir / "head.py")
     out, last = ("--work-dir", work_dir / "head"), work_dir / "head" / f"epoch_{EPOCHS}.pth"
-    own = ("-m", "mmvidformer")
     if not last.exists():
-        call(work_dir / "head.log", *own, "train", work_dir / "head.py", *out)
+        call(work_dir / "head.log", *MMVIDFORMER, "train", work_dir / "head.py", *out)
     files = (work_dir / "head.py", last)
-    call(work_dir / "head_test.log", *own, "test", *files, *out)
+    call(work_dir / "head_test.log", *MMVIDFORMER, "test", *files, *out)
     return json.loads(next((work_dir / "head").glob("test_*.json")).read_text())["metrics"]
 
 
@@ -188,11 +189,12 @@ def precision(videos: Iterable[list[Row]]) -> dict[str, float]:
     metric = SegmentsMetric(ious=IOUS)
     for clip, rows in zip(SPEC.clips("test"), videos, strict=True):
         table = torch.tensor(rows, dtype=torch.float).reshape(-1, 4)
-        found = dict(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
+        segments = dict(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
         truth = [
-            (start / SPEC.fps, end / SPEC.fps, one) for one, start, end in SPEC.script(clip)[0]
+            (start / SPEC.fps, end / SPEC.fps, direction)
+            for direction, start, end in SPEC.script(clip)[0]
         ]
-        metric.process(None, [{"spans": truth, "pred_instances": found}])
+        metric.process(None, [{"spans": truth, "pred_instances": segments}])
     return metric.evaluate(len(SPEC.clips("test")))
 
 
@@ -201,7 +203,7 @@ def extract(root: Path, work_dir: Path) -> Path:
     features = root / "features"
     files = (work_dir / "windows.py", best(work_dir))
     options = (root / "scripts", "--every", EVERY, "--out", features)
-    call(root / "features.log", "-m", "mmvidformer", "features", *files, *options)
+    call(root / "features.log", *MMVIDFORMER, "features", *files, *options)
     for split in ("train", "val", "test"):
         (features / f"{split}.csv").write_text((root / "scripts" / f"{split}.csv").read_text())
     return features
@@ -216,28 +218,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     if SPEC.write(args.root / "scripts") or not (args.root / "clips").is_dir():
         write_clips(args.root / "clips")
         options = ("data", "list", args.root / "clips", "--no-check")
-        call(args.root / "clips.log", "-m", "mmvidformer", *options)
+        call(args.root / "clips.log", *MMVIDFORMER, *options)
     recognizer = train_clips(args.root, args.root / "classifier")
     features = extract(args.root, args.root / "classifier")
-    found = windows(recognizer)
+    answers = windows(recognizer)
 
     def measure(seed: int) -> dict[str, dict[str, float]]:
         work_dir = args.root / f"seed_{seed}"
         work_dir.mkdir(exist_ok=True)
         return {
-            "windows of the classifier": precision(map(of_windows, found)),
+            "windows of the classifier": precision(map(of_windows, answers)),
             "SegmentsHead": of_head(work_dir, features, seed),
-            "MMAction2's BMN": precision(of_bmn(work_dir, features, found, seed)),
+            "MMAction2's BMN": precision(of_bmn(work_dir, features, answers, seed)),
         }
 
     with ThreadPoolExecutor(args.seeds) as pool:  # each runs in processes of its own
-        each = list(pool.map(measure, range(args.seeds)))
+        seeds = list(pool.map(measure, range(args.seeds)))
     print("| segments | mAP at 0.5 | 0.7 | 0.9 |\n|---|---|---|---|")
-    for name in each[0]:
-        cells = [
-            interval([one[name][f"segments/mAP@{round(100 * iou)}"] for one in each])
-            for iou in IOUS
-        ]
+    for name in seeds[0]:
+        cells = []
+        for iou in IOUS:
+            metric = f"segments/mAP@{round(100 * iou)}"
+            cells.append(interval([figures[name][metric] for figures in seeds]))
         print(f"| {name} | {' | '.join(cells)} |")
 
 

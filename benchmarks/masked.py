@@ -55,8 +55,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         model = MaskedPretraining(backbone, args.ratio).to(args.device)
         optimize_for_training(model)
         steps = {
-            "unmasked": lambda one=backbone: one(clips).square().mean(),
-            "ours": lambda one=model: one.loss(clips, *one.draw_places(clips)),
+            "unmasked": lambda net=backbone: net(clips).square().mean(),
+            "ours": lambda net=model: net.loss(clips, *net.draw_places(clips)),
         }
         if name == "joint":
             steps["transformers"] = reference(args.arch, clips, model)

@@ -74,5 +74,5 @@ def use_mmaction_classes(cfg: Config) -> None:
         steps = [*dataset.pipeline[:end], *augment, *dataset.pipeline[end:]]
         dataset.pipeline = []
         for step in steps:
-            kind = type_name(step)
-            dataset.pipeline += SUBSTITUTES[kind](step) if kind in SUBSTITUTES else [step]
+            name = type_name(step)
+            dataset.pipeline += SUBSTITUTES[name](step) if name in SUBSTITUTES else [step]

@@ -135,8 +135,11 @@ def metafile(entries: list[Entry], counts: Mapping[str, Mapping[str, object]]) -
         paper = read_paper(file) if file else None
         link = {"Paper": {"URL": paper.url, "Title": paper.title}} if paper else {}
         collections.append({"Name": family, **link, "README": f"docs/{page}"})
-    own = [r for r in published.rows() if r.name == r.config and r.address.startswith("http")]
-    weights = {row.name: row.address for row in own}
+    weights = {
+        row.name: row.address
+        for row in published.rows()
+        if row.name == row.config and row.address.startswith("http")
+    }
     models = [
         {
             "Name": entry.name,
@@ -159,7 +162,7 @@ def pages(entries: list[Entry], meta: Mapping, measured: list[str]) -> dict[str,
         measured: Lines of a table with results that were measured here.
     """
     counts = {model["Name"]: model["Metadata"] for model in meta["Models"]}
-    parts, found = [INTRO], {}
+    parts, papers = [INTRO], {}
     for family, (_, file, about) in FAMILIES.items():
         paper = read_paper(file) if file else None
         name = f"model_zoo_{file}.md"
@@ -170,11 +173,11 @@ def pages(entries: list[Entry], meta: Mapping, measured: list[str]) -> dict[str,
         parts.append(_table([*columns, "views, fusion"], lines))
         if paper:
             tables = [f"## {t.name}: {t.title}\n\n{_rows(t)}" for t in paper.tables.values()]
-            found[name] = "\n".join([ROWS.format(family=family, **vars(paper)), *tables])
+            papers[name] = "\n".join([ROWS.format(family=family, **vars(paper)), *tables])
     columns = "`published://`", "config", "accuracy", "license", "classes", "check"
     parts += [PUBLISHED_WEIGHTS, _table(columns, map(_published_cells, published.rows()))]
     parts.append(MEASURED + "\n" + "\n".join(measured) + "\n")
-    return {"model_zoo.md": "\n".join(parts), **found}
+    return {"model_zoo.md": "\n".join(parts), **papers}
 
 
 def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -223,10 +226,10 @@ def measured_rows(text: str) -> list[str]:
     Raises:
         ValueError: If the page has no such table.
     """
-    found = re.search(r"(?m)^\| config \| seed \| top-1 \|\n(?:\|.*\n)+", text)
-    if found is None:
+    table = re.search(r"(?m)^\| config \| seed \| top-1 \|\n(?:\|.*\n)+", text)
+    if table is None:
         raise ValueError("the page must have a table with the columns config, seed, top-1")
-    return found[0].splitlines()
+    return table[0].splitlines()
 
 
 def build(recount: bool = False) -> dict[Path, str]:
@@ -244,10 +247,12 @@ def build(recount: bool = False) -> dict[Path, str]:
     meta = metafile(entries, counts)
     measured = measured_rows((ROOT / "docs" / "motion_dataset.md").read_text())
     header = "# Written by python -m benchmarks.model_zoo.\n"
-    found = {ROOT / "docs" / name: text for name, text in pages(entries, meta, measured).items()}
+    texts = {file: header + yaml.safe_dump(meta, sort_keys=False)}
+    for name, text in pages(entries, meta, measured).items():
+        texts[ROOT / "docs" / name] = text
     papers = ROOT / "docs" / "papers.md"
-    found[papers] = fill_counts(papers.read_text())
-    return {file: header + yaml.safe_dump(meta, sort_keys=False), **found}
+    texts[papers] = fill_counts(papers.read_text())
+    return texts
 
 
 def main() -> int:

@@ -48,8 +48,8 @@ def machine(device: str, threads: int) -> str:
     names = [line.split(":", 1)[1].strip() for line in info.splitlines() if "model name" in line]
     name = names[0] if names else platform.processor() or platform.machine()
     best = torch.backends.cpu.get_cpu_capability()
-    found = [flag for flag in ("avx512_bf16", "avx512_vnni", "amx_bf16") if flag in info.split()]
-    return ", ".join([name, f"{os.cpu_count()} cores", f"{threads} threads", best, *found])
+    flags = [flag for flag in ("avx512_bf16", "avx512_vnni", "amx_bf16") if flag in info.split()]
+    return ", ".join([name, f"{os.cpu_count()} cores", f"{threads} threads", best, *flags])
 
 
 def panels_of(results: dict[str, list[Result]]) -> dict[str, dict[str, tuple[float, float]]]:
@@ -59,7 +59,7 @@ def panels_of(results: dict[str, list[Result]]) -> dict[str, dict[str, tuple[flo
         for row in rows:
             floor = max(row.matmul_floor, row.copy_floor)
             bar = (row.seconds * 1000, floor * 1000)
-            panels.setdefault(f"{config}, {row.kind}", {})[row.model] = bar
+            panels.setdefault(f"{config}, {row.phase}", {})[row.model] = bar
     return panels
 
 

@@ -70,8 +70,8 @@ def best_of_cues(spec: CuesSpec, observe: Callable[[tuple[int, ...]], Sequence[H
     counts: dict[Hashable, Counter[tuple[int, ...]]] = defaultdict(Counter)
     for shapes in product(range(spec.kinds), repeat=spec.cues):
         seen = observe(shapes)
-        for one in seen:
-            counts[one][shapes[: spec.asked]] += 1 / len(seen)
+        for observed in seen:
+            counts[observed][shapes[: spec.asked]] += 1 / len(seen)
     return sum(max(count.values()) for count in counts.values()) / spec.kinds**spec.cues
 
 

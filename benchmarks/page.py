@@ -38,7 +38,7 @@ def row_of(config: str, result: Result) -> list[str]:
     peak = "not measured" if result.peak is None else f"{result.peak / 2**20:.1f}"
     return [
         config,
-        result.kind,
+        result.phase,
         result.model,
         f"{result.seconds * 1000:.1f}",
         f"{result.cpu_seconds * 1000:.1f}",
@@ -92,21 +92,21 @@ def block_of(folder: Path, name: str) -> str:
 
 def baselines_block(folder: Path, names: Sequence[str]) -> str:
     """Return the baselines' time and memory relative to mmvidformer's plain and optimized model."""
-    found: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    measured: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for name in names:
         header, *lines = _read(folder, name)
         for line in lines:
             row = dict(zip(header, line, strict=True))
-            found.setdefault((row["config"], row["pass"]), {})[row["model"]] = row
-    names_of = dict.fromkeys(name for entries in found.values() for name in entries)
+            measured.setdefault((row["config"], row["pass"]), {})[row["model"]] = row
+    names_of = dict.fromkeys(name for entries in measured.values() for name in entries)
     baselines = [name for name in names_of if name not in (OURS, OPTIMIZED)]
     rows = [["config", "pass", "ms of mmvidformer", *baselines]]
-    for (config, kind), entries in found.items():
+    for (config, phase), entries in measured.items():
         for name, how in ((OURS, "plain"), (OPTIMIZED, "optimized")):
             if name in entries:
                 ours = entries[name]
                 cells = [_relative(entries[b], ours) if b in entries else "" for b in baselines]
-                rows.append([f"`{config}`", f"{kind}, {how}", ours["ms"], *cells])
+                rows.append([f"`{config}`", f"{phase}, {how}", ours["ms"], *cells])
     return "\n".join([*_table(rows), ""])
 
 

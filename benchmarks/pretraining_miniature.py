@@ -16,6 +16,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -41,19 +42,20 @@ def draw(args: Namespace, seed: int) -> dict[str, tuple[Tensor, Tensor]]:
     if not args.videos:
         look = Look(size=SIZE, frames=FRAMES, speed=3.0, texture=0.0, colors="plain")
         spec = DirectionsSpec(train=args.train, val=0, test=args.test, seed=seed, look=look)
-        found = {split: spec.clips(split) for split in ("train", "test")}
-        return {
-            split: stack([spec.draw(clip) for clip in clips], [clip.verb for clip in clips])
-            for split, clips in found.items()
-        }
+        drawn = {}
+        for split in ("train", "test"):
+            clips = spec.clips(split)
+            drawn[split] = stack([spec.draw(clip) for clip in clips], [clip.verb for clip in clips])
+        return drawn
     sets = {"train": (args.videos, args.train, seed), "test": (args.videos, args.test, seed + 1000)}
     if args.test_video:
         sets["another video"] = ([args.test_video], args.test, seed)
     windows = {}
     for name, (paths, count, number) in sets.items():
-        found = [cut_windows(path, -(-count // len(paths)), number, SIZE) for path in paths]
-        mixed = [one for group in zip(*found, strict=True) for one in group][:count]
-        windows[name] = stack([one.frames for one in mixed], [one.label for one in mixed])
+        by_video = [cut_windows(path, -(-count // len(paths)), number, SIZE) for path in paths]
+        mixed = list(chain.from_iterable(zip(*by_video, strict=True)))[:count]
+        frames, labels = [window.frames for window in mixed], [window.label for window in mixed]
+        windows[name] = stack(frames, labels)
     return windows
 
 
@@ -115,8 +117,8 @@ def run(seed: int, args: Namespace) -> list[dict]:
             row = dict(seed=seed, labels=count, start=name, steps=steps)
             with torch.no_grad():
                 for which, (test, truth) in sets.items():
-                    found = torch.cat([model(part).argmax(dim=1) for part in test.split(64)])
-                    row[which] = (found == truth).float().mean().item()
+                    predicted = torch.cat([model(part).argmax(dim=1) for part in test.split(64)])
+                    row[which] = (predicted == truth).float().mean().item()
             rows.append(row)
             print(rows[-1], flush=True)
     return rows

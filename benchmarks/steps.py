@@ -100,17 +100,17 @@ def run_step(
     return scores.detach().cpu(), gradients
 
 
-def gap(found: Tensor, expected: Tensor, least: float = 0.0) -> float:
+def gap(computed: Tensor, expected: Tensor, least: float = 0.0) -> float:
     """Return the norm of the difference relative to that of ``expected``, or to ``least``."""
-    return float((found - expected).norm() / expected.norm().clamp(min=least))
+    return float((computed - expected).norm() / expected.norm().clamp(min=least))
 
 
-def gradient_gap(found: dict[str, Tensor], expected: dict[str, Tensor]) -> float:
+def gradient_gap(computed: dict[str, Tensor], expected: dict[str, Tensor]) -> float:
     """Return the largest gap of all gradients; tiny ones are compared with the largest."""
-    if found.keys() != expected.keys():
+    if computed.keys() != expected.keys():
         return float("inf")
     least = 0.01 * max(float(value.norm()) for value in expected.values())
-    return max(gap(found[name], value, least) for name, value in expected.items())
+    return max(gap(computed[name], value, least) for name, value in expected.items())
 
 
 def compare(
@@ -154,14 +154,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             for dtype in args.dtypes:
                 limits = DTYPES[dtype][1:]
                 for name in args.configs:
-                    found = compare(load_config(name), mode, dtype, args.device, args.backend)
-                    fits = all(a <= b for a, b in zip(found[:2], limits, strict=True))
-                    row = [name, mode, dtype, *(f"{x:.2e}" for x in found[:2]),
-                           " ".join(f"{x:g}" for x in limits), f"{found[2]:.2f}"]  # fmt: skip
+                    *gaps, seconds = compare(
+                        load_config(name), mode, dtype, args.device, args.backend
+                    )
+                    row = [name, mode, dtype, *(f"{gap_of:.2e}" for gap_of in gaps)]
+                    row += [" ".join(f"{limit:g}" for limit in limits), f"{seconds:.2f}"]
                     print(*row, sep="  ", flush=True)
                     writer.writerow(row)
                     file.flush()  # what is measured stays if this process is stopped
-                    exceeded += [] if fits else [" ".join(row[:3])]
+                    if not all(a <= b for a, b in zip(gaps, limits, strict=True)):
+                        exceeded.append(f"{name} {mode} {dtype}")
     if distributed.is_initialized():
         distributed.destroy_process_group()
     if exceeded:

@@ -67,11 +67,11 @@ def measure(recognizer: Recognizer, video: Path) -> Iterator[dict[str, float]]:
 def row(minute: int, steps: int, start: tuple[float, float]) -> dict[str, float]:
     """Row of ``COLUMNS``; ``start`` is the wall and processor time at which the minute began."""
     now = time.perf_counter(), time.process_time()
-    each = (1000 * (b - a) / steps for a, b in zip(start, now, strict=True))
+    wall_ms, cpu_ms = (1000 * (b - a) / steps for a, b in zip(start, now, strict=True))
     held = resident()
     # The system updates its record of the peak only now and then.
     peak = max(held, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    return dict(zip(COLUMNS, (minute, steps, *each, held, peak), strict=True))
+    return dict(zip(COLUMNS, (minute, steps, wall_ms, cpu_ms, held, peak), strict=True))
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -102,15 +102,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         write_video(video, args.minutes, args.fps, tuple(args.size))
         print("  ".join(f"{name:>8}" for name in COLUMNS))
         rows = []
-        for found in measure(recognizer, video):
-            rows.append(found)
-            print("  ".join(f"{found[name]:8.1f}" for name in COLUMNS), flush=True)
+        for of_minute in measure(recognizer, video):
+            rows.append(of_minute)
+            print("  ".join(f"{of_minute[name]:8.1f}" for name in COLUMNS), flush=True)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     with open(args.out, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows([f"{found[name]:.6g}" for name in COLUMNS] for found in rows)
-    column = {name: [found[name] for found in rows] for name in COLUMNS}
+        for of_minute in rows:
+            writer.writerow([f"{of_minute[name]:.6g}" for name in COLUMNS])
+    column = {name: [of_minute[name] for of_minute in rows] for name in COLUMNS}
     panels = {
         "ms per step": {"wall clock": column["wall_ms"], "processor": column["cpu_ms"]},
         "memory of the process in MiB": {"now": column["rss_mib"], "peak": column["peak_mib"]},

@@ -8,10 +8,10 @@ PACKAGES = ("torch", "mmaction2", "mmengine", "transformers", "timm")
 
 def versions() -> str:
     """Return the versions of Python and ``PACKAGES``."""
-    found = [f"Python {platform.python_version()}"]
+    lines = [f"Python {platform.python_version()}"]
     for name in PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            lines.append(f"{name} {version(name)}")
         except PackageNotFoundError:
-            found.append(f"{name} not installed")
-    return ", ".join(found)
+            lines.append(f"{name} not installed")
+    return ", ".join(lines)

@@ -113,9 +113,9 @@ def measure_overlap(args: Namespace, folder: Path) -> None:
     print_table(head, rows, f"{args.model}: windows per second of CPU time", args.out)
 
 
-def abs_error(one: np.ndarray, other: np.ndarray) -> float:
+def abs_error(scores: np.ndarray, other: np.ndarray) -> float:
     """Largest difference of scores."""
-    return float(np.abs(one - other).max())
+    return float(np.abs(scores - other).max())
 
 
 def windows(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:
@@ -128,7 +128,7 @@ def anew(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterato
     """Windows that are decoded and computed one by one."""
     for span in spans:
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video), span)
-        yield recognizer.to_prediction(recognizer._run(sample))
+        yield from recognizer._answers(recognizer._run(sample))
 
 
 def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:
@@ -152,8 +152,8 @@ def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterat
             for transform in transforms:
                 data = transform(data)
             with torch.no_grad():
-                (found,) = recognizer._model.test_step(pseudo_collate([data]))
-            yield recognizer.to_prediction(found)
+                (scored,) = recognizer._model.test_step(pseudo_collate([data]))
+            yield from recognizer._answers(scored)
             for _ in range(step // interval):
                 frames.popleft()
 
@@ -171,7 +171,7 @@ def measure_views(args: Namespace, folder: Path) -> None:
             scores[name] = recognizer(video).scores["class"]
             times[name] = times.get(name, 0) + (time.process_time() - start) / 2
     error = abs_error(*scores.values())
-    print({name: f"{one:.1f} s" for name, one in times.items()}, f"error {error:.1e}")
+    print({name: f"{seconds:.1f} s" for name, seconds in times.items()}, f"error {error:.1e}")
     print(f"{args.model}: {times['each view'] / times['shared frames']:.2f} times as fast")
 
 
@@ -186,15 +186,14 @@ def measure_long(args: Namespace, folder: Path) -> None:
     segment, video = folder / "segment.mp4", folder / "long.mp4"
     write_video(segment, 30 * 60)
     repeat(segment, video, args.minutes)
-    found, start = recognizer.timeline(video, 64 / 30, args.stride), time.process_time()
+    start = time.process_time()
     count, steps = 0, 0
-    for one in found:
+    for window in recognizer.timeline(video, 64 / 30, args.stride):
         count += 1
-        if one.seconds[1] > 60 * 2**steps:
+        end = window.seconds[1]
+        if end > 60 * 2**steps:
             used = time.process_time() - start
-            print(
-                f"{one.seconds[1] / 60:6.1f} min: peak {peak():.0f} MiB, {used:.0f} s", flush=True
-            )
+            print(f"{end / 60:6.1f} min: peak {peak():.0f} MiB, {used:.0f} s", flush=True)
             steps += 1
     used = time.process_time() - start
     print(f"{count} windows, {1000 * used / count:.1f} ms each, peak {peak():.0f} MiB")
@@ -234,10 +233,15 @@ def measure_live(args: Namespace, folder: Path) -> None:
                 seconds = when
                 yield image
 
-        for _, part in itertools.groupby(enumerate(frames), lambda one: one[1][0] - one[0]):
+        def dropped(numbered: tuple) -> int:
+            count, (number, _, _) = numbered
+            return number - count
+
+        for _, part in itertools.groupby(enumerate(frames), dropped):
             parts += 1
-            for one in recognizer.stream(pixels(part), source.fps, 64 / 30, args.stride):
-                delay, where = source.note_delay(seconds), f"part {parts}, {one.seconds[1]:.2f} s"
+            for window in recognizer.stream(pixels(part), source.fps, 64 / 30, args.stride):
+                delay = source.note_delay(seconds)
+                where = f"part {parts}, {window.seconds[1]:.2f} s"
                 print(f"{seconds:6.2f} s: {where}, {1000 * delay:.0f} ms later", flush=True)
                 if seconds > 30:
                     break
@@ -254,16 +258,15 @@ def measure_static(args: Namespace, folder: Path) -> None:
     rows, every = [], []
     for threshold in (None, 1, 2, 4, 8, 16):
         start = time.process_time()
-        found = list(recognizer.timeline(args.video, span / 30, 8 / 30, skip_static=threshold))
+        windows = list(recognizer.timeline(args.video, span / 30, 8 / 30, skip_static=threshold))
         used = time.process_time() - start
-        every = every or found
-        skipped = sum(one.static for one in found)
-        pairs = list(zip(every, found, strict=True))
+        every = every or windows
+        skipped = sum(window.static for window in windows)
+        pairs = list(zip(every, windows, strict=True))
         wrong = sum(a.top(1)[0][0] != b.top(1)[0][0] for a, b in pairs)
         error = max(abs_error(a.scores["class"], b.scores["class"]) for a, b in pairs)
-        rows.append(
-            [str(threshold), f"{skipped}/{len(found)}", str(wrong), f"{error:.2g}", f"{used:.1f}"]
-        )
+        share = f"{skipped}/{len(windows)}"
+        rows.append([str(threshold), share, str(wrong), f"{error:.2g}", f"{used:.1f}"])
     head = ["T", "windows skipped", "other answers", "largest difference of scores", "CPU s"]
     print_table(head, rows, f"{args.model} on {args.video}", args.out)
 

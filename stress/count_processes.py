@@ -75,10 +75,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for ranks in args.ranks:
             many = listed * (2 * ranks * args.workers // len(listed.splitlines()) + 1)
             (Path(name) / "videos" / "list.txt").write_text(many)
-            found = count(config, ranks, args.workers, f"{name}/{ranks}")
+            processes = count(config, ranks, args.workers, f"{name}/{ranks}")
             print(
-                f"{ranks} ranks, {args.workers} workers each: {found[1]} ranks + "
-                f"{found.total() - found[1]} below them = {found.total()}",
+                f"{ranks} ranks, {args.workers} workers each: {processes[1]} ranks + "
+                f"{processes.total() - processes[1]} below them = {processes.total()}",
                 flush=True,
             )
 

@@ -92,14 +92,14 @@ def damaged(turn: Sequence[Path], folder: Path, seed: int) -> Iterator[Variant]:
     number = 0
     while True:
         rng = random.Random(seed + number)
-        kinds = list(DAMAGES)
-        kind = kinds[number % len(kinds)]
-        source = turn[number // len(kinds) % len(turn)]
+        damages = list(DAMAGES)
+        damage = damages[number % len(damages)]
+        source = turn[number // len(damages) % len(turn)]
         data = bytearray(source.read_bytes())
-        DAMAGES[kind](data, rng)
-        path = folder / f"{number}_{kind}{source.suffix}"
+        DAMAGES[damage](data, rng)
+        path = folder / f"{number}_{damage}{source.suffix}"
         path.write_bytes(data)
-        yield Variant(path, source, kind)
+        yield Variant(path, source, damage)
         number += 1
 
 
@@ -133,8 +133,8 @@ class Reads:
             sample = self.data[index]
         except BadVideo as error:
             return index, error.reason, None
-        found = sample["data_samples"]
-        return int(found.gt_label), found.get("bad_video"), sample["inputs"]
+        data_sample = sample["data_samples"]
+        return int(data_sample.gt_label), data_sample.get("bad_video"), sample["inputs"]
 
 
 def read(reads: Reads, timeout: float) -> DataLoader:
@@ -165,10 +165,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(temporary)
         turn = sources = generate(folder)
         if args.videos:
-            given = [p.resolve() for p in sorted(Path(args.videos).iterdir()) if p.is_file()]
-            sources = [*sources, *given]
-            # Given clips are larger: one after all generated ones.
-            turn = [path for clip in given for path in (*turn, clip)]
+            files = [path.resolve() for path in sorted(Path(args.videos).iterdir())]
+            yours = [path for path in files if path.is_file()]
+            sources = [*sources, *yours]
+            # Your clips are larger: one after all generated ones.
+            generated, turn = turn, []
+            for clip in yours:
+                turn += [*generated, clip]
         good = [Variant(path, path, None) for path in sources]
         alone = {
             split: [

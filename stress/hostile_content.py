@@ -49,7 +49,7 @@ def payloads(mark: Path) -> dict[str, object]:
 
 def code_files(folder: Path, mark: Path) -> dict[str, Path]:
     """Write each kind of file, and return the paths by description."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for number, (name, payload) in enumerate(payloads(mark).items()):
         content = dict(state_dict=dict(weight=payload), meta=dict(epoch=0, iter=0))
         path = folder / f"torch_{number}.pth"
@@ -58,23 +58,23 @@ def code_files(folder: Path, mark: Path) -> dict[str, Path]:
             torch.save(content, path)
         except (TypeError, pickle.PicklingError):
             path.write_bytes(_getattr_of_os(mark))
-        found[f"torch file, {name}"] = path
+        paths[f"torch file, {name}"] = path
     system = dict(state_dict=dict(weight=Call(os.system, touch(mark))))
     path = folder / "legacy.pth"
     torch.save(system, path, _use_new_zipfile_serialization=False)
-    found["torch file before 1.6, os.system"] = path
+    paths["torch file before 1.6, os.system"] = path
     for protocol in (0, 2, 4):
         path = folder / f"pickle_{protocol}.pth"
         path.write_bytes(pickle.dumps(system, protocol=protocol))
-        found[f"plain pickle of protocol {protocol}, os.system"] = path
+        paths[f"plain pickle of protocol {protocol}, os.system"] = path
     path = folder / "script.pth"
     torch.jit.script(torch.nn.Linear(1, 1)).save(str(path))
-    found["TorchScript program"] = path
+    paths["TorchScript program"] = path
     path = folder / "array.npz"
     with path.open("wb") as file:
         np.savez(file, w=np.array([Call(os.system, touch(mark))], dtype=object))
-    found["npz of objects, os.system"] = path
-    return found
+    paths["npz of objects, os.system"] = path
+    return paths
 
 
 def _getattr_of_os(mark: Path) -> bytes:
@@ -110,13 +110,13 @@ def partial_files(folder: Path, config: Path, address: str) -> dict[str, Path]:
         name: dict(source=source, sha256=hashes) for name, source in sources.items()
     }
     bases["no mapping"] = [address]
-    found = {}
+    paths = {}
     for name, base in bases.items():
         path = folder / f"base_{name.replace(' ', '_')}.pth"
         content = {"state_dict": head, "meta": dict(epoch=0, iter=0), "message_hub": {}}
         torch.save({**content, "base": base}, path)
-        found[f"base: {name}"] = path
-    return found
+        paths[f"base: {name}"] = path
+    return paths
 
 
 def config_text(path: Path, mark: Path, config: Path) -> None:

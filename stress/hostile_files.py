@@ -171,7 +171,9 @@ def summarize(rows: Sequence[dict[str, str]]) -> list[list[str]]:
         group = "weights from elsewhere" if row["file"].startswith("base: ") else "code"
         group = "a program as its config" if row["file"].endswith("as its config") else group
         groups.setdefault(group, Counter())[row["saw"].partition(":")[0]] += 1
-    return [[group, *(str(seen[kind]) for kind in COLUMNS)] for group, seen in groups.items()]
+    return [
+        [group, *(str(answers[answer]) for answer in COLUMNS)] for group, answers in groups.items()
+    ]
 
 
 def _status(result: object) -> int:
@@ -209,14 +211,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         harmless = {program, files["base: no mapping"]}
         doors = {name: do for name, do in entries(config, folder).items() if args.only in name}
         tries = [(door, file) for door in doors.items() for file in files.items()]
-        for (entry, action), (kind, path) in tqdm(tries, unit="file", disable=None):
+        for (entry, action), (description, path) in tqdm(tries, unit="file", disable=None):
             shutil.rmtree(folder / "out", ignore_errors=True)
             saw, reached = try_file(action, path, mark, log)
             saw = saw.replace(f"{folder}/", "").replace(f":{server.server_port}/", "/")
             bad += reached == "YES" or saw == "hangs"
             bad += saw == "accepted" and path not in harmless
-            rows.append(dict(entry=entry, file=kind, saw=saw, reached=reached))
-            tqdm.write(f"{entry:40} {kind:48} {reached:4} {saw[:100]}")
+            rows.append(dict(entry=entry, file=description, saw=saw, reached=reached))
+            tqdm.write(f"{entry:40} {description:48} {reached:4} {saw[:100]}")
     print_table(["files", *COLUMNS], summarize(rows))
     reached = sum(row["reached"] == "YES" for row in rows)
     print(f"{len(rows)} tries; in {reached} a payload ran, or another file or address was reached")

@@ -233,8 +233,8 @@ def _kill(args: argparse.Namespace, folder: Path) -> tuple[list[dict], list[str]
         elif not row["failed"]:
             if row["done"] != steps and row["began"] != steps:
                 faults.append(f"run {run} ended at step {row['done']} of {steps}")
-            found = weights(work_dir)
-            if any(not torch.equal(found[name], expected[name]) for name in expected):
+            state = weights(work_dir)
+            if any(not torch.equal(state[name], expected[name]) for name in expected):
                 faults.append(f"run {run} ended with other weights than the undisturbed one")
             run, reached = run + 1, 0
             if kills >= args.kills:

@@ -128,7 +128,7 @@ def provoke(case: str, config: Path) -> dict[str, object]:
         fault = Path(folder, "fault")
         seconds = end - fault.stat().st_mtime if fault.exists() else float("nan")
         starts = ("error:", "killed process", "interrupted", "Traceback")
-        lines = [one for one in text.splitlines() if one.startswith(starts)]
+        lines = [line for line in text.splitlines() if line.startswith(starts)]
         if case == "disk_full":
             subprocess.run(["umount", "-l", work], check=True)
         if status in (None, 0) or not lines:
@@ -155,14 +155,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         config = write_config(Path(folder), epochs=3, interval=INTERVAL)
         config.write_text(config.read_text() + EXTRA)
         for case in args.cases:
-            found = list(pool.map(provoke, [case] * args.times, [config] * args.times))
-            rows += found
-            seconds = sorted(float(str(row["seconds"])) for row in found)
-            states = sorted({str(row["status"]) for row in found})
+            runs = list(pool.map(provoke, [case] * args.times, [config] * args.times))
+            rows += runs
+            seconds = sorted(float(str(row["seconds"])) for row in runs)
+            states = sorted({str(row["status"]) for row in runs})
             print(
-                f"{case}: {len(found)} runs, status {', '.join(states)}, {seconds[0]:.1f} to "
-                f"{seconds[-1]:.1f} s, {sum(int(str(row['left'])) for row in found)} processes "
-                f"left; {found[0]['messages']}",
+                f"{case}: {len(runs)} runs, status {', '.join(states)}, {seconds[0]:.1f} to "
+                f"{seconds[-1]:.1f} s, {sum(int(str(row['left'])) for row in runs)} processes "
+                f"left; {runs[0]['messages']}",
                 flush=True,
             )
     if args.out:

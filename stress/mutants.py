@@ -85,13 +85,13 @@ def change(node: ast.AST) -> None:
 
 def candidates(rooms: list[str]) -> list[tuple[Path, int]]:
     """Files of the rooms, with the number of each possible change."""
-    found = []
+    places = []
     for room in rooms:
         path = ROOT / "mmvidformer" / room
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]:
             tree = ast.parse(file.read_text())
-            found += [(file, number) for number, _ in enumerate(changes(tree))]
-    return found
+            places += [(file, number) for number, _ in enumerate(changes(tree))]
+    return places
 
 
 def mutate(file: Path, number: int) -> tuple[ast.Module, int, str]:
@@ -130,8 +130,8 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def tests_of(file: Path) -> list[str]:
     """Tests of a module, then those of its room."""
     parts = file.relative_to(ROOT / "mmvidformer").with_suffix("").parts
-    own = sorted((ROOT / "tests" / parts[0]).rglob(f"test_{parts[-1].strip('_')}*.py"))
-    return [str(path) for path in [*own, ROOT / "tests" / parts[0]] if path.exists()]
+    nearest = sorted((ROOT / "tests" / parts[0]).rglob(f"test_{parts[-1].strip('_')}*.py"))
+    return [str(path) for path in [*nearest, ROOT / "tests" / parts[0]] if path.exists()]
 
 
 def survives(file: Path, tree: ast.Module, limit: float) -> str:

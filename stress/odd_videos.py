@@ -85,18 +85,18 @@ def write_setup(folder: Path) -> tuple[Path, Path]:
         encode(videos / f"{number}.mp4", count=8 + number)
     good = "".join(f"{number}.mp4 {number % 2}\n" for number in range(GOOD))
     (videos / "good.txt").write_text(good)
-    for kind in KINDS:
-        KINDS[kind].make(videos / f"{kind}.mp4")
-        (videos / f"{kind}.txt").write_text(good + f"{kind}.mp4 1\n")
+    for video in KINDS:
+        KINDS[video].make(videos / f"{video}.mp4")
+        (videos / f"{video}.txt").write_text(good + f"{video}.mp4 1\n")
     weights = folder / "weights.pth"
     torch.manual_seed(0)
     torch.save(dict(state_dict=MODELS.build(cfg.model).state_dict()), weights)
     return config, weights
 
 
-def config_of(kind: str, config: Path) -> Path:
+def config_of(video: str, config: Path) -> Path:
     """Return the config that reads a kind."""
-    return config.with_name(MOMENT) if kind in KINDS and KINDS[kind].at_moment else config
+    return config.with_name(MOMENT) if video in KINDS and KINDS[video].at_moment else config
 
 
 def run(action: Callable[[], None], log: Path) -> str:
@@ -113,12 +113,12 @@ def run(action: Callable[[], None], log: Path) -> str:
     return "hangs"
 
 
-def arguments(kind: str, case: Mapping[str, object], config: Path, weights: Path) -> list[str]:
+def arguments(video: str, case: Mapping[str, object], config: Path, weights: Path) -> list[str]:
     """Return the command line of a run, which writes to ``out`` beside the config."""
     split, out = case["tool"], config.parent / "out"
     first = [str(config), str(weights), "--dump", str(out / "scores.npz")]
     options = [
-        f"{split}_dataloader.dataset.ann_file={config.parent / 'videos' / kind}.txt",
+        f"{split}_dataloader.dataset.ann_file={config.parent / 'videos' / video}.txt",
         f"{split}_dataloader.num_workers={case['workers']}",
         f"bad_videos.on_bad_video={case['policy']}",
         "bad_videos.max_bad_share=0.5",
@@ -130,9 +130,11 @@ def arguments(kind: str, case: Mapping[str, object], config: Path, weights: Path
     ]
 
 
-def look(kind: str, case: Mapping[str, object], ended: str, out: Path, text: str) -> dict[str, str]:
+def look(
+    video: str, case: Mapping[str, object], ended: str, out: Path, text: str
+) -> dict[str, str]:
     """Return whether a run read the video, ended, or logged it as bad, and the reason."""
-    name = f"{kind}.mp4"
+    name = f"{video}.mp4"
     if not ended.isdigit():
         return dict(outcome=f"FAULT: {ended}", reason="")
     if ended != "0":
@@ -185,34 +187,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="odd_videos_") as name:
         folder = Path(name)
         config, weights = write_setup(folder)
-        out, log, alone = folder / "out", folder / "log.txt", {}
+        out, log = folder / "out", folder / "log.txt"
+        alone: dict[tuple[str, Path], np.ndarray] = {}  # scores of the good videos
 
-        def one(kind: str, case: Mapping[str, object], config: Path = config) -> str:
+        def run_case(video: str, case: Mapping[str, object], config: Path) -> str:
             shutil.rmtree(out, ignore_errors=True)
             log.unlink(missing_ok=True)
             main = train if case["tool"] == "train" else test
-            return run(lambda: main(arguments(kind, case, config, weights)), log)
+            return run(lambda: main(arguments(video, case, config, weights)), log)
 
         for decoder in args.decoders:
             case = dict(decoder=decoder, tool="test", policy="raise", workers=0)
-            for one_config in (config, config.with_name(MOMENT)):
-                if one("good", case, one_config) != "0":
+            for reading in (config, config.with_name(MOMENT)):
+                if run_case("good", case, reading) != "0":
                     text = log.read_text()[-2000:]
                     raise RuntimeError(f"good videos cannot be tested:\n{text}")
-                alone[decoder, one_config] = np.load(out / "scores.npz")["scores"]
+                alone[decoder, reading] = np.load(out / "scores.npz")["scores"]
         tries = list(itertools.product(args.only, cases))
-        for kind, case in tqdm(tries, unit="run", disable=None):
-            kind_config = config_of(kind, config)
-            ended = one(kind, case, kind_config)
-            found = look(kind, case, ended, out, log.read_text(errors="replace"))
-            wanted, outcome = KINDS[kind].read, found["outcome"]
-            if wanted is not None and wanted != (outcome == "read") and "FAULT" not in outcome:
-                found["outcome"] = f"FAULT: {outcome}"
+        for video, case in tqdm(tries, unit="run", disable=None):
+            reading = config_of(video, config)
+            ended = run_case(video, case, reading)
+            seen = look(video, case, ended, out, log.read_text(errors="replace"))
+            readable, outcome = KINDS[video].read, seen["outcome"]
+            if readable is not None and readable != (outcome == "read") and "FAULT" not in outcome:
+                seen["outcome"] = f"FAULT: {outcome}"
             if case["tool"] == "test" and ended == "0":
-                wrong = wrong_scores(out / "scores.npz", alone[case["decoder"], kind_config])
-                found["outcome"] = wrong or found["outcome"]
-            found["reason"] = found["reason"].replace(f"{folder}/", "")[:200]
-            rows.append(dict(kind=kind, **case, exit=ended, **found))
+                wrong = wrong_scores(out / "scores.npz", alone[case["decoder"], reading])
+                seen["outcome"] = wrong or seen["outcome"]
+            seen["reason"] = seen["reason"].replace(f"{folder}/", "")[:200]
+            rows.append({"kind": video, **case, "exit": ended, **seen})
             tqdm.write("  ".join(f"{value!s}" for value in rows[-1].values()))
     if args.out is not None:
         with args.out.open("w", newline="") as file:
@@ -220,8 +223,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             writer.writeheader()
             writer.writerows(rows)
     counts = Counter((row["kind"], row["decoder"], row["outcome"]) for row in rows)
-    for (kind, decoder, outcome), count in counts.items():
-        print(f"{kind:16} {decoder:10} {outcome:36} {count}")
+    for (video, decoder, outcome), count in counts.items():
+        print(f"{video:16} {decoder:10} {outcome:36} {count}")
     faults = sum("FAULT" in row["outcome"] for row in rows)
     print(f"{len(rows)} runs, {faults} faults")
     return int(faults > 0)

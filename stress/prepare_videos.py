@@ -234,18 +234,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         with (out / "list_bad.csv").open() as file:
             listed = [os.path.relpath(row["path"], folder) for row in csv.DictReader(file)]
         others = {*out.rglob("*")} - {*results.values()}
-        rest = {path.name for path in others if path.is_file() and path.suffix != ".part"}
-        for found, wanted, what in (
+        lists = {path.name for path in others if path.is_file() and path.suffix != ".part"}
+        for present, expected, description in (
             (again, [], "encoded twice"),
             (lines, [str(path.relative_to(out)) for path in results.values()], "list"),
             (listed, bad, "bad videos"),
-            (rest, {"list.txt", "list_bad.csv"}, "other files"),
+            (lists, {"list.txt", "list_bad.csv"}, "other files"),
         ):
-            if found != wanted:
-                faults.append(f"{what}: {found}")
+            if present != expected:
+                faults.append(f"{description}: {present}")
         for video in tqdm(videos.values(), desc="check", disable=None):
-            found = faults_of(results[video.name], video)
-            faults += [f"{video.name}: {fault}" for fault in found]
+            for fault in faults_of(results[video.name], video):
+                faults.append(f"{video.name}: {fault}")
         sizes = (path.stat().st_size for path in results.values() if path.exists())
         figures["bytes_after"] = sum(sizes)
     figures["faults"] = faults

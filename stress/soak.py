@@ -93,8 +93,10 @@ def train(times: int, config: str, limit: float, options: Sequence[str]) -> int:
                     run.kill()
             seconds = time.monotonic() - start
             best = [line for line in log.read_text().splitlines() if "Epoch(val)" in line][-1:]
-            found = best[0].partition("Epoch(val)")[2].split("data_time")[0].split() if best else []
-            print(f"run {number}: status {status}, {seconds:.0f} s, {' '.join(found)}", flush=True)
+            metrics = ""
+            if best:
+                metrics = best[0].partition("Epoch(val)")[2].split("data_time")[0].strip()
+            print(f"run {number}: status {status}, {seconds:.0f} s, {metrics}", flush=True)
             if status != 0:
                 print(log.read_text()[-3000:])
                 return 1

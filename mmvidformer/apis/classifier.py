@@ -123,14 +123,14 @@ class VideoClassifier(nn.Module):
             encoders = [encoder for encoder in self.backbone.encoders for _ in encoder.blocks]
             outputs = [e.normalize(tokens) for e, tokens in zip(encoders, outputs, strict=True)]
         indices = len(outputs) if indices is None else indices
-        found: list = []
+        grids: list = []
         for i in range(-indices, 0) if isinstance(indices, int) else indices:
             # An encoder of single frames has frames as clips.
             grid, cls = (
                 None if x is None else x.reshape(len(clip), -1, *x.shape[2:]) for x in outputs[i]
             )
-            found.append((grid, cls) if return_prefix_tokens else grid)
-        return found if intermediates_only else (features, found)
+            grids.append((grid, cls) if return_prefix_tokens else grid)
+        return grids if intermediates_only else (features, grids)
 
     def get_classifier(self) -> nn.Module:
         """Last linear layer, or the module for all tasks of anticipation."""
@@ -173,5 +173,5 @@ class VideoClassifier(nn.Module):
 
 
 class _NoClassifier(nn.Identity):
-    def forward(self, x: Tensor, *rest: object) -> Tensor:
+    def forward(self, x: Tensor, *unused: object) -> Tensor:
         return x

@@ -8,7 +8,7 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.apis.classifier import VideoClassifier
-from mmvidformer.apis.predictions import class_tasks, known_names
+from mmvidformer.apis.names import class_tasks, known_names
 from mmvidformer.checkpoints import metadata
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of
@@ -90,7 +90,7 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
     used = pipelines((cfg.get("test_dataloader") or {}).get("dataset", {}))
     intervals = (t.frame_interval for steps in used for t in steps if "frame_interval" in t)
     address = row.address if row else ""
-    found = {
+    description = {
         "url": address if address.startswith("http") else None,
         "hf_hub_id": address.removeprefix("hf://") if address.startswith("hf://") else None,
         "license": row.license if row else None,
@@ -101,4 +101,4 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
         **{key: tuple(x / 255 for x in pixels[key]) for key in ("mean", "std") if key in pixels},
         "channels": "BGR" if pixels.get("to_rgb") else "RGB",
     }
-    return {key: value for key, value in found.items() if value not in (None, "")}
+    return {key: value for key, value in description.items() if value not in (None, "")}

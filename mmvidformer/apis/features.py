@@ -45,13 +45,13 @@ def backbone_features(
     """
     if not hasattr(model.backbone, "forward_features"):
         raise ValueError(f"{type(model.backbone).__name__} is not a transformer with features")
-    found = []
+    parts = []
     for part in normalize(model, clips).split(batch_size):
         features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
         if not tokens and features.dim() == 5:
             features = features.mean(dim=(1, 2, 3))
-        found.append(features.float().cpu())
-    return torch.cat(found)
+        parts.append(features.float().cpu())
+    return torch.cat(parts)
 
 
 class VideoViews(Dataset):
@@ -102,8 +102,8 @@ def read_windows(
     span = max(round(pipeline.span(times.rate) or every), 1)
     period = pipeline.period(span, times.rate, frames_of_stage(model))
     check_step(span, every, period, times.seconds(period))
-    spans = list_windows(frames, span, every, to_end=False)
-    clips = read_ahead(pipeline.read(video, one)["inputs"] for one in spans)
+    windows = list_windows(frames, span, every, to_end=False)
+    clips = read_ahead(pipeline.read(video, window)["inputs"] for window in windows)
     return dict(every=every, span=span, fps=times.rate, frames=frames), clips
 
 
@@ -169,8 +169,8 @@ def check_settings(out: Path, settings: Mapping[str, object]) -> None:
         out.mkdir(parents=True, exist_ok=True)
         record.write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
         return
-    found = json.loads(record.read_text(encoding="utf-8"))
-    differ = sorted(key for key in settings if found.get(key) != settings[key])
+    recorded = json.loads(record.read_text(encoding="utf-8"))
+    differ = sorted(key for key in settings if recorded.get(key) != settings[key])
     if differ:
         what = f"{out} has features with another {', '.join(differ)} ({record})"
         raise FileExistsError(f"{what}; use another folder")

@@ -8,9 +8,10 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.apis.factory import find_model
-from mmvidformer.apis.predictions import class_names, class_tasks, known_names
+from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.config import config_name
 from mmvidformer.models.inference import frames_of_stage, optimize_for_inference, reuse_frames
+from mmvidformer.tasks.table import find_task, task_of_head
 
 
 class LoadedModel:
@@ -30,9 +31,10 @@ class LoadedModel:
         # Checked before the model is loaded.
         self.names = class_names(tasks, names, self.cfg.get("class_names"))
         self._model = load_recognizer(self.cfg, checkpoint, device)
+        head = self._model.cls_head
         if not names:
             self.names = class_names(tasks, None, known_names(self.cfg, self._model))
-        self.over: str = getattr(self._model.cls_head, "over", "clip")
+        self.task = find_task(self.cfg.task) if self.cfg.get("task") else task_of_head(head)
         # Copies for clips and for single frames; None: the model itself.
         is_transformer = hasattr(self._model.backbone, "encoders")
         fast = optimize_for_inference(self._model, share_weights=True) if is_transformer else None

@@ -35,11 +35,12 @@ def inference_transforms(cfg: Config, clips: int | None = None) -> list[dict]:
         ValueError: If the config has neither pipeline, or a number of clips cannot be set.
     """
     names = ["test_dataloader", "val_dataloader"]
-    loaders = (cfg.get(name) or {} for name in (names if clips is None else reversed(names)))
-    found = [p for loader in loaders for p in pipelines(loader.get("dataset", {}))]
-    if not found:
+    in_order = names if clips is None else reversed(names)
+    datasets = [(cfg.get(name) or {}).get("dataset", {}) for name in in_order]
+    candidates = [pipeline for dataset in datasets for pipeline in pipelines(dataset)]
+    if not candidates:
         raise ValueError(f"the config has no pipeline in {' or '.join(names)}")
-    holder = Config({"test_pipeline": deepcopy(list(found[0]))})
+    holder = Config({"test_pipeline": deepcopy(list(candidates[0]))})
     if clips is not None:
         set_views(holder, clips, 1)
     return holder.test_pipeline
@@ -69,14 +70,14 @@ class VideoPipeline:
         if start is None:
             raise ValueError(f"the test pipeline does not read video files: {', '.join(names)}")
         transforms[-1]["meta_keys"] = (*transforms[-1].get("meta_keys", ()), "frame_inds")
-        rest = transforms[start:]
+        opening, later = transforms[:start], transforms[start:]
         if "LimitToSegment" not in names:
-            rest.insert(0, {"type": "mmvidformer.LimitToSegment"})
-        decode = next(i for i, t in enumerate(rest) if type_name(t).endswith("Decode"))
+            later.insert(0, {"type": "mmvidformer.LimitToSegment"})
+        decode = next(i for i, t in enumerate(later) if type_name(t).endswith("Decode"))
         with config_scope(cfg):
-            self._open, self._sample = Compose(transforms[:start]), Compose(rest[:decode])
-            self._from_file = Compose(rest[decode:])
-            self._from_array = Compose([{"type": "ArrayDecode"}, *rest[decode + 1 :]])
+            self._open, self._sample = Compose(opening), Compose(later[:decode])
+            self._from_file = Compose(later[decode:])
+            self._from_array = Compose([{"type": "ArrayDecode"}, *later[decode + 1 :]])
 
     def open(self, source: Source, fps: float | None = None) -> dict:
         """Open a video file, or RGB frames (T, H, W, 3), uint8, at ``fps`` frames per second.
@@ -91,8 +92,8 @@ class VideoPipeline:
         sample = {"label": -1, "start_index": 0, "modality": "RGB"}
         if isinstance(source, np.ndarray):
             if source.ndim != 4 or source.shape[-1] != 3 or source.dtype != np.uint8:
-                found = f"{source.shape} of {source.dtype}"
-                raise ValueError(f"an array must be (T, H, W, 3) of type uint8, got {found}")
+                shape = f"{source.shape} of {source.dtype}"
+                raise ValueError(f"an array must be (T, H, W, 3) of type uint8, got {shape}")
             sample.update(array=source, total_frames=len(source), avg_fps=fps)
         elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist")
@@ -130,10 +131,10 @@ class VideoPipeline:
         """
         # Copies of these alone: transforms may work in place, and windows share frames.
         pixels = {number: np.array(frames[number]) for number in set(sampled["frame_inds"].flat)}
-        found = {f"{image.shape} of {image.dtype}" for image in pixels.values()}
+        shapes = {f"{image.shape} of {image.dtype}" for image in pixels.values()}
         image = next(iter(pixels.values()))
-        if len(found) > 1 or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
-            text = ", ".join(sorted(found))
+        if len(shapes) > 1 or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            text = ", ".join(sorted(shapes))
             raise ValueError(f"frames must be (H, W, 3) of one size and type uint8, got {text}")
         self._check_length(sampled, len(frames))
         return _apply(self._from_array, {**sampled, "array": pixels})
@@ -147,11 +148,11 @@ class VideoPipeline:
 
     def span(self, fps: float) -> float:
         """Return how many frames at ``fps`` a clip spans; 0 if its frames spread over a video."""
-        for one in self._sample.transforms:
-            interval = getattr(one, "frame_interval", 0)
-            if interval and hasattr(one, "clip_len"):
-                frames = one.clip_len * interval
-                return float(FrameTimes(fps).rescale(frames, getattr(one, "target_fps", None)))
+        for transform in self._sample.transforms:
+            interval = getattr(transform, "frame_interval", 0)
+            if interval and hasattr(transform, "clip_len"):
+                rate = getattr(transform, "target_fps", None)
+                return float(FrameTimes(fps).rescale(transform.clip_len * interval, rate))
         return 0.0
 
     def period(self, size: int, fps: float, frames: int | None) -> int:
@@ -162,8 +163,8 @@ class VideoPipeline:
         """
         if frames is None:
             return 1
-        found = self.sample(size, fps)
-        steps = np.diff(found["frame_inds"][: found["clip_len"]])
+        sampled = self.sample(size, fps)
+        steps = np.diff(sampled["frame_inds"][: sampled["clip_len"]])
         intervals = {int(step) for step in steps if step > 0}  # after the end it may begin again
         return intervals.pop() * frames if len(intervals) == 1 else 1
 

@@ -14,21 +14,11 @@ from mmengine.structures import InstanceData
 
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.apis.loaded_model import LoadedModel
+from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Source, VideoPipeline
-from mmvidformer.apis.predictions import Prediction, to_prediction, to_segment
 from mmvidformer.apis.stream import FrameRunner, StreamFrame, without_gaps
-from mmvidformer.apis.windows import (
-    answer_windows,
-    in_frames,
-    list_parts,
-    list_windows,
-    read_ahead,
-    stream_segments,
-    stream_steps,
-    stream_windows,
-    times_of,
-)
-from mmvidformer.models.inference import frames_of_stage
+from mmvidformer.apis.windows import times_of
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture
 
 
@@ -63,7 +53,7 @@ class Recognizer(LoadedModel):
             the test pipeline.
 
     Attributes:
-        over: What a prediction is about: ``'clip'``, ``'steps'``, ``'segments'`` or ``'boxes'``.
+        task: What a prediction is about (``mmvidformer.tasks``).
         is_recurrent: Whether the model answers frame by frame.
         pipeline: The test pipeline, for whole videos and windows.
         frame_runner: What reads single frames, and runs a recurrent model on them.
@@ -84,10 +74,10 @@ class Recognizer(LoadedModel):
         clips: int | None = None,
     ) -> None:
         super().__init__(config, checkpoint, device, names)
-        self.is_recurrent = hasattr(self._model, "stream") and self.over in ("clip", "steps")
-        self._anticipates = hasattr(self._model.cls_head, "logged_time")  # AnticipationHead
+        is_recurrent = hasattr(self._model, "stream")
+        self.is_recurrent = is_recurrent and self.task.runs_frame_by_frame
         self._clips = clips
-        if self._anticipates:
+        if self.task.is_about_future:
             self.frame_runner  # noqa: B018  wrong pipelines are errors now
         elif not self.is_recurrent:
             self.pipeline  # noqa: B018
@@ -100,8 +90,8 @@ class Recognizer(LoadedModel):
     @cached_property
     def frame_runner(self) -> FrameRunner:
         """What runs the model on single frames; a ``ValueError`` if it cannot."""
-        if self.over in ("segments", "boxes"):
-            raise ValueError(f"a model of {self.over} does not answer frame by frame")
+        if not self.task.runs_frame_by_frame:
+            raise ValueError(f"a model of {self.task.part} does not answer frame by frame")
         return FrameRunner(self.cfg, self._model)
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
@@ -116,11 +106,12 @@ class Recognizer(LoadedModel):
         """
         if not isinstance(videos, Source):
             return [self(video) for video in videos]
-        if self.over != "clip" or self._anticipates:
+        if not self.task.has_windows:
             return list(self.timeline(videos))  # or an error, if it needs boxes
         opened = self.pipeline.open(videos)
         output = self._run(self.pipeline.read(opened))
-        return self.to_prediction(output, source=opened.get("filename"))
+        (prediction,) = self._answers(output, source=opened.get("filename"))
+        return prediction
 
     def timeline(
         self,
@@ -154,21 +145,16 @@ class Recognizer(LoadedModel):
             ValueError: If the video cannot be read, its frame rate is unknown, the window or the
                 stride is not positive, or one is given to a model without windows.
         """
-        self._check_windows(window=window, stride=stride, skip_static=skip_static)
-        if self._anticipates:
+        options = dict(window=window, stride=stride, skip_static=skip_static)
+        self._check_windows(options)
+        if self.task.is_about_future:
             yield from self.stream(video if isinstance(video, np.ndarray) else Capture(video), fps)
             return
         opened = self.pipeline.open(video, fps)
-        times = times_of(opened)
-        answers = list_parts(self.pipeline, self._run, opened, self.over, min_score)
-        if self.over == "clip":
-            windows = read_ahead(
-                (self.pipeline.read(opened, span), times.span(*span))
-                for span in self.windows(opened, window, stride)[first:]
-            )
-            answers = answer_windows(windows, self._run, skip_static)
-        for output, where in answers:
-            yield self.to_prediction(output, source=opened.get("filename"), **where)
+        times_of(opened)  # which numbers frames by time
+        options.update(min_score=min_score, first=first)
+        for output, where in self.task.parts(PartReader(self), opened, options):
+            yield from self._answers(output, source=opened.get("filename"), **where)
 
     def windows(
         self, opened: dict, window: float | None = None, stride: float | None = None
@@ -177,13 +163,7 @@ class Recognizer(LoadedModel):
 
         ``opened`` is a result of ``pipeline.open``.
         """
-        times = times_of(opened)  # which numbers frames by time
-        sizes = self._sizes(times.rate, window, stride)
-        return list_windows(opened["total_frames"], *sizes)
-
-    def _sizes(self, fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
-        frames = frames_of_stage(self._model)
-        return in_frames(fps, window, stride, lambda size: self.pipeline.period(size, fps, frames))
+        return PartReader(self).windows(opened, window, stride)
 
     def stream(
         self,
@@ -221,13 +201,14 @@ class Recognizer(LoadedModel):
                 of steps is longer than a clip, or one is given that the model has no use for.
             ConnectionError: If a camera or an address ends before its time.
         """
-        self._check_windows(window=window, stride=stride, skip_static=skip_static)
+        options = dict(window=window, stride=stride, skip_static=skip_static)
+        self._check_windows(options)
+        by_windows = any(value is not None for value in options.values())
         is_capture = hasattr(source, "frames")
+        name = source.name if is_capture else None
         fps = source.fps if is_capture else fps
         if fps is None:
             raise ValueError("the frame rate of the frames is unknown, set fps")
-        name = source.name if is_capture else None
-        by_windows = any(value is not None for value in (window, stride, skip_static))
         if self.is_recurrent and not by_windows:
             if delay:
                 raise ValueError(f"a recurrent model answers at once, got a delay of {delay:g} s")
@@ -237,23 +218,13 @@ class Recognizer(LoadedModel):
             return
         if restart is not None:
             raise ValueError("restart is for recurrent models without windows")
-        if delay and self.over == "clip":
-            raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
+        options.update(delay=delay, min_score=min_score)
         parts = without_gaps(source.frames()) if is_capture else [(0.0, source)]
         for offset, frames in parts:
-            if self.over == "segments":
-                model = self._fast or self._model
-                answers = stream_segments(self.pipeline, model, frames, fps, delay, min_score)
-            elif self.over == "steps":
-                answers = stream_steps(self.pipeline, self._run, frames, fps, delay)
-            else:
-                sizes = self._sizes(fps, window, stride)
-                windows = stream_windows(self.pipeline, frames, fps, *sizes)
-                answers = answer_windows(windows, self._run, skip_static)
-            for output, where in answers:
-                prediction = self.to_prediction(output, source=name, **where)
-                start, end = prediction.seconds
-                yield replace(prediction, seconds=(start + offset, end + offset))
+            for output, where in self.task.stream_parts(PartReader(self), frames, fps, options):
+                for prediction in self._answers(output, source=name, **where):
+                    seconds = prediction.start + offset, prediction.end + offset
+                    yield replace(prediction, seconds=seconds)
 
     def frame_by_frame(
         self, source: Capture | Iterable[StreamFrame], restart: float | None = None
@@ -276,17 +247,12 @@ class Recognizer(LoadedModel):
         """
         name = source.name if isinstance(source, Capture) else None
         outputs = self.frame_runner.run(lambda: self._fast_frames or self._model, source, restart)
+        so_far = self.task.is_about_past
         for frame, start, scores_by_time in outputs:
-            is_step = self.over == "steps"
-            where = dict(
-                source=name,
-                seconds=(frame.seconds if is_step else start, frame.seconds),
-                so_far=not is_step,
-            )
+            seconds = (start if so_far else frame.seconds, frame.seconds)
+            where = dict(source=name, seconds=seconds, so_far=so_far)
             predictions = [
-                to_prediction(
-                    scores, self.names, self._model.cls_head, logits=True, ahead=ahead, **where
-                )
+                self.task.predict(scores, self.names, ahead=ahead, **where)
                 for scores, ahead in zip(scores_by_time, self.frame_runner.times_ahead, strict=True)
             ]
             yield frame._replace(predictions=tuple(predictions))
@@ -306,33 +272,28 @@ class Recognizer(LoadedModel):
             ValueError: If the video cannot be read, its frame rate is unknown, or the model is
                 none of boxes.
         """
-        if self.over != "boxes":
-            raise ValueError(f"the model is about {self.over}, not about boxes")
-        task, names = next(iter(self.names.items()))
+        if not self.task.needs_boxes:
+            raise ValueError(f"the model is about {self.task.part}, not about boxes")
         opened = self.pipeline.open(video)
         times_of(opened)  # which numbers frames by time
         sample = dict(
             opened,
-            gt_labels=torch.zeros(len(boxes), len(names)),
+            gt_labels=torch.zeros(len(boxes), len(next(iter(self.names.values())))),
             gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4),
             timestamp=second,
             video_id=str(video),
         )
         output = self._run(self.pipeline.read(sample))
-        head, where = self._model.cls_head, dict(source=str(video), seconds=(second, second))
-        return [
-            to_prediction({task: scores[1:]}, self.names, head, box=tuple(map(float, box)), **where)
-            for scores, box in zip(output.pred_instances.scores, boxes, strict=True)
+        predictions = self._answers(output, source=str(video), seconds=(second, second))
+        return [  # as they were given, not as the pipeline rounds them
+            replace(prediction, box=tuple(map(float, box)))
+            for prediction, box in zip(predictions, boxes, strict=True)
         ]
 
-    def to_prediction(self, output: ActionDataSample | InstanceData, **where: Any) -> Prediction:
-        """Convert scores of the head, whose place is ``where``, or a segment that it found."""
-        if isinstance(output, InstanceData):
-            return to_segment(output, self.names, **where)
-        scores = output.pred_score
-        if not isinstance(scores, dict):
-            scores = {next(iter(self.names)): scores}
-        return to_prediction(scores, self.names, self._model.cls_head, **where)
+    def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
+        """Convert what the head returns, whose place is ``where``."""
+        is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
+        return self.task.answers(output, self.names, is_logits, **where)
 
     @torch.no_grad()
     def _run(self, sample: dict) -> ActionDataSample:
@@ -340,10 +301,12 @@ class Recognizer(LoadedModel):
         (output,) = (self._fast or self._model).test_step(data)
         return output
 
-    def _check_windows(self, **options: float | None) -> None:
-        if self.over == "boxes":
+    def _check_windows(self, options: dict[str, float | None]) -> None:
+        if self.task.needs_boxes:
             raise ValueError("a model of boxes needs them: recognizer.boxes(video, second, boxes)")
-        given = [f"{name}={value:g}" for name, value in options.items() if value is not None]
-        if given and (self.over != "clip" or self._anticipates):
-            about = "anticipation" if self._anticipates else self.over
-            raise ValueError(f"a model of {about} has no windows, got {given[0]}")
+        if self.task.has_windows:
+            return
+        for name, value in options.items():
+            if value is not None:
+                what = f"a model of {self.task.part} has no windows"
+                raise ValueError(f"{what}, got {name}={value:g}")

@@ -11,8 +11,8 @@ from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import inference_transforms, normalize
-from mmvidformer.apis.predictions import Prediction
 from mmvidformer.config import config_scope
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, Frame
 from mmvidformer.video.times import FrameTimes
 

@@ -172,34 +172,53 @@ def answer_windows(
         yield answer, dict(seconds=seconds, static=static)
 
 
-def list_parts(
-    pipeline: VideoPipeline, predict: Predict, video: dict, over: str, min_score: float
-) -> Iterator[Answer]:
-    """Find the steps or segments of an opened video in parts: memory does not grow with its length.
+def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[Answer]:
+    """Classify the steps of an opened video in parts: memory does not grow with its length.
 
-    A part of steps has 8 clips, of which one at each end is context, one of segments 64, of which
-    16 are. A part gives the steps or segments whose middle is not in its context, in their order in
-    time. Steps of a video of at most 8 clips are those of ``mmvidformer test``.
+    A part has 8 clips, of which one at each end is context. It gives the steps whose middle is not
+    in its context. Those of a video of at most 8 clips are those of ``mmvidformer test``.
     """
     times, total = FrameTimes(video["avg_fps"]), video["total_frames"]
-    clips = (SEGMENTS_PART, SEGMENTS_CONTEXT) if over == "segments" else (PART, CONTEXT)
-    size, edge = (round(count * pipeline.span(times.rate)) for count in clips)
-    for first in range(0, max(total - 2 * edge, 1), size - 2 * edge):
-        end = min(first + size, total)
-        low, high = first + edge if first else 0, end - edge if end < total else math.inf
-        sample = predict(pipeline.read(video, (first, end - 1)))
-        if over == "segments":
-            segments = sample.pred_instances
-            segments.segments = segments.segments + times.seconds(first)
-            middles = times.numbers(segments.segments.mean(dim=1))
-            is_kept = (segments.scores >= min_score) & (middles >= low) & (middles < high)
-            segments = segments[is_kept]
-            order = sorted(range(len(segments)), key=lambda i: segments.segments[i].tolist())
-            yield from ((segments[number], {}) for number in order)
-            continue
+    for sample, first, low, high in _predict_parts(pipeline, predict, video, PART, CONTEXT):
         for scores, start, stop in _steps(sample, first):
             if low <= (start + stop) / 2 < high:
                 yield scores, dict(seconds=(times.seconds(start), times.seconds(min(stop, total))))
+
+
+def list_segments(
+    pipeline: VideoPipeline, predict: Predict, video: dict, min_score: float
+) -> Iterator[Answer]:
+    """Find the segments of an opened video in parts: memory does not grow with its length.
+
+    A part has 64 clips, of which 16 at each end are context. It gives the segments whose middle is
+    not in its context, in their order in time.
+    """
+    times, clips = FrameTimes(video["avg_fps"]), (SEGMENTS_PART, SEGMENTS_CONTEXT)
+    for sample, first, low, high in _predict_parts(pipeline, predict, video, *clips):
+        segments = sample.pred_instances
+        segments.segments = segments.segments + times.seconds(first)
+        middles = times.numbers(segments.segments.mean(dim=1))
+        segments = segments[(segments.scores >= min_score) & (middles >= low) & (middles < high)]
+        ends = segments.segments.tolist()
+        for number in sorted(range(len(segments)), key=ends.__getitem__):
+            yield segments[number], {}
+
+
+def _predict_parts(
+    pipeline: VideoPipeline, predict: Predict, video: dict, clips: int, context: int
+) -> Iterator[tuple[ActionDataSample, int, float, float]]:
+    """Predict parts of ``clips`` clips of an opened video, with ``context`` clips at each end.
+
+    Yields:
+        The output, the first frame of the part, and first and last frame without the context.
+    """
+    fps, total = video["avg_fps"], video["total_frames"]
+    size, edge = (round(count * pipeline.span(fps)) for count in (clips, context))
+    for first in range(0, max(total - 2 * edge, 1), size - 2 * edge):
+        end = min(first + size, total)
+        low = first + edge if first else 0
+        high = end - edge if end < total else math.inf
+        yield predict(pipeline.read(video, (first, end - 1))), first, low, high
 
 
 def stream_steps(

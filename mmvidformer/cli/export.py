@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
+from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import inference_transforms
-from mmvidformer.apis.predictions import class_names, class_tasks, known_names
 from mmvidformer.config import config_name, load_config, type_name, view_shape
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.loading import load_recognizer

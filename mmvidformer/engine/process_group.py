@@ -25,6 +25,10 @@ GRACE = 10.0
 def start_processes(arguments: Sequence[str], count: int) -> int:
     """Run Python in several processes on this node, one per GPU, or on the CPU without one.
 
+    ``torch.distributed.run`` would do so, but it kills processes 30 seconds after a signal, fixed
+    in PyTorch 2.6, which may be too short to save a checkpoint. It leaves what processes have
+    started, and does not pass on SIGUSR1 in PyTorch 2.6.
+
     The environment variables ``NNODES``, ``NODE_RANK``, ``MASTER_ADDR`` and ``PORT`` describe
     several nodes. Each process has its own session. SIGTERM, SIGUSR1 and Ctrl-C are passed on to
     the processes, not to their dataloader workers; a second signal kills them. When one fails, the
@@ -50,6 +54,7 @@ def start_processes(arguments: Sequence[str], count: int) -> int:
     port = env.get("PORT", "29500" if nodes > 1 else str(get_free_port()))
     env |= {"WORLD_SIZE": str(nodes * count), "LOCAL_WORLD_SIZE": str(count), "MASTER_PORT": port}
     env.setdefault("MASTER_ADDR", "127.0.0.1")
+    env[LAUNCHED] = str(os.getpid())
     command = [sys.executable, *arguments, "--launcher", "pytorch"]
     started: list[subprocess.Popen] = []
     received: list[int] = []
@@ -62,8 +67,8 @@ def start_processes(arguments: Sequence[str], count: int) -> int:
     before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, *STOP_SIGNALS)}
     try:
         for local in range(count):
-            own = {"RANK": str(node * count + local), "LOCAL_RANK": str(local), LAUNCHED: "1"}
-            started.append(subprocess.Popen(command, env=env | own, start_new_session=True))
+            ranks = {"RANK": str(node * count + local), "LOCAL_RANK": str(local)}
+            started.append(subprocess.Popen(command, env=env | ranks, start_new_session=True))
         return _wait(started, received)
     finally:
         _kill_sessions(started)
@@ -77,9 +82,11 @@ def _wait(started: Sequence[subprocess.Popen], received: Sequence[int]) -> int:
     while True:
         running = [rank for rank, process in enumerate(started) if process.poll() is None]
         # First what a signal ended, last what only lost the others: the cause, not what follows.
-        ends = sorted((one.returncode, rank) for rank, one in enumerate(started) if one.returncode)
-        if ends and status in (0, GONE_STATUS):
-            status, first = ends[0]
+        failures = sorted(
+            (process.returncode, rank) for rank, process in enumerate(started) if process.returncode
+        )
+        if failures and status in (0, GONE_STATUS):
+            status, first = failures[0]
             if status < 0 and -status not in received:
                 name = signal.Signals(-status).name
                 hint = "; the system may be out of memory" if name == "SIGKILL" else ""

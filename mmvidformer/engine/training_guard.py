@@ -8,6 +8,11 @@ from mmengine.runner import Runner
 
 from mmvidformer.engine.checkpointing.hook import AtomicCheckpointHook
 from mmvidformer.registry import HOOKS
+from mmvidformer.video.errors import UserError
+
+
+class LossNotFinite(UserError, FloatingPointError):
+    """A loss of NaN or infinity."""
 
 
 @HOOKS.register_module()
@@ -22,7 +27,7 @@ class TrainingGuardHook(Hook):
     checkpoint is saved. Gradients are not checked.
 
     Raises:
-        FloatingPointError: In each process whose loss is not finite.
+        LossNotFinite: In each process whose loss is not finite.
         SystemExit: In the others, and after a signal.
     """
 
@@ -42,7 +47,7 @@ class TrainingGuardHook(Hook):
         if bad:
             if loss.isfinite():  # the rank with the bad loss tells why
                 raise SystemExit(1)
-            raise FloatingPointError(
+            raise LossNotFinite(
                 f"step {runner.iter + 1}: the loss is not finite (rank {get_rank()}: loss "
                 f"{loss.item()}). Check the learning rate and the data; checkpoints are older"
             )

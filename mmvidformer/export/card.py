@@ -66,8 +66,9 @@ def describe_outputs(
     head: nn.Module = graph.model.cls_head
     outputs = [name for name in graph.output_names if not name.startswith("next_")]
     if len(outputs) > 1:
-        return {name: describe_head(head) | {"classes": list(names[name])} for name in outputs}
-    described = describe_head(head) | {"classes": list_classes(names)}
+        described = graph.task.describe_output(head)
+        return {name: {**described, "classes": list(names[name])} for name in outputs}
+    described = {**graph.task.describe_output(head), "classes": list_classes(names)}
     if len(names) > 1:
         described["tasks"] = {task: len(labels) for task, labels in names.items()}
         described["activation"] = f"{described['activation']} of each task"
@@ -79,18 +80,6 @@ def list_classes(names: Mapping[str, Sequence[str]]) -> list[str]:
     if len(names) == 1:
         return list(*names.values())
     return [f"{task}: {label}" for task, labels in names.items() for label in labels]
-
-
-def describe_head(head: nn.Module) -> dict[str, Any]:
-    """Describe what the output of a head means, see ``describe_outputs``."""
-    shape = getattr(head, "output_shape", "(batch, classes)")
-    if hasattr(head, "std"):
-        return {"shape": shape, "activation": None, "views": "mean of values"}
-    activation = "sigmoid" if getattr(head, "multi_class", False) else "softmax"
-    activation = getattr(head, "activation", activation)
-    score = getattr(head, "average_clips", None) == "score"
-    views = "mean of logits" if score else "mean of probabilities"
-    return {"shape": shape, "activation": activation, "views": views}
 
 
 def with_defaults(transform: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.layer import Features, HorstLayer, HorstOutput, State
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import Entry
+from mmvidformer.tasks.table import task_of_head
 
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
 
@@ -54,13 +55,14 @@ class ClipGraph(nn.Module):
         self.size = tuple(size)
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
         steps = ahead or getattr(model.cls_head, "logged_time", None)
-        if getattr(model.cls_head, "over", "clip") == "boxes":
+        self.task = task_of_head(model.cls_head)
+        if self.task.needs_boxes:
             self.input_names = ("clip", "boxes")
         if ahead and not hasattr(model.cls_head, "logged_time"):
             raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": [steps]} if steps else {}
-        single = ["values" if hasattr(model.cls_head, "std") else "logits"]
-        self.output_names: Sequence[str] = list(model.cls_head.tasks) if steps else single
+        names = list(model.cls_head.tasks) if steps else [self.task.output_name]
+        self.output_names: Sequence[str] = names
 
     def forward(self, clip: Tensor, boxes: Tensor | None = None) -> tuple[Tensor, ...]:
         """Map clips (B, 3, T, H, W) to logits (B, classes), for each of ``output_names``."""
@@ -98,10 +100,10 @@ class ClipGraph(nn.Module):
         return images.to(self._device())
 
     def _classify(self, features: Features, **more: Tensor) -> tuple[Tensor, ...]:
-        found = self.model.cls_head(features, **self.options, **more)
-        if not isinstance(found, Mapping):
-            return (found,)
-        return tuple(found[task][:, -1] for task in self.output_names[: len(found)])
+        outputs = self.model.cls_head(features, **self.options, **more)
+        if not isinstance(outputs, Mapping):
+            return (outputs,)
+        return tuple(outputs[name][:, -1] for name in self.output_names[: len(outputs)])
 
 
 class StreamGraph(ClipGraph):
@@ -182,11 +184,12 @@ class StreamGraph(ClipGraph):
     @torch.no_grad()
     def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
         """Inputs of the first calls for random clips, each with the state of the one before."""
-        found, state = [], self.start(batch)
+        inputs_of_calls, state = [], self.start(batch)
         for _ in range(calls):
-            found.append((self._images(batch), *state))
-            state = self(*found[-1])[-len(state) :]
-        return found
+            inputs = (self._images(batch), *state)
+            inputs_of_calls.append(inputs)
+            state = self(*inputs)[-len(state) :]
+        return inputs_of_calls
 
 
 def _start(layer: HorstLayer, state: State, first: Tensor) -> State:

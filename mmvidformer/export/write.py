@@ -78,9 +78,9 @@ def compare(graph: ClipGraph, run: Run) -> float:
     """Largest difference between a loaded file and the model; NaN if either gives NaN."""
     largest = torch.zeros(())
     for inputs in (*graph.inputs(1, graph.calls), *graph.inputs(3, graph.calls)):
-        for expected, found in zip(graph(*inputs), run(inputs), strict=True):
+        for expected, written in zip(graph(*inputs), run(inputs), strict=True):
             scale = expected.abs().max().float().clamp(min=1)
-            difference = (expected - found.to(expected.device)).abs().max() / scale
+            difference = (expected - written.to(expected.device)).abs().max() / scale
             largest = torch.maximum(largest, difference.cpu())
     return largest.item()
 
@@ -113,7 +113,7 @@ def _load_onnx(out: Path) -> Run:
 
     def run(inputs: Sequence[Tensor]) -> Sequence[Tensor]:
         named = zip(session.get_inputs(), inputs, strict=True)
-        arrays = session.run(None, {one.name: value.cpu().numpy() for one, value in named})
+        arrays = session.run(None, {node.name: value.cpu().numpy() for node, value in named})
         return [torch.from_numpy(array) for array in arrays]
 
     return run

@@ -1,11 +1,15 @@
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer, read
-from mmvidformer.layers.drop import DropPath
+from mmvidformer.layers.drop import DropPath, kept_rows, put_rows, take_rows
+from mmvidformer.layers.eager import runs_eagerly
+from mmvidformer.layers.linear import has_hooks, is_plain
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
@@ -79,10 +83,36 @@ class AttentionSubLayer(nn.Module):
         cls_keep = keep
         if self.attn.cls == "global" and keep is not None and keep.shape[1] > 1:
             cls_keep = self.drop_path(grid, clip_rows=clip_rows)  # it attends alone, in no group
+        batch, rows = len(grid), kept_rows(keep) if state is None else None
+        grid = take_rows(grid, rows)
+        cls, keep, cls_keep, rope = (take_rows(x, rows) for x in (cls, keep, cls_keep, rope))
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
-        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only, state, rope, cls_keep)
-        update = None if update is None else self.scale(self.fc(update))
-        return update, None if cls_update is None else self.scale(self.fc(cls_update))
+        attended = self._attend(self.norm(grid), cls, keep, cls_only, state, rope, cls_keep)
+        update, cls_update = (None if x is None else self.scale(x) for x in attended)
+        return put_rows(update, rows, batch), put_rows(cls_update, rows, batch)
+
+    def _attend(self, grid: Tensor, *args: Any) -> tuple[Tensor | None, ...]:
+        """Return the updates of grid and class tokens by ``attn``, then ``fc``."""
+        if not self._one_product(grid):
+            updates = self.attn(grid, *args)
+            return tuple(None if x is None else self.fc(x) for x in updates)
+        fc: Any = self.fc
+        proj = self.attn.proj
+        both = {"proj.weight": fc.weight @ proj.weight, "proj.bias": fc.weight @ proj.bias}
+        updates = functional_call(self.attn, both, (grid, *args))
+        return tuple(None if x is None else x + fc.bias.to(x.dtype) for x in updates)
+
+    def _one_product(self, grid: Tensor) -> bool:
+        """Return whether to multiply ``fc(proj(x))`` as ``(W_fc W_proj) x`` in training.
+
+        It is the same in exact arithmetic: a factor of stochastic depth commutes with ``W_fc``. It
+        costs less if there are more tokens than channels. ``optimize_for_inference`` folds the two.
+        """
+        if not self.training or not runs_eagerly():
+            return False
+        between = self.attn.proj_drop.p or has_hooks(self.attn)
+        plain = is_plain(self.fc, nn.Linear) and is_plain(self.attn.proj, nn.Linear)
+        return plain and not between and grid[..., 0].numel() >= 2 * grid.shape[-1]
 
 
 class TransformerBlock(nn.Module):
@@ -148,8 +178,12 @@ class TransformerBlock(nn.Module):
         return out, None if cls is None else self._add_mlp(cls, keep)
 
     def _add_mlp(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        update = self.scale(self.mlp(self.norm(x)))
-        return x + (update if keep is None else update * keep.view(-1, *[1] * (x.dim() - 1)))
+        rows = kept_rows(keep)
+        update = self.scale(self.mlp(self.norm(take_rows(x, rows))))
+        if keep is None:
+            return x + update
+        factor = keep.view(-1, *[1] * (x.dim() - 1))
+        return x + put_rows(update * take_rows(factor, rows), rows, len(x))
 
 
 def _scale(dim: int, value: float | None) -> nn.Module:

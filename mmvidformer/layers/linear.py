@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+Layer = TypeVar("Layer", bound=nn.Module)
 OWN = ("lora_a", "lora_b", "lora_scale")
 
 
@@ -36,6 +37,23 @@ class QueryValueBias(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., D) to (..., 3 D)."""
         return linear(input, self.weight, self.full_bias())
+
+
+def is_plain(layer: nn.Module, layer_type: type[Layer]) -> TypeGuard[Layer]:
+    """Return whether a module is what its class says: no wrapper, hook or quantized weight.
+
+    A forward method in its place is none if it computes the same (``models.cpu.CpuLinear``).
+    """
+    replacement = vars(layer).get("forward")
+    same_output = replacement is None or getattr(replacement, "is_linear", False)
+    weights_are_plain = all(type(x) is nn.Parameter for x in layer.parameters(recurse=False))
+    return type(layer) is layer_type and same_output and weights_are_plain and not has_hooks(layer)
+
+
+def has_hooks(layer: nn.Module) -> bool:
+    """Return whether something is to run before or after a module."""
+    forward_hooks = layer._forward_pre_hooks or layer._forward_hooks
+    return bool(forward_hooks or layer._backward_pre_hooks or layer._backward_hooks)
 
 
 class LoraLinear(nn.Linear):

@@ -1,7 +1,7 @@
 """Linear layers that multiply in oneDNN on a CPU; PyTorch multiplies in MKL, slower on AMD's."""
 
 from functools import cache
-from typing import Any, TypeGuard, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,10 +9,9 @@ from torch.nn.functional import linear
 
 from mmvidformer.layers import Mlp
 from mmvidformer.layers.eager import runs_eagerly
-from mmvidformer.layers.linear import QueryValueBias
+from mmvidformer.layers.linear import QueryValueBias, has_hooks, is_plain
 
 ONEDNN = torch.ops.mkldnn
-Layer = TypeVar("Layer", bound=nn.Module)
 
 
 def optimize_for_training(model: nn.Module) -> None:
@@ -42,6 +41,8 @@ class CpuLinear:
             which PyTorch multiplies in oneDNN too, but casts and reorders the weights in each call.
             The copy would miss changes of ``weight.data``, such as those of MMEngine's EMAHook.
     """
+
+    is_linear = True  # for ``layers.linear.is_plain``
 
     def __init__(self, linear: nn.Linear, frozen: bool = False) -> None:
         self.linear, self.frozen = linear, frozen
@@ -126,29 +127,15 @@ def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
     return Mlp.forward(mlp, x)
 
 
-def is_plain(layer: nn.Module, layer_type: type[Layer]) -> TypeGuard[Layer]:
-    """Return whether a module is what its class says: no wrapper, hook or quantized weight.
-
-    ``CpuLinear`` does not count as a wrapper.
-    """
-    ours = isinstance(vars(layer).get("forward"), CpuLinear | None)
-    weights_are_plain = all(type(x) is nn.Parameter for x in layer.parameters(recurse=False))
-    return type(layer) is layer_type and ours and weights_are_plain and not has_hooks(layer)
-
-
-def has_hooks(layer: nn.Module) -> bool:
-    """Return whether something is to run before or after a module."""
-    forward_hooks = layer._forward_pre_hooks or layer._forward_hooks
-    return bool(forward_hooks or layer._backward_pre_hooks or layer._backward_hooks)
-
-
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return ONEDNN._linear_pointwise(rows, weight, bias, "none", [], "")
 
 
 def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
     """Return the type in which oneDNN multiplies the two, None if it does not."""
-    plain = input.device.type == "cpu" and type(weight) is nn.Parameter and input.numel()
+    # A weight that is computed, as by ``torch.func.functional_call``, has no copy to keep.
+    weight_types = (nn.Parameter, Tensor) if torch.is_grad_enabled() else (nn.Parameter,)
+    plain = input.device.type == "cpu" and type(weight) in weight_types and input.numel()
     if not plain or input.shape[-1] != weight.shape[-1]:  # PyTorch's error tells the shapes
         return None
     autocast = torch.is_autocast_enabled("cpu")

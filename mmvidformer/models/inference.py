@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from mmvidformer.layers import DropPath, Encoder, Mlp
 from mmvidformer.layers.block import AttentionSubLayer, LayerScale, TransformerBlock
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.layers.linear import LoraLinear, QueryValueBias
-from mmvidformer.models.cpu import CpuLinear, feed_forward, has_hooks, is_plain
+from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
+from mmvidformer.models.cpu import CpuLinear, feed_forward
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")

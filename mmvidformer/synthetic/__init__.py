@@ -1,9 +1,7 @@
 """Generated videos: small datasets of real video files, without a download."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from inspect import cleandoc
 
 from mmvidformer.synthetic.answers import BoxesSpec, LabelsSpec, ScriptsSpec, SpeedSpec
 from mmvidformer.synthetic.camera.spec import CameraSpec
@@ -11,6 +9,7 @@ from mmvidformer.synthetic.cues import CuesSpec
 from mmvidformer.synthetic.directions import DirectionsSpec, PhasesSpec
 from mmvidformer.synthetic.render import Look
 from mmvidformer.synthetic.sequences import SequencesSpec
+from mmvidformer.synthetic.settings import help_of
 from mmvidformer.synthetic.spec import MotionSpec
 
 PRESETS: dict[str, MotionSpec] = {
@@ -32,12 +31,11 @@ PRESETS: dict[str, MotionSpec] = {
 
 
 def settings_of(spec: MotionSpec) -> Iterator[tuple[object, str, str]]:
-    """Owner (the spec or its look), name and description (in the docstring) of each setting."""
+    """Owner (the spec or its look), name and description of each setting."""
+    hidden = {"look"}
+    if isinstance(spec, SequencesSpec):
+        hidden.add("frames")  # videos are as long as their actions
     for owner in (spec, spec.look):
-        # Python 3.13 takes away the indentation of docstrings.
-        docs = "\n".join(cleandoc(cls.__doc__ or "") for cls in reversed(type(owner).__mro__))
-        described = dict(re.findall(r"^    (\w+): (.+)$", docs, re.MULTILINE))
-        for name in (field.name for field in fields(owner)):
-            # Videos of actions are as long as the actions.
-            if name != "look" and not (name == "frames" and isinstance(spec, SequencesSpec)):
-                yield owner, name, described[name].replace("``", "")
+        for setting in fields(owner):
+            if setting.name not in hidden:
+                yield owner, setting.name, help_of(owner, setting.name)

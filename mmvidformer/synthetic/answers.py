@@ -19,6 +19,7 @@ from mmvidformer.synthetic.render import (
     render,
     trajectory,
 )
+from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import SPLITS, Clip, MotionSpec
 from mmvidformer.video.times import FrameTimes
 
@@ -30,31 +31,30 @@ class LabelsSpec(MotionSpec):
     """Clips of some objects; the classes are their directions. Other arguments: ``MotionSpec``.
 
     A frame shows how many objects there are, but not how they move.
-
-    Args:
-        objects: Largest number of objects; 1 to this number are drawn, each with its direction.
-        look: How videos look and move.
     """
 
     train: int = 800
     look: Look = field(
         default_factory=lambda: Look(frames=32, object_size=0.25, texture=0.0, colors="plain")
     )
-    objects: int = 3
+    objects: int = setting(
+        3, "largest number of objects; 1 to this number are drawn, each with its direction"
+    )
 
     class_names = NAMES
 
     def directions(self, clip: Clip) -> tuple[list[int], np.random.Generator]:
-        """Draw the directions of a clip's objects, and return the generator of the rest."""
+        """Draw the directions of a clip's objects, and return the generator that draws the clip."""
         rng = self.rng(clip)
-        return rng.integers(0, len(NAMES), rng.integers(1, self.objects + 1)).tolist(), rng
+        count = rng.integers(1, self.objects + 1)
+        return rng.integers(0, len(NAMES), count).tolist(), rng
 
     def draw(self, clip: Clip) -> np.ndarray:
         """Draw the RGB frames (T, size, size, 3) of a clip."""
         directions, rng = self.directions(clip)
         frames = draw_background(self.look, rng)
-        for one in directions:
-            path = trajectory(self.look, NAMES[one], self.look.frames, rng)
+        for direction in directions:
+            path = trajectory(self.look, NAMES[direction], self.look.frames, rng)
             frames = render(self.look, str(rng.choice(SHAPES)), path, rng, frames)
         return frames
 
@@ -63,8 +63,9 @@ class LabelsSpec(MotionSpec):
         for split in SPLITS:
             lines = []
             for clip in self.clips(split):
-                numbers = " ".join(map(str, sorted(set(self.directions(clip)[0]))))
-                lines.append(f"{self.path(clip)} {numbers}\n")
+                directions, _ = self.directions(clip)
+                labels = " ".join(map(str, sorted(set(directions))))
+                lines.append(f"{self.path(clip)} {labels}\n")
             (root / f"{split}.txt").write_text("".join(lines))
         (root / "classes.txt").write_text("".join(f"{name}\n" for name in NAMES))
 
@@ -75,24 +76,19 @@ class SpeedSpec(MotionSpec):
 
     Its direction is uniform over all angles, its speed over a range. Other arguments are those of
     ``MotionSpec``.
-
-    Args:
-        slowest: Least speed in pixels per frame.
-        fastest: Largest speed in pixels per frame.
-        look: How videos look; ``look.speed`` is ignored.
     """
 
     train: int = 800
     look: Look = field(default_factory=lambda: Look(frames=32, texture=0.0, colors="plain"))
-    slowest: float = 0.2
-    fastest: float = 3.0
+    slowest: float = setting(0.2, "least speed in pixels per frame")
+    fastest: float = setting(3.0, "largest speed in pixels per frame")
 
     def clips(self, split: str) -> list[Clip]:
         """List the clips of a split. Shapes take turns."""
         return [Clip(split, i, noun=i % len(SHAPES)) for i in range(getattr(self, split))]
 
     def speed(self, clip: Clip) -> tuple[float, np.random.Generator]:
-        """Draw the speed of a clip in pixels per frame, and return the generator of the rest."""
+        """Draw the speed of a clip in pixels per frame, and return the generator that draws it."""
         rng = self.rng(clip)
         return rng.uniform(self.slowest, self.fastest), rng
 
@@ -107,8 +103,10 @@ class SpeedSpec(MotionSpec):
     def annotate(self, root: Path) -> None:
         """Write a csv file per split: video and speed."""
         for split in SPLITS:
-            speeds = ((self.path(c), self.speed(c)[0]) for c in self.clips(split))
-            rows = [(path, f"{v * self.fps / self.look.size:.5f}") for path, v in speeds]
+            rows = []
+            for clip in self.clips(split):
+                pixels, _ = self.speed(clip)
+                rows.append((self.path(clip), f"{pixels * self.fps / self.look.size:.5f}"))
             _write(root / f"{split}.csv", ("video", "speed"), rows)
 
 
@@ -117,12 +115,6 @@ class ScriptsSpec(MotionSpec):
     """Videos in which an object moves in one direction after another, with pauses between.
 
     Other arguments are those of ``MotionSpec``.
-
-    Args:
-        motions: Number of motions per video.
-        look: How videos look and move; ``look.frames`` is ignored.
-        shortest: Frames of the shortest motion; pauses have half as many at least.
-        longest: Frames of the longest motion; pauses have half as many at most.
     """
 
     train: int = 200
@@ -130,9 +122,9 @@ class ScriptsSpec(MotionSpec):
     test: int = 80
     fps: int = 12
     look: Look = field(default_factory=lambda: Look(texture=0.0, colors="plain"))
-    motions: int = 6
-    shortest: int = 10
-    longest: int = 28
+    motions: int = setting(6, "number of motions per video")
+    shortest: int = setting(10, "frames of the shortest motion; pauses have half as many at least")
+    longest: int = setting(28, "frames of the longest motion; pauses have half as many at most")
 
     def clips(self, split: str) -> list[Clip]:
         """List the videos of a split. Shapes take turns."""
@@ -170,11 +162,13 @@ class ScriptsSpec(MotionSpec):
         for split in SPLITS:
             rows = []
             for clip in self.clips(split):
-                for direction, *frames in self.script(clip)[0]:
+                motions, _, _ = self.script(clip)
+                for direction, *frames in motions:
                     start, end = FrameTimes(self.fps).seconds(np.array(frames))
                     rows.append((self.path(clip), f"{start:.4f}", f"{end:.4f}", NAMES[direction]))
             _write(root / f"{split}.csv", ("video", "start", "end", "label"), rows)
-        (root / "classes.txt").write_text("".join(f"{one}\n" for one in (*NAMES, "background")))
+        classes = (*NAMES, "background")
+        (root / "classes.txt").write_text("".join(f"{name}\n" for name in classes))
 
 
 @dataclass(frozen=True)
@@ -183,17 +177,13 @@ class BoxesSpec(MotionSpec):
 
     At that moment all objects are inside the frame and do not overlap, at uniform places. Other
     arguments are those of ``MotionSpec``.
-
-    Args:
-        objects: Number of objects, at most 4.
-        look: How videos look and move; at least a second of frames.
     """
 
     train: int = 800
     look: Look = field(
         default_factory=lambda: Look(frames=48, object_size=0.22, texture=0.0, colors="plain")
     )
-    objects: int = 3
+    objects: int = setting(3, "number of objects, at most 4")
 
     class_names = NAMES
 
@@ -213,8 +203,9 @@ class BoxesSpec(MotionSpec):
         directions, centers, rng = self.script(clip)
         frames = draw_background(self.look, rng)
         times = np.arange(self.look.frames)[:, None] - self.fps
-        for one, center in zip(directions, centers, strict=True):
-            step = self.look.speed * rng.uniform(0.8, 1.2) * np.array(DIRECTIONS[NAMES[one]])
+        for direction, center in zip(directions, centers, strict=True):
+            speed = self.look.speed * rng.uniform(0.8, 1.2)
+            step = speed * np.array(DIRECTIONS[NAMES[direction]])
             path = (center + times * step) % self.look.size
             frames = render(self.look, "circle", path, rng, frames)
         return frames
@@ -226,10 +217,11 @@ class BoxesSpec(MotionSpec):
             rows = []
             for clip in self.clips(split):
                 directions, centers, _ = self.script(clip)
-                for number, (one, center) in enumerate(zip(directions, centers, strict=True)):
+                objects = zip(directions, centers, strict=True)
+                for number, (direction, center) in enumerate(objects):
                     x, y = center / self.look.size
-                    corners = (f"{n:.4f}" for n in (x - half, y - half, x + half, y + half))
-                    rows.append((self.name(clip), 1, *corners, one + 1, number))
+                    corners = [f"{n:.4f}" for n in (x - half, y - half, x + half, y + half)]
+                    rows.append((self.name(clip), 1, *corners, direction + 1, number))
             with (root / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows(rows)
         (root / "classes.txt").write_text("".join(f"{name}\n" for name in NAMES))

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 
 from mmvidformer.synthetic.render import DIRECTIONS, SHAPES, Look, draw_parts
+from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import Clip, MotionSpec
 
 
@@ -18,11 +19,6 @@ class CuesSpec(MotionSpec):
     sequence of the first ``asked`` shapes. Nothing later depends on them, so a model must remember
     them for the other parts.
 
-    Args:
-        cues: Number of objects, one after another.
-        kinds: Number of shapes, 2 to 4.
-        asked: Number of objects whose shapes make the class, from the first one.
-
     Raises:
         ValueError: If ``kinds`` or ``asked`` is out of range.
     """
@@ -32,9 +28,9 @@ class CuesSpec(MotionSpec):
     test: int = 600
     fps: int = 8
     look: Look = field(default_factory=lambda: Look(32, frames=6, texture=0.0, colors="plain"))
-    cues: int = 3
-    kinds: int = 2
-    asked: int = 3
+    cues: int = setting(3, "number of objects, one after another")
+    kinds: int = setting(2, "number of shapes, 2 to 4")
+    asked: int = setting(3, "number of objects whose shapes make the class, from the first one")
 
     def __post_init__(self) -> None:
         if not 2 <= self.kinds <= len(SHAPES):

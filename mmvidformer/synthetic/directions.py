@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from mmvidformer.synthetic.render import DIRECTIONS, Look, trajectory
+from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import Clip, MotionSpec
 
 PHASES = (("right", "left"), ("down", "up"), ("right", "left"))
@@ -18,14 +19,11 @@ JITTER = 0.04  # a phase ends up to this share of the clip earlier or later, nev
 class DirectionsSpec(MotionSpec):
     """Clips of a moving object, by its direction. Other arguments are those of ``MotionSpec``.
 
-    Args:
-        classes: Number of directions, 2 to 4.
-
     Raises:
         ValueError: If ``classes`` is out of range.
     """
 
-    classes: int = 4
+    classes: int = setting(4, "number of directions, 2 to 4")
 
     def __post_init__(self) -> None:
         if not 2 <= self.classes <= len(DIRECTIONS):
@@ -62,9 +60,6 @@ class PhasesSpec(MotionSpec):
     4 of 8 cases. The length of a clip does not depend on its class, and the frame is a torus
     (``render``), so that single frames hold no information on the class. Other arguments are those
     of ``MotionSpec``.
-
-    Args:
-        shortest: Frames of the shortest clips, at least 3; the longest have ``look.frames``.
     """
 
     train: int = 640
@@ -72,7 +67,9 @@ class PhasesSpec(MotionSpec):
     test: int = 320
     fps: int = 12
     look: Look = field(default_factory=lambda: Look(frames=40))
-    shortest: int = 24
+    shortest: int = setting(
+        24, "frames of the shortest clips, at least 3; the longest have look.frames"
+    )
 
     @property
     def class_names(self) -> list[str]:

@@ -20,6 +20,8 @@ import av
 import cv2
 import numpy as np
 
+from mmvidformer.synthetic.settings import setting
+
 # Clockwise, in the order in which classes are added.
 DIRECTIONS = {"right": (1, 0), "down": (0, 1), "left": (-1, 0), "up": (0, -1)}
 SHAPES = ("circle", "square", "triangle", "star")
@@ -33,24 +35,20 @@ _SHIFT = 4  # sub-pixel bits of OpenCV's drawing functions
 class Look:
     """How clips look and move.
 
-    Args:
-        size: Side of the square frame in pixels. decord cannot read 48 and 72, for example.
-        frames: Number of frames per clip.
-        object_size: Diameter of the object as a share of the side.
-        speed: Pixels per frame. Each object draws its own speed within a fifth of it.
-        texture: Standard deviation of the background in gray levels.
-        colors: ``'random'`` colors per clip, or ``'plain'``, white on black.
-
     Raises:
         ValueError: If ``colors`` is none of these.
     """
 
-    size: int = 64
-    frames: int = 48
-    object_size: float = 0.4
-    speed: float = 1.5
-    texture: float = 10.0
-    colors: str = "random"
+    size: int = setting(
+        64, "side of the square frame in pixels; decord cannot read 48 and 72, for example"
+    )
+    frames: int = setting(48, "number of frames per clip")
+    object_size: float = setting(0.4, "diameter of the object as a share of the side")
+    speed: float = setting(
+        1.5, "pixels per frame; the speed of each object is drawn within a fifth of it"
+    )
+    texture: float = setting(10.0, "standard deviation of the background in gray levels")
+    colors: str = setting("random", "'random' colors per clip, or 'plain', white on black")
 
     def __post_init__(self) -> None:
         if self.colors not in ("random", "plain"):

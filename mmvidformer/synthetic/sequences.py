@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from mmvidformer.synthetic.render import DIRECTIONS, SHAPES, Look, draw_parts
+from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import SPLITS, Clip, MotionSpec
 from mmvidformer.video.times import FrameTimes
 
@@ -86,12 +87,6 @@ def write_script(length: int, certainty: float, rng: np.random.Generator) -> lis
 class SequencesSpec(MotionSpec):
     """Videos of scripted actions. Other arguments are those of ``MotionSpec``.
 
-    Args:
-        actions: Number of actions per video.
-        certainty: Probability of the action that the grammar prefers.
-        fps: Frames per second, a multiple of 4, so that steps of 0.25 s are whole frames.
-        look: How videos look; ``look.frames`` is ignored.
-
     Raises:
         ValueError: If ``fps`` is not a multiple of 4.
     """
@@ -99,10 +94,12 @@ class SequencesSpec(MotionSpec):
     train: int = 240
     val: int = 40
     test: int = 80
-    fps: int = 8
+    fps: int = setting(
+        8, "frames per second, a multiple of 4, so that steps of 0.25 s are whole frames"
+    )
     look: Look = field(default_factory=lambda: Look(speed=2.0, texture=0.0, colors="plain"))
-    actions: int = 12
-    certainty: float = 0.85
+    actions: int = setting(12, "number of actions per video")
+    certainty: float = setting(0.85, "probability of the action that the grammar prefers")
 
     def __post_init__(self) -> None:
         if self.fps < 4 or self.fps % 4:

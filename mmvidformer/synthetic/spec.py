@@ -11,6 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.synthetic.render import ENCODING, SHAPES, Look, render, write_video
+from mmvidformer.synthetic.settings import setting
 
 SPLITS = ("train", "val", "test")
 
@@ -27,22 +28,13 @@ class Clip:
 
 @dataclass(frozen=True)
 class MotionSpec:
-    """Everything that determines the content of a generated dataset.
+    """Everything that determines the content of a generated dataset."""
 
-    Args:
-        train: Number of training videos.
-        val: Number of validation videos.
-        test: Number of test videos.
-        fps: Frames per second.
-        seed: Random seed.
-        look: How videos look and move.
-    """
-
-    train: int = 480
-    val: int = 120
-    test: int = 200
-    fps: int = 25
-    seed: int = 0
+    train: int = setting(480, "number of training videos")
+    val: int = setting(120, "number of validation videos")
+    test: int = setting(200, "number of test videos")
+    fps: int = setting(25, "frames per second")
+    seed: int = setting(0, "random seed")
     look: Look = field(default_factory=Look)
 
     class_names = ()

@@ -4,15 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mmengine.config import Config
+from torch import Tensor, nn
 
 from mmvidformer.config import clip_shape
 from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists, find_named
 from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of, write_csv
 from mmvidformer.tasks.boxes import COLUMNS, Box, group_boxes, parse_boxes
+from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.reading import Annotations
 
 META_KEYS = ("img_shape", "video_id", "timestamp")
+SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
 NAMES_FILE = "label_map.pbtxt"  # which MMAction2's ``AVAMetric`` reads
 
 
@@ -71,6 +75,11 @@ class ActionDetection(Task):
         """Return the number of moments."""
         return len(group_boxes(annotations))
 
+    part = "boxes"
+    has_windows, needs_boxes, runs_frame_by_frame = False, True, False
+    has_one_class, threshold = False, 0.5
+    mean = staticmethod(np.max)
+
     def write_files(self, lists: VideoLists) -> None:
         """Write the names of the classes for the metric."""
         items = [
@@ -111,3 +120,27 @@ class ActionDetection(Task):
             action_thr=0.0,
             num_classes=len(lists.classes) + 1,
         )
+
+    def answers(
+        self, output: Any, names: Names, is_logits: bool = False, **where: Any
+    ) -> list[Prediction]:
+        """Make a prediction for each box of a data sample with ``pred_instances``."""
+        name = next(iter(names))
+        instances = output.pred_instances
+        return [
+            self.predict({name: scores[1:]}, names, is_logits=False, box=tuple(box), **where)
+            for scores, box in zip(instances.scores, instances.bboxes.tolist(), strict=True)
+        ]
+
+    def activate(self, logits: Tensor) -> Tensor:
+        """Make a probability of each logit (..., classes)."""
+        return logits.sigmoid()
+
+    def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
+        """Return the boxes of the first moment that is at most half a second away."""
+        near = [box for box in predictions if abs(box.start - seconds) <= SPAN]
+        return [box for box in near if box.seconds == near[0].seconds]
+
+    def describe_output(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the output of an exported head."""
+        return {**super().describe_output(head), "activation": "sigmoid"}

@@ -1,16 +1,19 @@
 """Temporal action localization: start, end and class of each action."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
+from torch.nn.functional import one_hot
 
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
 from mmvidformer.tasks.activitynet import parse_activitynet
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans
 from mmvidformer.tasks.base import Task, nothing_found
+from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.reading import Annotations
 
 TRAINING_CLIPS = 4  # successive ones of a video
@@ -50,6 +53,11 @@ class ActionLocalization(ActionSegmentation):
         names = tuple(name for name in lists.classes if name != BACKGROUND)
         return lists._replace(classes=names)
 
+    part = "segments"
+    runs_frame_by_frame = False
+    has_one_class, finds_parts = False, True
+    mean = staticmethod(np.max)
+
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
         """Classes are not balanced."""
         return Task.class_sizes(self, lists)
@@ -57,3 +65,36 @@ class ActionLocalization(ActionSegmentation):
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the classes."""
         return {**super().dataset_config(lists), "overlap": True}
+
+    def answers(
+        self, output: Any, names: Names, is_logits: bool = False, **where: Any
+    ) -> list[Prediction]:
+        """Make predictions of ``InstanceData`` with ``segments``, ``scores`` and ``labels``."""
+        name, classes = next(iter(names.items()))
+        rows = (one_hot(output.labels.long(), len(classes)) * output.scores[:, None]).numpy()
+        return [
+            Prediction({name: row}, {name: row}, names, seconds=tuple(ends), task=self, **where)
+            for row, ends in zip(rows, output.segments.tolist(), strict=True)
+        ]
+
+    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
+        """Find the segments of an opened video."""
+        return reader.segments_of(video, options)
+
+    def stream_parts(
+        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
+    ) -> Iterator[tuple]:
+        """Find the segments of a stream."""
+        return reader.segments_of_stream(frames, fps, options)
+
+    def top(self, prediction: Prediction, k: int, name: str) -> list[tuple[int, str, float]]:
+        """Return number, name and score of the class of the segment."""
+        return super().top(prediction, 1, name)
+
+    def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
+        """Return the segments in which a time is."""
+        return [part for part in predictions if part.start <= seconds < part.end]
+
+    def describe_output(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the output of an exported head."""
+        return {**super().describe_output(head), "activation": "sigmoid"}

@@ -1,6 +1,6 @@
 """Temporal action segmentation: a class at each step of time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ class ActionSegmentation(Task):
     metric, best_metric = "mmvidformer.FramesMetric", "frames/accuracy"
     sampler: dict[str, Any] = {}
     training_steps: Steps = ({"type": "mmvidformer.LabelFrames"},)
+    part, has_windows, is_about_past = "steps", False, False
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
         """Whether there are times of spans."""
@@ -116,6 +117,16 @@ class ActionSegmentation(Task):
         labels = self.training_steps if split == "train" else ()
         keys = (*pack.get("meta_keys", ()), *META_KEYS)
         return [*before, cover, *map(dict, labels), *after, {**pack, "meta_keys": keys}]
+
+    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
+        """Answer for each step of an opened video."""
+        return reader.steps_of(video)
+
+    def stream_parts(
+        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
+    ) -> Iterator[tuple]:
+        """Answer for each step of a stream."""
+        return reader.steps_of_stream(frames, fps, options)
 
 
 def sorted_labels(annotations: Annotations) -> list[str]:

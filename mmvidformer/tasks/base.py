@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mmvidformer.config import type_name
 from mmvidformer.datasets.csv_rows import read_text
 from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.tasks.prediction import Answers
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.video.errors import with_suffix
 
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
 Steps = Sequence[Mapping[str, Any]]  # transforms of a pipeline, as in a config
 
 
-class Task:
+class Task(Answers):
     """What a model predicts of videos. A subclass is a task, and its file knows all of it.
+
+    ``Answers`` has what concerns predictions, this class what concerns training and testing.
 
     Annotations go from ``read`` by ``write_lists`` to lists, which ``read_lists`` reads. Configs of
     one class a video become those of another task by ``fragment``, which is what a child config
-    would say.
+    would say. All methods may be called from several processes.
 
     Attributes:
         name: Name on the command line.
@@ -229,9 +233,13 @@ class Task:
         """Return the metric of a split, whose list is ``ann_file``."""
         return {"type": self.metric}
 
-    def fits_head(self, head_type: str) -> bool:
-        """Whether a head of a config, by its type without a scope, answers this task."""
-        return self.head is not None and self.head.rpartition(".")[2] == head_type
+    def fits_head(self, head: Any) -> bool:
+        """Whether a head, or its config, answers this task."""
+        if self.head is None:
+            return False
+        classes = () if isinstance(head, Mapping) else type(head).__mro__
+        types = [head_class.__name__ for head_class in classes] or [type_name(head)]
+        return self.head.rpartition(".")[2] in types
 
 
 def nothing_found(sample: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,11 +9,13 @@ import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 from mmengine.config import Config
+from torch import Tensor, nn
 
 from mmvidformer.datasets.csv_rows import read_float, read_header, read_rows
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.prediction import Bars, Prediction
 from mmvidformer.tasks.reading import Annotations, Row
 
 OTHER_COLUMNS = ("video", "split", "start", "end", "label")  # that hold no values
@@ -25,6 +27,8 @@ class Regression(Task):
     name, classes_word = "number", "values"
     head = "mmvidformer.NumberHead"
     metric, best_metric = "mmvidformer.NumberMetric", "number/r2"
+    has_one_class = False
+    output_name = "values"
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
         """Whether there are columns of values."""
@@ -61,6 +65,37 @@ class Regression(Task):
         scale = np.where(deviation > 0, deviation, 1)
         model["cls_head"].update(mean=mean.tolist(), std=scale.tolist())
         return model
+
+    def probabilities(self, scores: Tensor, is_logits: bool) -> None:
+        """Values have none."""
+
+    def text(self, prediction: Prediction, k: int) -> str:
+        """Return all values, such as ``'level 3.2, size 1'``."""
+        return ", ".join(f"{name} {value:.4g}" for name, value in prediction.values.items())
+
+    def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
+        """Return the values by name."""
+        return {"values": prediction.values}
+
+    def columns(self, prediction: Prediction) -> dict[str, Any]:
+        """Return the values by name."""
+        return dict(prediction.values)
+
+    def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
+        """Return the values as text."""
+        rows = [(f"{name} {value:.4g}", None) for name, value in prediction.values.items()]
+        return [Bars(heading, rows)]
+
+    def summary(self, predictions: Sequence[Prediction], k: int) -> str:
+        """Return the mean values over the parts."""
+        rows = [list(prediction.values.values()) for prediction in predictions]
+        means = zip(predictions[0].values, np.mean(rows, axis=0), strict=True)
+        return ", ".join(f"{name} {value:.4g}" for name, value in means)
+
+    def describe_output(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the output of an exported head."""
+        described = super().describe_output(head)
+        return {**described, "activation": None, "views": "mean of values"}
 
 
 class Numbers(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmvidformer.config import type_name
+from mmvidformer.tasks.action_anticipation import ActionAnticipation
 from mmvidformer.tasks.action_detection import ActionDetection
 from mmvidformer.tasks.action_localization import ActionLocalization
 from mmvidformer.tasks.action_segmentation import ActionSegmentation
@@ -15,6 +15,7 @@ from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
 
 DEFAULT = Classification()
+ANTICIPATION = ActionAnticipation()  # which is no task of --task
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
@@ -65,8 +66,9 @@ def task_of(cfg: Config) -> Task:
 
 def task_of_head(head: Any) -> Task:
     """Return the task that a head, or its config, answers; one class a video if no task says so."""
-    head_type = type_name(head) if isinstance(head, dict) else type(head).__name__
-    for task in TASKS.values():
-        if task.fits_head(head_type):
+    for task in (*TASKS.values(), ANTICIPATION):
+        if task.fits_head(head):
             return task
-    return DEFAULT
+    is_config = isinstance(head, dict)
+    has_several = head.get("multi_class") if is_config else getattr(head, "multi_class", False)
+    return TASKS["labels"] if has_several else DEFAULT  # of heads of MMAction2

@@ -8,16 +8,20 @@ PATH_KEYS = ("filename", "frame_dir", "img_path", "audio_path")
 _SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: |\w+, \S+\.cpp:\d+, ")
 
 
-class TooManyBadVideos(RuntimeError):
+class UserError(Exception):
+    """Its message says all that a user needs: the tools print it without traceback, at any time.
+
+    Errors of any room that are raised while a runner runs are subclasses, and of a builtin class
+    as well.
+    """
+
+
+class TooManyBadVideos(UserError, RuntimeError):
     """More bad videos than are allowed."""
 
-    for_user = True  # see engine.errors.run_tool
 
-
-class BadVideo(Exception):
+class BadVideo(UserError):
     """A video that cannot be read: its path, and the reason."""
-
-    for_user = True
 
     def __init__(self, path: str, reason: str = "") -> None:  # dataloaders give their text alone
         super().__init__(path, reason)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -12,69 +11,49 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, Prediction, Recognizer, StreamFrame
 from mmvidformer.apis.detector import PersonDetector
 from mmvidformer.tasks.boxes import read_boxes
+from mmvidformer.tasks.prediction import Bars
 from mmvidformer.video.writer import VideoOutput
 
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
 MIN_HEIGHT, MAX_HEIGHT = 360, 720  # of the frame; letters keep their size
-THRESHOLD = 0.5  # from which a class of several counts as found
-SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
 DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
 
 load_detector = cache(PersonDetector)
 
 
-class Bars(NamedTuple):
-    """Most likely classes of a task: a heading, and the probability of each class by name.
-
-    Values are (name and value, None). ``threshold`` is drawn as a line, if there is one.
-    """
-
-    heading: str
-    classes: Sequence[tuple[str, float | None]]
-    threshold: float | None = None
-
-
 def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
-    """The k most likely classes of each task; the default heading is the seconds of the part."""
+    """The k most likely classes of each output; the default heading is the seconds of the part."""
     if heading is None:
         part = prediction.seconds
         heading = f"{part[0]:.1f} to {part[1]:.1f} s" if part else "whole video"
-    if prediction.kind == "value":
-        rows = [(f"{name} {value:.4g}", None) for name, value in prediction.values.items()]
-        return [Bars(heading, rows)]
-    single = len(prediction.scores) == 1
-    threshold = THRESHOLD if prediction.kind == "labels" else None
-    return [
-        Bars(heading if single else f"{task}, {heading}", _named(prediction, k, task), threshold)
-        for task in prediction.scores
-    ]
+    return prediction.task.bars(prediction, k, heading)
 
 
 def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars]:
-    """The k most likely classes of each task, and the next action by the time ahead.
+    """The k most likely classes of each output, and the next action by the time ahead.
 
     If the model anticipates at several times, the classes are those nearest to ``ahead`` seconds.
     """
-    shown, when = frame.predictions[0], ""
-    if shown.kind in ("value", "labels"):
-        return prediction_bars(shown, k, "now")
-    if shown.ahead is not None:
-        shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
-        when = f" in {shown.ahead:.2f} s"
-    bars = [
-        Bars("so far" if task == "class" else f"next {task}{when}", _named(shown, k, task))
-        for task in shown.scores
-    ]
-    if when:
-        tops = [(one.ahead, *_named(one, 1, "action")[0]) for one in frame.predictions]
-        rows = [(f"{seconds:.2f} s {name}", probability) for seconds, name, probability in tops]
-        bars.insert(0, Bars("action, by seconds ahead", rows))
-    return bars
+    shown = frame.predictions[0]
+    if not shown.task.is_about_future:
+        is_past = shown.so_far and shown.task.has_one_class
+        return prediction_bars(shown, k, "so far" if is_past else "now")
+    if shown.ahead is None:
+        return [_next_bars(shown, name, k) for name in shown.scores]
+    shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
+    rows = []
+    for prediction in frame.predictions:
+        _, label, probability = prediction.top(1, "action")[0]
+        rows.append((f"{prediction.ahead:.2f} s {label}", probability))
+    by_time = Bars("action, by seconds ahead", rows)
+    return [by_time, *(_next_bars(shown, name, k) for name in shown.scores)]
 
 
-def _named(prediction: Prediction, k: int, task: str) -> list[tuple[str, float]]:
-    return [(name, probability) for _, name, probability in prediction.top(k, task)]
+def _next_bars(prediction: Prediction, name: str, k: int) -> Bars:
+    when = "" if prediction.ahead is None else f" in {prediction.ahead:.2f} s"
+    rows = [(label, probability) for _, label, probability in prediction.top(k, name)]
+    return Bars(f"next {name}{when}", rows)
 
 
 def annotate_frame(
@@ -156,23 +135,15 @@ def annotate_video(
     with Capture(video) as source, VideoOutput(target, source.fps, title) as output:
         frames = tqdm(source.frames(), total=source.total, unit="frame", leave=False, disable=None)
         for number, seconds, pixels in frames:
+            shown = predictions and predictions[0].task.shown_at(predictions, seconds)
             if not predictions or predictions[0].box:
-                image = draw_boxes(pixels, boxes_at(predictions, seconds))
+                image = draw_boxes(pixels, shown)
             else:
-                bars = bars_at(predictions, seconds, k)
+                bars = [bar for prediction in shown for bar in prediction_bars(prediction, k)]
                 image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
             if not output.add(image, seconds):
                 return False
     return True
-
-
-def bars_at(predictions: Sequence[Prediction], seconds: float, k: int = 5) -> list[Bars]:
-    """Bars of the prediction whose middle is nearest to a time, or of the segments at that time."""
-    if predictions[0].kind == "segment":
-        now = (one for one in predictions if one.seconds[0] <= seconds < one.seconds[1])
-        return [bar for one in now for bar in prediction_bars(one)]
-    nearest = min(predictions, key=lambda prediction: abs(prediction.moment - seconds))
-    return prediction_bars(nearest, k)
 
 
 def classify_boxes(recognizer: Recognizer, video: Path, boxes: Path | str) -> list[Prediction]:
@@ -184,9 +155,12 @@ def classify_boxes(recognizer: Recognizer, video: Path, boxes: Path | str) -> li
         moments = load_detector(recognizer.device).moments(recognizer.pipeline.open(video))
     else:
         rows = read_boxes(boxes).items()
-        moments = {second: list(each) for (name, second), each in rows if name == video.stem}
-    pairs = moments.items()
-    return [one for second, each in pairs for one in recognizer.boxes(video, second, each)]
+        moments = {second: list(corners) for (name, second), corners in rows if name == video.stem}
+    return [
+        prediction
+        for second, corners in moments.items()
+        for prediction in recognizer.boxes(video, second, corners)
+    ]
 
 
 def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:
@@ -203,23 +177,19 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
     scale = max(1.0, MIN_HEIGHT / len(frame))
     height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
     image = cv2.resize(frame, (width, height))
-    for one in predictions:
-        x1, y1, x2, y2 = (round(n * m) for n, m in zip(one.box, (width, height) * 2, strict=True))
+    for prediction in predictions:
+        left, top, right, bottom = prediction.box
+        x1, x2 = round(left * width), round(right * width)
+        y1, y2 = round(top * height), round(bottom * height)
         cv2.rectangle(image, (x1, y1), (x2, y2), BLUE, 2)
-        top = one.top(k)
-        named = [row for row in top if row[2] >= THRESHOLD] or top[:1]
+        best = prediction.top(k)
+        named = [row for row in best if row[2] >= prediction.task.threshold] or best[:1]
         for line, (_, name, probability) in enumerate(named):
             text, font = f"{name} {probability:.0%}", (cv2.FONT_HERSHEY_SIMPLEX, 0.45)
             wide, top_y = cv2.getTextSize(text, *font, 1)[0][0], y1 + 16 * line
             cv2.rectangle(image, (x1, top_y), (x1 + wide + 6, top_y + 16), BLUE, cv2.FILLED)
             cv2.putText(image, text, (x1 + 3, top_y + 12), *font, WHITE, 1, cv2.LINE_AA)
     return image
-
-
-def boxes_at(predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
-    """Boxes of the first moment that is at most half a second away from a time."""
-    near = [one for one in predictions if one.seconds and abs(one.seconds[0] - seconds) <= SPAN]
-    return [one for one in near if one.seconds == near[0].seconds]
 
 
 def _write(

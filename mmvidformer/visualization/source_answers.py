@@ -19,7 +19,6 @@ from mmvidformer.visualization import annotate
 from mmvidformer.visualization.horst import look_back, watch_states
 from mmvidformer.visualization.timeline import WindowTable, draw_timeline
 
-PARTS = {"clip": "windows", "steps": "steps", "segments": "segments", "boxes": "boxes"}
 Answers = Iterator[Prediction | dict]
 
 
@@ -45,17 +44,18 @@ class SourceAnswers:
 
     def __init__(self, recognizer: Recognizer, args: Namespace) -> None:
         self.recognizer, self.args = recognizer, args
-        is_clip, is_boxes = recognizer.over == "clip", recognizer.over == "boxes"
-        if args.windows and not is_clip:
-            raise ValueError(f"a model of {recognizer.over} has no windows; use --json or --csv")
-        if is_boxes and not args.boxes:
+        task = recognizer.task
+        if args.windows and not task.has_windows:
+            raise ValueError(f"a model of {task.part} has no windows; use --json or --csv")
+        if task.needs_boxes and not args.boxes:
             what = "a csv file in AVA's format, or persons"
             raise ValueError(f"a model of boxes needs --boxes: {what}")
         options = ("window", "stride", "skip_static")
         self.options = {name: getattr(args, name) for name in options}
         has_windows = bool(args.windows) or any(x is not None for x in self.options.values())
         self.options["min_score"] = args.min_score
-        self.has_parts = bool(args.timeline or args.csv or has_windows) or not is_clip
+        self.has_parts = bool(args.timeline or args.csv or has_windows)
+        self.has_parts |= not task.has_windows
         self.frame_by_frame = recognizer.is_recurrent and not has_windows
         self.shown_ahead: float | None = None
         if self.frame_by_frame:
@@ -97,8 +97,8 @@ class SourceAnswers:
 
     def _answer_file(self, source: Source) -> Answers:
         video = Path(source.name)
-        is_boxes = self.recognizer.over == "boxes"
-        if is_boxes:
+        task = self.recognizer.task
+        if task.needs_boxes:
             predictions = annotate.classify_boxes(self.recognizer, video, self.args.boxes)
         elif self.has_parts:
             predictions = self._answer_parts(video)
@@ -106,13 +106,13 @@ class SourceAnswers:
         else:
             predictions = [self.recognizer(video)]
         if self.has_parts:
-            part = PARTS[self.recognizer.over]
-            self._say(f"{video}" if self.window_table else f"{video}: {len(predictions)} {part}")
+            count = "" if self.window_table else f": {len(predictions)} {task.part}"
+            self._say(f"{video}{count}")
         yield from predictions
-        if not predictions and not is_boxes:
+        if not predictions and not task.needs_boxes:
             self._say(f"{video}: no segment with a score of at least {self.args.min_score:g}")
             return
-        if not is_boxes:
+        if not task.needs_boxes:
             self._write_timeline(source, predictions)
         if self.args.out or self.args.show:
             target = source.target(self.args.out, ".mp4")
@@ -124,7 +124,7 @@ class SourceAnswers:
     def _answer_parts(self, video: Path) -> Iterator[Prediction]:
         """Answer for windows, steps or segments of a file, and show the progress."""
         total, done = None, 0
-        if self.recognizer.over == "clip":
+        if self.recognizer.task.has_windows:
             opened = self.recognizer.pipeline.open(video)
             spans = self.recognizer.windows(opened, self.args.window, self.args.stride)
             total, times = len(spans), times_of(opened)
@@ -170,9 +170,10 @@ class SourceAnswers:
                             break
             except KeyboardInterrupt:  # the film is completed
                 self.is_closed = True
-        each = 1000 * (time.perf_counter() - begin) / max(count, 1)
+        duration = 1000 * (time.perf_counter() - begin) / max(count, 1)
         written = f", {target}" if target else ""
-        tqdm.write(f"{capture.name}: {count} steps, {each:.1f} ms each{written}", file=sys.stderr)
+        steps = f"{count} steps, {duration:.1f} ms each"
+        tqdm.write(f"{capture.name}: {steps}{written}", file=sys.stderr)
         if capture.is_live:
             tqdm.write(capture.report(), file=sys.stderr)
         if kept:

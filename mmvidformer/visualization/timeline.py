@@ -58,7 +58,7 @@ class _JoinedWindows:
         """Take the next window, and return the segment that it ends, if it ends one."""
         start, end = prediction.seconds
         _, label, probability = prediction.top(1)[0]
-        if prediction.kind == "segment":
+        if prediction.task.finds_parts:
             return Segment(prediction.source, start, end, label, probability)
         ended, last = None, self._last
         if last is None:
@@ -122,22 +122,19 @@ class WindowTable:
         Raises:
             ValueError: If it has others.
         """
-        found = self._windows[video]
-        if found != [[f"{x:.2f}" for x in one] for one in seconds[: len(found)]]:
+        rows = self._windows[video]
+        if rows != [[f"{time:.2f}" for time in span] for span in seconds[: len(rows)]]:
             raise ValueError(f"{self.path} has other windows of {video}; use another file")
-        return len(found)
+        return len(rows)
 
-    def add(self, one: Prediction | Segment) -> None:
+    def add(self, part: Prediction | Segment) -> None:
         """Write a row."""
-        if isinstance(one, Segment):
-            cells: dict[str, Any] = dict(label=one.label, probability=f"{one.probability:.4f}")
-            video, seconds = one.video, (one.start, one.end)
+        if isinstance(part, Segment):
+            cells: dict[str, Any] = dict(label=part.label, probability=f"{part.probability:.4f}")
+            video, seconds = part.video, (part.start, part.end)
         else:
-            cells, video, seconds = dict(one.values), one.source, one.seconds or (0.0, 0.0)
-            for task in one.scores if not cells else ():
-                single, (_, name, share) = len(one.scores) == 1, one.top(1, task)[0]
-                cells["label" if single else task] = name
-                cells["probability" if single else f"{task}_probability"] = share
+            cells = part.task.columns(part)
+            video, seconds = part.source, part.seconds or (0.0, 0.0)
         if self.is_new:
             self._writer.writerow(["video", "start", "end", *cells])
             self.is_new = False
@@ -158,8 +155,8 @@ class PartTable(AbstractContextManager):
 
     def add(self, prediction: Prediction) -> None:
         """Take the next prediction of a video, or the first of the next video."""
-        is_value = prediction.kind == "value"
-        self._write(prediction if is_value else self._joined.add(prediction))
+        has_classes = bool(prediction.probabilities)
+        self._write(self._joined.add(prediction) if has_classes else prediction)
 
     def __exit__(self, *error: object) -> None:
         self._write(self._joined.end())
@@ -225,30 +222,34 @@ def draw_timeline(
         most: Largest number of lines.
         truth: Start and end in seconds, and class, of the annotated parts, drawn as bars above.
     """
-    first = predictions[0]
-    task = next(iter(first.scores))
-    lines = np.stack([(one.probabilities or one.scores)[task] for one in predictions])
+    first, task = predictions[0], predictions[0].task
+    output = next(iter(first.scores))
+    scores = [(prediction.probabilities or prediction.scores)[output] for prediction in predictions]
+    lines = np.stack(scores)
     times = np.array([prediction.seconds for prediction in predictions])
     moments = [prediction.moment for prediction in predictions]
     drawn = np.sort(np.argsort(-lines.max(axis=0), kind="stable")[:most])
     figure = Figure(figsize=(10, 3.8), dpi=120, layout="constrained")
     axes = figure.add_subplot(title=title, xlabel="seconds")
-    names = [first.names[task][label] for label in drawn]
+    names = [first.names[output][label] for label in drawn]
     colors = dict(zip(names, colormaps["tab10"].colors * (1 + most // 10), strict=False))
-    found = list_segments(predictions) if first.kind in ("class", "segment") else []
+    has_segments = task.has_one_class or task.finds_parts
+    segments = list_segments(predictions) if has_segments else []
     for name, label in zip(names, drawn, strict=True):
         style = dict(label=name, color=colors[name])
-        own = [one for one in found if one.label == name]
-        if first.kind != "segment":
+        of_class = [segment for segment in segments if segment.label == name]
+        if not task.finds_parts:
             axes.plot(moments, lines[:, label], ".-", markersize=8, **style)
-        elif own:
-            _, starts, ends, _, scores = zip(*own, strict=True)
-            axes.bar(starts, scores, np.subtract(ends, starts), align="edge", **style)
-    for one in found if first.kind == "class" else ():
-        axes.axvspan(one.start, one.end, color=colors.get(one.label, "none"), alpha=0.12, lw=0)
-    ends = [one[i] for one in truth for i in (0, 1)] + [0.0] * (first.kind == "segment")
+        elif of_class:
+            _, starts, ends, _, heights = zip(*of_class, strict=True)
+            axes.bar(starts, heights, np.subtract(ends, starts), align="edge", **style)
+    for segment in segments if task.has_one_class else ():
+        color = colors.get(segment.label, "none")
+        axes.axvspan(segment.start, segment.end, color=color, alpha=0.12, lw=0)
+    ends = [time for start, end, _ in truth for time in (start, end)]
+    ends += [0.0] if task.finds_parts else []
     axes.set(xlim=(min([times.min(), *ends]), max([times.max(), *ends])))
-    if first.kind != "value":
+    if first.probabilities:
         axes.set(ylabel="probability", ylim=(-0.02, 1.12 if truth else 1.02))
     for start, end, name in truth:
         axes.barh(1.07, end - start, 0.07, start, color=colors.get(name, "gray"))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import av
-import numpy as np
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction, Recognizer
@@ -82,25 +81,6 @@ def check_video(path: str, limits: Limits) -> float:
     return seconds
 
 
-def classes_of(predictions: list[Prediction], k: int = 5) -> dict[str, float] | str:
-    """Mean probabilities of the k most likely classes of each task, by name; or mean values.
-
-    Of segments and boxes it is the highest score of each class.
-    """
-    if not predictions:
-        return "nothing found"
-    if predictions[0].kind == "value":
-        means = {n: np.mean([one.values[n] for one in predictions]) for n in predictions[0].values}
-        return ", ".join(f"{name} {value:.4g}" for name, value in means.items())
-    found: dict[str, float] = {}
-    average = np.max if predictions[0].kind == "segment" or predictions[0].box else np.mean
-    for task, names in predictions[0].names.items():
-        mean = average([one.probabilities[task] for one in predictions], axis=0)
-        prefix = "" if len(predictions[0].names) == 1 else f"{task}: "
-        found |= {prefix + names[i]: float(mean[i]) for i in np.argsort(-mean)[:k]}
-    return found
-
-
 def answer(
     recognizer: Recognizer, video: str, folder: str, limits: Limits, progress: Progress
 ) -> Iterator[Answer]:
@@ -117,26 +97,31 @@ def answer(
         ValueError: If the video is refused, or cannot be read.
     """
     seconds = check_video(video, limits)
-    if recognizer.over == "boxes":
+    if recognizer.task.needs_boxes:
         progress(0, "boxes of persons")
         boxes, film = classify_boxes(recognizer, Path(video), "persons"), Path(folder, "boxes.mp4")
         annotate_video(Path(video), boxes, film)
-        yield Answer(classes_of(boxes), film=str(film))
+        yield Answer(summary(recognizer, boxes), film=str(film))
         return
-    window = max(WINDOW, seconds / MOST) if recognizer.over == "clip" else None
-    opened = recognizer.pipeline.open(video)
-    parts = recognizer.windows(opened, window)
-    found = []
+    has_windows = recognizer.task.has_windows
+    window = max(WINDOW, seconds / MOST) if has_windows else None
+    count = math.ceil(seconds / WINDOW)  # a guess, for the progress
+    if has_windows:
+        opened = recognizer.pipeline.open(video)
+        spans = recognizer.windows(opened, window)
+        count = len(spans)
+    predictions = []
     for prediction in recognizer.timeline(video, window):
-        found.append(prediction)
-        progress(min(len(found) / len(parts), 1), "windows")
-    picture = draw_timeline(found, Path(video).name) if found else None
-    yield Answer(classes_of(found), picture)
-    if not window or found[0].kind == "value":  # rollout shows a class of a window
+        predictions.append(prediction)
+        progress(min(len(predictions) / count, 1), recognizer.task.part)
+    picture = draw_timeline(predictions, Path(video).name) if predictions else None
+    yield Answer(summary(recognizer, predictions), picture)
+    if not has_windows or not predictions[0].probabilities:  # rollout shows a class of a window
         return
     progress(0, "attention rollout")
-    surest = max(range(len(found)), key=lambda i: found[i].top(1)[0][2])
-    sample, film = recognizer.pipeline.read(opened, parts[surest]), Path(folder, "rollout.mp4")
+    shares = [prediction.top(1)[0][2] for prediction in predictions]
+    span, film = spans[shares.index(max(shares))], Path(folder, "rollout.mp4")
+    sample = recognizer.pipeline.read(opened, span)
     try:
         ((_, images),) = rollout_clips(recognizer, sample, Path(video).name)
     except ValueError as error:  # not defined for the model
@@ -146,3 +131,8 @@ def answer(
         for image in images:
             output.add(image)
     yield Answer(film=str(film))
+
+
+def summary(recognizer: Recognizer, predictions: list[Prediction]) -> dict[str, float] | str:
+    """The answer for a whole video, as the task says."""
+    return recognizer.task.summary(predictions, k=5) if predictions else "nothing found"

@@ -16,6 +16,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import find_model
 from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import fetch, is_cached
+from mmvidformer.config import is_recurrent
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.visualization.annotate import load_detector
@@ -55,9 +56,9 @@ class Model(NamedTuple):
             raise OSError(f"the weights of {source} are not in the cache; restart the page")
         cfg, checkpoint = find_model(self.config, self.checkpoint)
         set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
-        clips = None if "Recurrent" in cfg.model.type else 1
+        clips = None if is_recurrent(cfg) else 1
         recognizer = Recognizer(cfg, checkpoint, self.device, self.names, clips)
-        if recognizer.over == "boxes":
+        if recognizer.task.needs_boxes:
             load_detector(recognizer.device)
         return recognizer
 

@@ -248,7 +248,7 @@ def test_recurrent_models(small, build, tmp_path, prediction_data) -> None:
         (other,) = step.predictions
         assert one.source == str(video) and one.so_far and one.moment == one.end
         np.testing.assert_allclose(one.scores["verb"], other.scores["verb"], atol=1e-5)
-    with pytest.raises(ValueError, match="a model of anticipation has no windows, got window=2"):
+    with pytest.raises(ValueError, match="a model of steps has no windows, got window=2"):
         next(ahead.timeline(video, 2))
 
 

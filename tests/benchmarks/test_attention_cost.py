@@ -8,7 +8,7 @@ import torch
 from mmengine.config import Config
 
 from benchmarks.attention_cost import (
-    KINDS,
+    KERNELS,
     Case,
     Cost,
     build,
@@ -29,11 +29,11 @@ def test_slope_of_a_power() -> None:
     assert fit_slope([2, 4, 16], [3 * 2**1.5, 3 * 4**1.5, 3 * 16**1.5]) == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("attention", ["joint", "time_space"])
 @pytest.mark.parametrize("attention_only", [True, False])
-def test_every_kind_is_measured(kind: str, attention: str, attention_only: bool) -> None:
-    case = Case(kind, attention, 2, 32, ARCH, batch=2, attention_only=attention_only)
+def test_every_kernel_is_measured(kernel: str, attention: str, attention_only: bool) -> None:
+    case = Case(kernel, attention, 2, 32, ARCH, batch=2, attention_only=attention_only)
     cost = measure(case, repeats=1, warmup=0)
     assert cost.tokens == 2 * 3 * 3
     assert cost.seconds > 0
@@ -53,28 +53,28 @@ def test_macs_are_those_of_the_config() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "row"),
+    ("kernel", "row"),
     [
         ("fixation", "ours"),
         ("gated_orthoformer", "orthoformer"),
         ("gated_softmax", "softmax"),
     ],
 )
-def test_kinds_of_table_8_are_its_rows(kind: str, row: str) -> None:
-    module, clip, _ = build(Case(kind, frames=32, size=336), "meta")
+def test_kernels_of_table_8_are_its_rows(kernel: str, row: str) -> None:
+    module, clip, _ = build(Case(kernel, frames=32, size=336), "meta")
     size = size_of(find_row(f"feature_fixation/table8/{row}_32x336"))
     assert tuple(clip.shape[1:]) == size.shape
     assert sum(p.numel() for p in module.parameters()) == size.parameters
     assert count_macs(module, clip) == size.macs
 
 
-@pytest.mark.parametrize("kind", ["fixation", "linear", "performer", "cosformer"])
-def test_joint_linear_attention_grows_linearly(kind: str) -> None:
+@pytest.mark.parametrize("kernel", ["fixation", "linear", "performer", "cosformer"])
+def test_joint_linear_attention_grows_linearly(kernel: str) -> None:
     """With 8 times as many tokens, memory and MACs grow linearly; the MACs of softmax do not."""
-    planned = cases([kind, "softmax"], ["joint"], [4, 32], [64], arch=ARCH, attention_only=True)
+    planned = cases([kernel, "softmax"], ["joint"], [4, 32], [64], arch=ARCH, attention_only=True)
     costs = [measure(case, repeats=1, warmup=0) for case in planned]
     linear, softmax = growth(costs)
-    assert (linear.kind, softmax.kind, linear.factor) == (kind, "softmax", 8)
+    assert (linear.kernel, softmax.kernel, linear.factor) == (kernel, "softmax", 8)
     assert linear.memory < 1.1
     assert linear.macs == pytest.approx(1, abs=0.01)
     assert softmax.macs > 1.5

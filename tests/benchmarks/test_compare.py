@@ -88,7 +88,7 @@ def test_results_are_consistent() -> None:
     names = [*OURS, "MMAction2", "HuggingFace", *TIMM]
     inference, training = results[:5], results[5:]
     assert [r.model for r in inference] == [r.model for r in training] == names
-    assert [r.kind for r in results] == ["inference"] * 5 + ["training"] * 5
+    assert [result.phase for result in results] == ["inference"] * 5 + ["training"] * 5
     for result in results:
         assert result.seconds * result.clips_per_second == pytest.approx(1)
         assert result.cpu_seconds > 0 and result.peak is None

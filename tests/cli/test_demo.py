@@ -14,6 +14,8 @@ import pytest
 from benchmarks.live_server import LiveServer
 from mmvidformer.apis import Capture, Prediction, Recognizer
 
+CAPTURE = "mmvidformer.visualization.source_answers.Capture"
+
 
 def read_lines(file: Path) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()]
@@ -149,16 +151,16 @@ def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> Non
     monkeypatch.setattr(
         "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
     )
-    to_prediction = Recognizer.to_prediction
+    predict = Recognizer._answers
 
-    def count(self: Recognizer, *args: object, **where: object) -> Prediction:
-        prediction = to_prediction(self, *args, **where)
+    def count(self: Recognizer, *args: object, **where: object) -> list[Prediction]:
+        (prediction,) = predict(self, *args, **where)
         scores = Scores(prediction.scores)
         kept.add(scores)
         most.append(len(kept))
-        return replace(prediction, scores=scores)
+        return [replace(prediction, scores=scores)]
 
-    monkeypatch.setattr(Recognizer, "to_prediction", count)
+    monkeypatch.setattr(Recognizer, "_answers", count)
     assert module.main([*model, "7", "--window", "0.16", "--stride", "0.08"]) == 0
     assert len(most) == 23 and max(most) <= 3
 

@@ -298,7 +298,7 @@ def test_boxes_from_annotation_to_film(
     assert "0.00-0.00 s: " in shown and "1.00-1.00 s: " in shown
     recognizer = Recognizer(config, best)
     (found,) = recognizer.boxes(video, 1, [(0.3, 0.2, 0.9, 0.8)])
-    assert found.kind == "labels" and found.box == (0.3, 0.2, 0.9, 0.8)
+    assert found.task.needs_boxes and found.box == (0.3, 0.2, 0.9, 0.8)
     assert found.record()["box"] == [0.3, 0.2, 0.9, 0.8]
     assert {name for _, name, _ in found.top()} == {"walk", "sit"}
     for call in (recognizer, lambda video: next(recognizer.timeline(video))):

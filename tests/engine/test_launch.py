@@ -2,8 +2,10 @@
 
 import os
 import socket
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,9 @@ VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 @pytest.fixture
 def bare(monkeypatch):
     """No variables of a launcher, but a free port."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     for name in VARIABLES:
         monkeypatch.setenv(name, "")  # so that what the code sets is undone
         monkeypatch.delenv(name)
@@ -123,7 +125,7 @@ def test_processes_end_together(case, tmp_path, monkeypatch, capsys):
     sessions = {int((tmp_path / str(rank)).read_text()) for rank in range(2)}
     # SIGKILL was sent, but takes effect a moment later.
     deadline = time.monotonic() + 30
-    while left := [one for one in Path("/proc").glob("[0-9]*") if is_alive_in(sessions, one)]:
+    while left := [path for path in Path("/proc").glob("[0-9]*") if is_alive_in(sessions, path)]:
         assert time.monotonic() < deadline, left
 
 
@@ -148,6 +150,36 @@ def test_signals_are_passed_on_and_a_second_one_kills(numbers, status, tmp_path,
 
     monkeypatch.setattr(process_group.time, "sleep", act)
     assert process_group.start_processes([str(script), str(tmp_path)], 2) == status
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells processes that it died")
+def test_processes_end_when_the_launcher_is_killed(tmp_path):
+    """They get SIGTERM, so that a run saves a checkpoint."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, pathlib, signal, sys, time\n"
+        "from mmvidformer.engine.errors import end_with_launcher\n"
+        "file = pathlib.Path(sys.argv[1], os.environ['RANK'])\n"
+        "signal.signal(15, lambda *_: sys.exit(file.write_text('ended')))\n"
+        "end_with_launcher()\n"
+        "file.touch()\n"
+        "while True: time.sleep(0.05)\n"
+    )
+    start = "import sys; from mmvidformer.engine.process_group import start_processes as start\n"
+    command = [sys.executable, "-c", f"{start}start(sys.argv[1:], 2)", script, tmp_path]
+    launcher = subprocess.Popen(command)
+    files = [tmp_path / rank for rank in "01"]
+    wait_for(lambda: all(file.exists() for file in files))
+    launcher.kill()
+    launcher.wait()
+    wait_for(lambda: [file.read_text() for file in files] == ["ended", "ended"])
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:

@@ -1,13 +1,15 @@
 """Pages: frame, overlay, past frames and bars are where they should be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mmvidformer.apis import Prediction, StreamFrame
+from mmvidformer.tasks.table import ANTICIPATION, find_task
 from mmvidformer.visualization.annotate import (
     Bars,
     annotate_frame,
-    bars_at,
     prediction_bars,
     stream_bars,
 )
@@ -73,37 +75,44 @@ def test_bars_of_a_prediction() -> None:
 
 def test_bars_of_labels_and_values() -> None:
     row, names = {"class": np.array([0.25, 1.0])}, {"class": ["a", "b"]}
-    (labels,) = prediction_bars(Prediction(row, row, names, kind="labels"), heading="x")
+    (labels,) = prediction_bars(Prediction(row, row, names, task=find_task("labels")), heading="x")
     assert labels == Bars("x", [("b", 1.0), ("a", 0.25)], 0.5)
     plain = labels._replace(threshold=None)
     with_line, without = (annotate_frame(gray(0), "", [one]) for one in (labels, plain))
     changed = np.argwhere((with_line != without).any(axis=-1))
     assert len(changed) and {x for _, x in changed.tolist()} == {540 + 8 + 142}
-    (values,) = prediction_bars(Prediction(row, {}, names, kind="value"))
+    (values,) = prediction_bars(Prediction(row, {}, names, task=find_task("number")))
     assert values == Bars("whole video", [("a 0.25", None), ("b 1", None)])
     assert annotate_frame(gray(0), "", [values]).shape[1] == 540 + 300
 
 
 def test_bars_of_segments_at_a_time() -> None:
     names, rows = {"class": ["a", "b"]}, {"class": np.array([0.0, 0.75])}
+    task = find_task("segments")
     found = [
-        Prediction(rows, rows, names, seconds=seconds, kind="segment")
+        Prediction(rows, rows, names, seconds=seconds, task=task)
         for seconds in ((0.0, 2.0), (1.5, 4.0))
     ]
-    assert bars_at(found, 1.0) == [Bars("0.0 to 2.0 s", [("b", 0.75)])]
-    assert [bar.heading for bar in bars_at(found, 1.5)] == ["0.0 to 2.0 s", "1.5 to 4.0 s"]
-    assert bars_at(found, 4.0) == []
+    (first,) = task.shown_at(found, 1.0)
+    assert prediction_bars(first) == [Bars("0.0 to 2.0 s", [("b", 0.75)])]
+    assert task.shown_at(found, 1.5) == found and task.shown_at(found, 4.0) == []
     windows = [Prediction(rows, rows, names, seconds=(i, i + 2.0)) for i in (0, 1)]
-    assert bars_at(windows, 1.6)[0].heading == "1.0 to 3.0 s"
+    (nearest,) = find_task("classes").shown_at(windows, 1.6)
+    assert prediction_bars(nearest)[0].heading == "1.0 to 3.0 s"
+    so_far = [replace(windows[0], so_far=True, seconds=(0.0, end)) for end in (1.0, 2.0)]
+    (latest,) = find_task("classes").shown_at(so_far, 1.9)
+    assert latest.end == 2
 
 
 def test_bars_of_a_stream() -> None:
-    times = tuple(prediction(ahead=seconds) for seconds in (1.0, 0.5))
+    coming = dict(task=ANTICIPATION, so_far=True)
+    times = tuple(prediction(ahead=seconds, **coming) for seconds in (1.0, 0.5))
     by_time, verb, action = stream_bars(StreamFrame(0, 0.0, None, times), 1, ahead=0.6)
     assert by_time.classes == [("1.00 s wash pan", 0.6), ("0.50 s wash pan", 0.6)]
     assert verb == Bars("next verb in 0.50 s", [("put", 0.7)])
     assert action.heading == "next action in 0.50 s"
-    verb, action = stream_bars(StreamFrame(0, 0.0, None, (prediction(),)), 1)
+    verb, action = stream_bars(StreamFrame(0, 0.0, None, (prediction(**coming),)), 1)
     assert verb.heading == "next verb"
-    single = Prediction({"class": np.ones(1)}, {"class": np.ones(1)}, {"class": ["a"]})
+    row = {"class": np.ones(1)}
+    single = Prediction(row, row, {"class": ["a"]}, so_far=True)
     assert stream_bars(StreamFrame(0, 0.0, None, (single,))) == [Bars("so far", [("a", 1.0)])]

@@ -3,13 +3,14 @@
 import numpy as np
 
 from mmvidformer.apis import Prediction
+from mmvidformer.tasks.table import find_task
 from mmvidformer.visualization.annotate import BLUE, draw_boxes
 
 
 def test_boxes_are_where_they_should_be() -> None:
     """A frame of 180 x 240 pixels is shown twice as large."""
     row, names = {"class": np.array([0.25, 0.75])}, {"class": ["walk", "sit"]}
-    one = Prediction(row, row, names, kind="labels", box=(0.25, 0.5, 0.75, 0.75))
+    one = Prediction(row, row, names, task=find_task("boxes"), box=(0.25, 0.5, 0.75, 0.75))
     image = draw_boxes(np.zeros((180, 240, 3), np.uint8), [one])
     assert image.shape == (360, 480, 3)
     blue = np.argwhere((image == BLUE).all(axis=-1))

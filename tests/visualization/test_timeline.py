@@ -8,8 +8,10 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from mmvidformer.apis import Prediction
+from mmvidformer.tasks.table import find_task
 from mmvidformer.visualization.timeline import PartTable, Segment, draw_timeline, list_segments
 
+NUMBER = find_task("number")
 NAMES = {"class": ["left", "right"]}
 
 
@@ -72,7 +74,7 @@ def values(*speeds: float) -> list[Prediction]:
     """Windows of 2 s every second, with a value."""
     names = {"class": ["speed"]}
     return [
-        Prediction({"class": np.array([x])}, {}, names, "x.mp4", (i, i + 2), kind="value")
+        Prediction({"class": np.array([x])}, {}, names, "x.mp4", (i, i + 2), task=NUMBER)
         for i, x in enumerate(speeds)
     ]
 

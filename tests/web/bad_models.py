@@ -25,7 +25,7 @@ class BadRecognizer:
         self.deed = deed
 
     @property
-    def over(self) -> str:
+    def task(self) -> str:
         """Do it."""
         if self.deed == "hang":
             re.match("(a+)+$", 99 * "a" + "b")  # holds the lock of the interpreter, as decoders do

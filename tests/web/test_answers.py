@@ -1,6 +1,5 @@
 """What the page answers to a video, and which videos it takes."""
 
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ from mmvidformer.tasks.table import find_task
 from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
-from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video, classes_of
+from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video, summary
 
 
 def write(path: Path, frames: int, fps: float = 10) -> Path:
@@ -31,13 +30,17 @@ def write(path: Path, frames: int, fps: float = 10) -> Path:
 def test_what_the_page_shows_of_values_and_segments() -> None:
     names = {"class": ["a", "b"]}
     rows = [{"class": np.array(row)} for row in ([0.5, 0.0], [0.25, 1.0])]
-    values = [Prediction(row, {}, names, kind="value") for row in rows]
-    assert classes_of(values) == "a 0.375, b 0.5"
-    segments = [Prediction(row, row, names, kind="segment") for row in rows]
-    assert classes_of(segments) == {"b": 1.0, "a": 0.5}
-    boxes = [replace(one, kind="labels", box=(0, 0, 1, 1)) for one in segments]
-    assert classes_of(boxes) == {"b": 1.0, "a": 0.5}
-    assert classes_of([]) == "nothing found"
+
+    def shown(name: str, with_probabilities: bool = True) -> dict | str:
+        task = find_task(name)
+        found = [Prediction(row, row if with_probabilities else {}, names, task=task)
+                 for row in rows]  # fmt: skip
+        return summary(SimpleNamespace(task=task), found)
+
+    assert shown("number", with_probabilities=False) == "a 0.375, b 0.5"
+    assert shown("segments") == shown("boxes") == {"b": 1.0, "a": 0.5}
+    assert shown("classes") == {"b": 0.5, "a": 0.375}
+    assert summary(SimpleNamespace(), []) == "nothing found"
 
 
 def test_classes_are_the_mean_of_the_windows() -> None:
@@ -46,7 +49,7 @@ def test_classes_are_the_mean_of_the_windows() -> None:
         Prediction({}, {"verb": np.array(verb), "noun": np.array(noun)}, names)
         for verb, noun in (([0.5, 0.5], [0.25, 0.75]), ([0.25, 0.75], [0.75, 0.25]))
     ]
-    found = classes_of(windows, k=1)
+    found = find_task("classes").summary(windows, k=1)
     assert found == {"verb: mix": 0.625, "noun: egg": 0.5}
 
 

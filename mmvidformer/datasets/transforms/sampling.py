@@ -7,7 +7,7 @@ from mmcv.transforms import BaseTransform
 
 from mmvidformer.datasets.transforms.rates import number_by_time, rescale
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.video.errors import BadVideo, path_of
+from mmvidformer.video.errors import BadVideo, UserError, path_of
 from mmvidformer.video.times import FrameTimes
 
 
@@ -208,10 +208,8 @@ class ObserveFirst(FrameSampler):
         return frames[None]
 
 
-class UnevenFrames(ValueError):
+class UnevenFrames(UserError, ValueError):
     """Frames of a clip have no fixed interval."""
-
-    for_user = True  # see engine.errors.run_tool
 
 
 @TRANSFORMS.register_module()

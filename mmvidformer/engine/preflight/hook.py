@@ -10,15 +10,14 @@ from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.config import idle_variables
 from mmvidformer.engine.loading import WrongWeights, load_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
+from mmvidformer.video.errors import UserError
 
 # Whose parts behave in known ways.
 KNOWN = {"mmaction", "mmcv", "mmengine", "mmvidformer", "torchvision"}
 
 
-class WrongSetup(ValueError):
+class WrongSetup(UserError, ValueError):
     """A run that should not start. The message has a line for each problem."""
-
-    for_user = True
 
 
 @HOOKS.register_module()

@@ -46,10 +46,11 @@ def draw_clip(
     velocity = draw_velocity(label, rng, hardness / 2)
     scenes, shaken, objects, light, blur, noise, compressed = rng.random(7) < hardness * _SHARES
     steps = draw_steps(velocity, frames, rng, rng.uniform(0, 0.01) if shaken else 0.0)
-    picture, *others = (texture(int(n), not scenes) for n in rng.choice(pictures, 1 + 2 * objects))
-    clip = film(picture, steps, *_place(rng, size), size)
-    for other in others:
-        _add_object(clip, steps, other, rng)
+    numbers = rng.choice(pictures, 1 + 2 * objects)
+    scene, *surfaces = (texture(int(number), not scenes) for number in numbers)
+    clip = film(scene, steps, *_place(rng, size), size)
+    for surface in surfaces:
+        _add_object(clip, steps, surface, rng)
     brightness = rng.uniform(60, 190) + rng.uniform(-30, 30, 3)
     clip = (clip - np.float32(128)) * (6 ** rng.random() / 4) + np.float32(brightness)
     if light:
@@ -78,11 +79,14 @@ def film(
     Returns:
         Frames (T, size, size, 3) of the type of the picture.
     """
-    maps = [window(a, b, center, width, size) for a, b in zip(*integrate(steps), strict=True)]
-    views = [
-        cv2.warpAffine(picture, m, (size, size), flags=_LINEAR, borderMode=cv2.BORDER_WRAP)
-        for m in maps
-    ]
+    views = []
+    for a, b in zip(*integrate(steps), strict=True):
+        to_scene = window(a, b, center, width, size)
+        views.append(
+            cv2.warpAffine(
+                picture, to_scene, (size, size), flags=_LINEAR, borderMode=cv2.BORDER_WRAP
+            )
+        )
     return np.stack(views)
 
 
@@ -97,14 +101,14 @@ def _add_object(
 ) -> None:
     """Add an object, up to half as wide as the image, that moves through the scene on its own."""
     size = clip.shape[1]
-    own = steps + rng.normal(0, [0.4, 0.2, 0.2, 0.2], 4) / FPS
-    shown = film(picture, own, *_place(rng, size), size) // 2 + rng.integers(128, dtype=np.uint8)
+    path = steps + rng.normal(0, [0.4, 0.2, 0.2, 0.2], 4) / FPS
+    shown = film(picture, path, *_place(rng, size), size) // 2 + rng.integers(128, dtype=np.uint8)
     corners = int(rng.choice([3, 4, 24]))
     turns = rng.uniform(0, 2 * np.pi) + np.arange(corners) * 2 * np.pi / corners
     radii = rng.uniform(0.08, 0.25, 2)
     outline = radii[0] * np.cos(turns) + 1j * radii[1] * np.sin(turns)
     outline += complex(*rng.uniform(-0.45, 0.45, 2))
-    for frame, view, a, b in zip(clip, shown, *integrate(own), strict=True):
+    for frame, view, a, b in zip(clip, shown, *integrate(path), strict=True):
         places = ((outline - b) / a + (0.5 + 0.5j)) * size
         mask = np.zeros((size, size), np.uint8)
         points = np.stack([places.real, places.imag], axis=1) * 16
@@ -124,6 +128,5 @@ def _light(frames: int, size: int, rng: np.random.Generator) -> np.ndarray:
 
 def _compress(clip: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     quality = [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(25, 90))]
-    return np.stack(
-        [cv2.imdecode(cv2.imencode(".jpg", frame, quality)[1], cv2.IMREAD_COLOR) for frame in clip]
-    )
+    jpegs = [cv2.imencode(".jpg", frame, quality)[1] for frame in clip]
+    return np.stack([cv2.imdecode(jpeg, cv2.IMREAD_COLOR) for jpeg in jpegs])

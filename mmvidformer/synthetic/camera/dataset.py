@@ -51,9 +51,14 @@ class CameraMotionDataset(Dataset):
         copies: int = 1,
         test_mode: bool = False,
     ) -> None:
-        self.metainfo, self.pipeline = {"classes": CLASSES}, Compose(pipeline)
-        self.clips, self.seed, self.copies, self.test_mode = clips, seed, copies, test_mode
-        self.hardness, self.curriculum = hardness, curriculum
+        self.metainfo = {"classes": CLASSES}
+        self.pipeline = Compose(pipeline)
+        self.clips = clips
+        self.seed = seed
+        self.hardness = hardness
+        self.curriculum = curriculum
+        self.copies = copies
+        self.test_mode = test_mode
         # Datasets of different seeds show different pictures.
         pictures = range(seed * textures, (seed + 1) * textures)
         self.options = dict(size=size, frames=frames, pictures=pictures)
@@ -82,7 +87,9 @@ class CameraMotionDataset(Dataset):
             cv2.setNumThreads(1)
             # It depends on the drawing only, not on which of its copies is read first.
             share = float(np.interp(drawing * self.copies, self.curriculum, (0, 1)))
-            rng, label = np.random.default_rng([self.seed, drawing]), drawing % len(CLASSES)
+            rng = np.random.default_rng([self.seed, drawing])
+            label = drawing % len(CLASSES)
             clip = draw_clip(label, rng, **self.options, hardness=share * self.hardness)
             self._last = (drawing, *clip)
-        return apply_symmetries(*self._last[1:], index % self.copies)
+        _, frames, velocity = self._last
+        return apply_symmetries(frames, velocity, index % self.copies)

@@ -9,24 +9,18 @@ import numpy as np
 from mmvidformer.synthetic.camera.clips import draw_clip
 from mmvidformer.synthetic.camera.paths import CLASSES, FPS, draw_velocity
 from mmvidformer.synthetic.render import write_film
+from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import SPLITS, Clip, MotionSpec
 
 
 @dataclass(frozen=True)
 class CameraLook:
-    """How clips look.
+    """How clips look."""
 
-    Args:
-        size: Side of the square frame in pixels.
-        frames: Number of frames per clip.
-        hardness: Probability of what makes clips harder, 0 to 1.
-        textures: Number of different pictures that a split shows parts of.
-    """
-
-    size: int = 64
-    frames: int = 8
-    hardness: float = 1.0
-    textures: int = 300
+    size: int = setting(64, "side of the square frame in pixels")
+    frames: int = setting(8, "number of frames per clip")
+    hardness: float = setting(1.0, "probability of what makes clips harder, 0 to 1")
+    textures: int = setting(300, "number of different pictures that a split shows parts of")
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
 from mmengine.config import Config
 
 from mmvidformer import get_config
 from mmvidformer.apis import class_names, class_tasks, known_names
-from mmvidformer.apis.predictions import to_prediction
 from mmvidformer.checkpoints.labels import read_labels
 from mmvidformer.synthetic.directions import DirectionsSpec
 
@@ -70,42 +68,6 @@ def test_tasks_are_those_of_the_head() -> None:
     assert tasks({"tasks": {"noun": 1, "verb": 2}}) == {"noun": 1, "verb": 2}
     with pytest.raises(ValueError, match="must have a cls_head with num_classes or tasks"):
         tasks({})
-
-
-def test_scores_become_probabilities_as_the_head_averages_views() -> None:
-    names = {"class": ["a", "b"]}
-    odds = torch.tensor([1.0, 3.0])
-    for scores, average in (
-        (odds.log(), "score"),
-        (odds / 4, "prob"),
-        (torch.stack([odds.log(), odds.log() + 5]), None),
-    ):
-        head = SimpleNamespace(average_clips=average)
-        found = to_prediction({"class": scores}, names, head, source="x.mp4")
-        assert found.top(1) == [(1, "b", pytest.approx(0.75))]
-        assert found.scores["class"].tolist() == scores.tolist()
-        assert found.source == "x.mp4"
-    assert found.text() == "b 75%, a 25%"
-    both, names = {"noun": odds.log(), "verb": odds.log()}, {"noun": "ab", "verb": "cd"}
-    two = to_prediction(both, names, SimpleNamespace(average_clips="score"))
-    assert two.text(1) == "noun: b 75%; verb: d 75%"
-    assert two.record(1)["predictions"]["verb"] == [{"class": 1, "name": "d", "score": 0.75}]
-
-
-def test_several_labels_and_values() -> None:
-    names, logits = {"class": ["a", "b"]}, torch.tensor([0.0, 2.0])
-    head = SimpleNamespace(average_clips="prob", multi_class=True)
-    found = to_prediction({"class": logits}, names, head, logits=True)
-    assert found.kind == "labels" and found.text() == "b 88%, a 50%" and not found.values
-    found = to_prediction({"class": logits.sigmoid()}, names, head)
-    assert found.text() == "b 88%, a 50%"
-    head = SimpleNamespace(average_clips=None, std=1)
-    found = to_prediction({"class": logits}, names, head, source="x.mp4")
-    assert found.text() == "a 0, b 2" and found.values == {"a": 0, "b": 2}
-    record = {"source": "x.mp4", "seconds": None, "values": {"a": 0, "b": 2}}
-    assert found.record() == record
-    with pytest.raises(ValueError, match="values, not classes"):
-        found.top()
 
 
 def test_names_of_checkpoint_config_and_dataset(cfg: Config, tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""Reads the parts of videos and streams that a task asks for, and runs the model on them."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from mmvidformer.apis.windows import (
+    Answer,
+    Frames,
+    answer_windows,
+    in_frames,
+    list_segments,
+    list_steps,
+    list_windows,
+    read_ahead,
+    stream_segments,
+    stream_steps,
+    stream_windows,
+    times_of,
+)
+from mmvidformer.models.inference import frames_of_stage
+
+if TYPE_CHECKING:
+    from mmvidformer.apis.recognizer import Recognizer
+
+Options = dict[str, Any]  # of ``Recognizer.timeline`` or ``Recognizer.stream``
+
+
+class PartReader:
+    """What a task's ``parts`` and ``stream_parts`` choose from: windows, steps or segments.
+
+    Args:
+        recognizer: The model, its pipeline, and what runs it.
+    """
+
+    def __init__(self, recognizer: "Recognizer") -> None:
+        self.recognizer, self.pipeline = recognizer, recognizer.pipeline
+        self.predict = recognizer._run
+
+    def windows(
+        self, video: dict, window: float | None, stride: float | None
+    ) -> list[tuple[int, int]]:
+        """First and last frame of the windows of an opened video."""
+        times = times_of(video)  # which numbers frames by time
+        sizes = self._sizes(times.rate, window, stride)
+        return list_windows(video["total_frames"], *sizes)
+
+    def windows_of(self, video: dict, options: Options) -> Iterator[Answer]:
+        """Answer for the windows of an opened video."""
+        times = times_of(video)
+        spans = self.windows(video, options["window"], options["stride"])[options["first"] :]
+        windows = read_ahead((self.pipeline.read(video, span), times.span(*span)) for span in spans)
+        return answer_windows(windows, self.predict, options["skip_static"])
+
+    def steps_of(self, video: dict) -> Iterator[Answer]:
+        """Answer for the steps of an opened video."""
+        return list_steps(self.pipeline, self.predict, video)
+
+    def segments_of(self, video: dict, options: Options) -> Iterator[Answer]:
+        """Find the segments of an opened video."""
+        return list_segments(self.pipeline, self.predict, video, options["min_score"])
+
+    def windows_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
+        """Answer for the windows of a stream."""
+        if options["delay"]:
+            delay = options["delay"]
+            raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
+        sizes = self._sizes(fps, options["window"], options["stride"])
+        windows = stream_windows(self.pipeline, frames, fps, *sizes)
+        return answer_windows(windows, self.predict, options["skip_static"])
+
+    def steps_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
+        """Answer for the steps of a stream."""
+        return stream_steps(self.pipeline, self.predict, frames, fps, options["delay"])
+
+    def segments_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
+        """Find the segments of a stream."""
+        model = self.recognizer._fast or self.recognizer._model
+        limits = options["delay"], options["min_score"]
+        return stream_segments(self.pipeline, model, frames, fps, *limits)
+
+    def _sizes(self, fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
+        """Size and step of windows in frames."""
+        frames = frames_of_stage(self.recognizer._model)
+        return in_frames(fps, window, stride, lambda size: self.pipeline.period(size, fps, frames))

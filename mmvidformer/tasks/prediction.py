@@ -1,0 +1,286 @@
+"""Predictions, and what a task says about its own: how they are made, written and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+Names = Mapping[str, Sequence[str]]  # of classes or values, by output of the head
+
+
+class Bars(NamedTuple):
+    """Most likely classes: a heading, and the probability of each class by name.
+
+    Values are (name and value, None). ``threshold`` is drawn as a line, if there is one.
+    """
+
+    heading: str
+    classes: Sequence[tuple[str, float | None]]
+    threshold: float | None = None
+
+
+class Answers:
+    """The answers of a task. The defaults are those of one class a video.
+
+    Attributes:
+        part: What the parts of a long video are: ``'windows'``, ``'steps'``, ``'segments'``, ...
+        has_windows: Whether a long video is answered window by window.
+        needs_boxes: Whether it answers for boxes that somebody gives.
+        runs_frame_by_frame: Whether a recurrent model answers after each frame.
+        is_about_past: Whether that answer is about all that was seen, and not about the frame.
+        is_about_future: Whether it is about what comes next.
+        has_one_class: Whether a part has one class.
+        finds_parts: Whether start and end of the parts are answers too, each with its class.
+        threshold: Probability from which a class counts as found; None: the most likely one does.
+        mean: How probabilities of parts become those of the video.
+        output_name: Name of the output of an exported model.
+    """
+
+    part = "windows"
+    has_windows = True
+    needs_boxes = False
+    runs_frame_by_frame = True
+    is_about_past = True
+    is_about_future = False
+    has_one_class = True
+    finds_parts = False
+    threshold: float | None = None
+    mean: Callable = staticmethod(np.mean)
+    output_name = "logits"
+
+    def answers(
+        self, output: Any, names: Names, is_logits: bool = True, **where: Any
+    ) -> list[Prediction]:
+        """Make predictions of a data sample, which a head returns in testing.
+
+        Args:
+            output: Data sample with ``pred_score``.
+            names: Names of the classes.
+            is_logits: Whether scores are logits, or probabilities.
+            **where: Further attributes of the predictions.
+        """
+        scores = output.pred_score
+        scores = scores if isinstance(scores, dict) else {next(iter(names)): scores}
+        return [self.predict(scores, names, is_logits, **where)]
+
+    def predict(
+        self, scores: Mapping[str, Tensor], names: Names, is_logits: bool = True, **where: Any
+    ) -> Prediction:
+        """Make a prediction of scores (classes,), or (views, classes), by output of the head."""
+        arrays = {name: value.detach().float().cpu() for name, value in scores.items()}
+        shares = {name: self.probabilities(value, is_logits) for name, value in arrays.items()}
+        kept = {name: value.numpy() for name, value in arrays.items()}
+        probabilities = {name: share.numpy() for name, share in shares.items() if share is not None}
+        return Prediction(kept, probabilities, names, task=self, **where)
+
+    def probabilities(self, scores: Tensor, is_logits: bool) -> Tensor | None:
+        """Return probabilities (classes,); None if there are none."""
+        if is_logits:
+            scores = self.activate(scores)
+        return scores.mean(dim=0) if scores.dim() > 1 else scores
+
+    def activate(self, logits: Tensor) -> Tensor:
+        """Make probabilities of logits (..., classes)."""
+        return logits.softmax(dim=-1)
+
+    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
+        """Answer for the parts of an opened video.
+
+        Args:
+            reader: What reads and answers them: a ``PartReader`` of ``apis``.
+            video: Result of ``VideoPipeline.open``.
+            options: Arguments of ``Recognizer.timeline``.
+
+        Yields:
+            Outputs, as ``answers`` takes them, and where they are.
+        """
+        return reader.windows_of(video, options)
+
+    def stream_parts(
+        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
+    ) -> Iterator[tuple]:
+        """Answer for the parts of a stream; see ``parts``, and ``Recognizer.stream``."""
+        return reader.windows_of_stream(frames, fps, options)
+
+    def top(self, prediction: Prediction, k: int, name: str) -> list[tuple[int, str, float]]:
+        """Return number, name and probability of the k most likely classes of an output."""
+        probabilities = prediction.probabilities[name]
+        best = np.argsort(-probabilities, kind="stable")[:k]
+        return [(int(i), prediction.names[name][i], float(probabilities[i])) for i in best]
+
+    def text(self, prediction: Prediction, k: int) -> str:
+        """Return a line, such as ``'left 97%, up 2%'``."""
+        texts = []
+        for name in prediction.scores:
+            best = prediction.top(k, name)
+            text = ", ".join(f"{label} {share:.0%}" for _, label, share in best)
+            texts.append(text if len(prediction.scores) == 1 else f"{name}: {text}")
+        return "; ".join(texts)
+
+    def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
+        """Return the fields of a line of JSON, besides where the prediction is."""
+        best = {name: prediction.top(k, name) for name in prediction.scores}
+        return {
+            "predictions": {
+                name: [dict(zip(("class", "name", "score"), row, strict=True)) for row in rows]
+                for name, rows in _rounded(best).items()
+            }
+        }
+
+    def columns(self, prediction: Prediction) -> dict[str, Any]:
+        """Return the cells of a csv row by column, besides where the prediction is."""
+        cells: dict[str, Any] = {}
+        is_single = len(prediction.scores) == 1
+        for name in prediction.scores:
+            _, label, share = prediction.top(1, name)[0]
+            cells["label" if is_single else name] = label
+            cells["probability" if is_single else f"{name}_probability"] = share
+        return cells
+
+    def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
+        """Return what is drawn beside a frame."""
+        is_single = len(prediction.scores) == 1
+        return [
+            Bars(
+                heading if is_single else f"{name}, {heading}",
+                [(label, share) for _, label, share in prediction.top(k, name)],
+                self.threshold,
+            )
+            for name in prediction.scores
+        ]
+
+    def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
+        """Return what is drawn at a time: the prediction whose moment is nearest."""
+        return [min(predictions, key=lambda prediction: abs(prediction.moment - seconds))]
+
+    def summary(self, predictions: Sequence[Prediction], k: int) -> dict[str, float] | str:
+        """Return the answer for a whole video: the k most likely classes of its parts, or a text.
+
+        Of several outputs the names begin with that of the output.
+        """
+        classes: dict[str, float] = {}
+        names = predictions[0].names
+        for name, labels in names.items():
+            share = self.mean(
+                [prediction.probabilities[name] for prediction in predictions], axis=0
+            )
+            prefix = "" if len(names) == 1 else f"{name}: "
+            best = np.argsort(-share)[:k]
+            classes |= {prefix + labels[i]: float(share[i]) for i in best}
+        return classes
+
+    def describe_output(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the output of an exported head: ``shape``, ``activation`` and ``views``."""
+        score = getattr(head, "average_clips", None) == "score"
+        return {
+            "shape": getattr(head, "output_shape", "(batch, classes)"),
+            "activation": "softmax",
+            "views": "mean of logits" if score else "mean of probabilities",
+        }
+
+
+ONE_CLASS = Answers()
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Class scores or values of a video, of a part of it, or of a moment of a stream.
+
+    Attributes:
+        scores: What the head gives, by output of the head (``'class'`` if there is only one). For a
+            video these are the scores that ``mmvidformer test`` evaluates.
+        probabilities: The same as probabilities; empty for values, which have none.
+        names: Names of the classes or values by output.
+        source: Path of the file; None for arrays and streams of frames.
+        seconds: Begin and end of the part; None for a whole video.
+        ahead: Seconds until the predicted action, if the model anticipates at known times.
+        box: Left, top, right and bottom, in shares of width and height, if it is about a box.
+        static: Whether it is that of an earlier window, which hardly differs (``--skip-static``).
+        so_far: Whether it is about what happens at the end of the part, as a recurrent model, which
+            saw all of it, tells.
+        task: The task that it answers.
+    """
+
+    scores: dict[str, np.ndarray]
+    probabilities: dict[str, np.ndarray]
+    names: Names
+    source: str | None = None
+    seconds: tuple[float, float] | None = None
+    ahead: float | None = None
+    box: tuple[float, ...] | None = None
+    static: bool = False
+    so_far: bool = False
+    task: Answers = ONE_CLASS
+
+    @property
+    def start(self) -> float | None:
+        """Begin of the part in seconds; None for a whole video."""
+        return self.seconds and self.seconds[0]
+
+    @property
+    def end(self) -> float | None:
+        """End of the part in seconds; None for a whole video."""
+        return self.seconds and self.seconds[1]
+
+    @property
+    def moment(self) -> float:
+        """What it is drawn at, in seconds: the middle of the part, or its end if ``so_far``."""
+        if self.seconds is None:
+            return 0.0
+        return self.end if self.so_far else (self.start + self.end) / 2
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The values by name; empty for classes."""
+        if self.probabilities:
+            return {}
+        pairs = [
+            pair
+            for name, values in self.scores.items()
+            for pair in zip(self.names[name], values, strict=True)
+        ]
+        return {name: float(value) for name, value in pairs}
+
+    def top(self, k: int = 5, task: str | None = None) -> list[tuple[int, str, float]]:
+        """The k most likely classes: (number, name, probability).
+
+        Args:
+            k: Number of classes.
+            task: Output of the head, such as ``'verb'``; default: the first.
+
+        Raises:
+            ValueError: If the model predicts values.
+        """
+        if not self.probabilities:
+            raise ValueError("the model predicts values, not classes")
+        return self.task.top(self, k, next(iter(self.scores)) if task is None else task)
+
+    def text(self, k: int = 5) -> str:
+        """The k most likely classes of each output in a line, or values."""
+        return self.task.text(self, k)
+
+    def record(self, k: int = 5) -> dict[str, Any]:
+        """``source``, ``seconds``, and the k most likely classes by output or the values."""
+        record: dict[str, Any] = {"source": self.source, "seconds": None}
+        if self.seconds:
+            record["seconds"] = [round(second, 3) for second in self.seconds]
+        if self.box:
+            record["box"] = [round(share, 4) for share in self.box]
+        if self.static:
+            record["static"] = True
+        if self.ahead is not None:
+            record["ahead"] = self.ahead
+        return {**record, **self.task.fields(self, k)}
+
+
+def _rounded(best: dict[str, list]) -> dict[str, list]:
+    return {
+        name: [(number, label, round(share, 6)) for number, label, share in rows]
+        for name, rows in best.items()
+    }
