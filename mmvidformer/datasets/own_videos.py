@@ -30,10 +30,10 @@ def find_videos(folder: str | Path) -> list[Path]:
     Raises:
         FileNotFoundError: If there are none.
     """
-    found = sorted(_walk(Path(folder), frozenset()), key=lambda path: path.parts)
-    if not found:
+    videos = sorted(_walk(Path(folder), frozenset()), key=lambda path: path.parts)
+    if not videos:
         raise FileNotFoundError(f"{folder} has no videos")
-    return found
+    return videos
 
 
 def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
@@ -67,15 +67,15 @@ def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> 
         ValueError: If two files have the same one of the names.
     """
     plain = {name.removeprefix(prefix): name for name in names}
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for path in find_videos(folder):
         name = plain.get(path.stem.removeprefix(prefix))
         if name is None:
             continue
-        if name in found:
-            raise ValueError(f"two files have the name {name!r}: {found[name]} and {path}")
-        found[name] = path
-    return found
+        if name in paths:
+            raise ValueError(f"two files have the name {name!r}: {paths[name]} and {path}")
+        paths[name] = path
+    return paths
 
 
 def check_targets(videos: Sequence[Path], targets: Sequence[Path]) -> None:
@@ -129,7 +129,7 @@ def split_videos(
     by_class: dict[str, list[LabeledVideo]] = defaultdict(list)
     for video in videos:
         by_class[video.label].append(video)
-    found = []
+    drawn = []
     for label, members in by_class.items():
         Random(f"{seed}/{label}").shuffle(members)
         splits, left = [], len(members)
@@ -137,8 +137,9 @@ def split_videos(
             count = min(max(1, round(len(members) * share)), left - 1) if share else 0
             splits, left = splits + [split] * count, left - count
         splits += ["train"] * left
-        found += [video._replace(split=one) for video, one in zip(members, splits, strict=True)]
-    return sorted(found, key=lambda video: str(video.path))
+        for video, split in zip(members, splits, strict=True):
+            drawn.append(video._replace(split=split))
+    return sorted(drawn, key=lambda video: str(video.path))
 
 
 class VideoLists(NamedTuple):
@@ -164,9 +165,9 @@ def write_lists(
         ValueError: If a list cannot hold a path or class, or no video is for training.
     """
     root = Path(folder).resolve()
-    found = [name for name in FILES if (root / name).exists()]
-    if found and not force:
-        raise FileExistsError(f"{root} has {', '.join(found)} already; --force overwrites them")
+    present = [name for name in FILES if (root / name).exists()]
+    if present and not force:
+        raise FileExistsError(f"{root} has {', '.join(present)} already; --force overwrites them")
     above = f"{root.as_posix().rstrip('/')}/"
     names = [video.path.absolute().as_posix().removeprefix(above) for video in videos]
     classes = sorted({video.label for video in videos})
@@ -206,6 +207,7 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
             raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
     files = [file for file in (root / f"{split}.txt" for split in SPLITS) if file.is_file()]
     delimiter = "\t" if any("\t" in read_text(file) for file in files) else " "
-    found = {file.stem: len(read_list(file, delimiter, multi_class)) for file in files}
-    counts = {split: found.get(split, 0) for split in SPLITS}
+    counts = dict.fromkeys(SPLITS, 0)
+    for file in files:
+        counts[file.stem] = len(read_list(file, delimiter, multi_class))
     return VideoLists(root, tuple(read_text(root / CLASSES).splitlines()), counts, delimiter)

@@ -85,7 +85,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     """
     path, cfg = config_path(args, "finetune"), read_config(args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-    print(f"{len(lists.classes)} {find_task(recipe.task).classes_word}; videos: {counts}")
+    unit = "classes" if find_task(recipe.task).has_classes else "values"
+    print(f"{len(lists.classes)} {unit}; videos: {counts}")
     notes = apply_recipe(cfg, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])

@@ -141,12 +141,12 @@ def use_lists(cfg: Config, lists: VideoLists, suffix: str = "txt") -> list[str]:
     notes, counts = [], lists.counts
     for split, word in zip(SPLITS, ("training", "validation", "test"), strict=True):
         if not (loader := cfg.get(f"{split}_dataloader")):
-            kind = type_name(cfg.model)
-            raise ValueError(f"the config, of a {kind}, must have a {split}_dataloader")
+            model_type = type_name(cfg.model)
+            raise ValueError(f"the config, of a {model_type}, must have a {split}_dataloader")
         loader.dataset = dataset = next(leaf_datasets(loader.dataset))
         with config_scope(cfg):
-            kind = DATASETS.get(dataset.type)
-        if kind is None or not issubclass(kind, VideoDataset):
+            dataset_class = DATASETS.get(dataset.type)
+        if dataset_class is None or not issubclass(dataset_class, VideoDataset):
             raise ValueError(
                 f"the config must read a VideoDataset, with one class per video, got {dataset.type}"
             )
@@ -169,13 +169,13 @@ def remove_flips(cfg: Config, names: Sequence[str]) -> list[str]:
     """Remove horizontal flips from training if the name of a class has a side, such as 'left'."""
     sided = [name for name in names if names_side(name)]
     augment = (cfg.model.get("data_preprocessor") or {}).get("augment")
-    found = False
+    is_changed = False
     for steps in (augment or [], *pipelines(cfg.train_dataloader.dataset)) if sided else ():
         for step in list(steps):
             if mirrors(type_name(step), step.get("direction", "horizontal")):
                 steps.remove(step)
-                found = True
-    return [f"horizontal flips are removed: class {sided[0]!r} names a side"] if found else []
+                is_changed = True
+    return [f"horizontal flips are removed: class {sided[0]!r} names a side"] if is_changed else []
 
 
 def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:
@@ -188,15 +188,14 @@ def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:
 def _set_method(cfg: Config, recipe: Recipe, task: Task) -> list[str]:
     """Freeze the backbone of a config, or nothing, and add what is trained."""
     method = recipe.method
-    given = [key for key in FREEZING if cfg.model.backbone.pop(key, None) not in (None, -1)]
+    removed = [key for key in FREEZING if cfg.model.backbone.pop(key, None) not in (None, -1)]
     if method == "full":
-        return [f"all weights are trained, without {key} of the config" for key in given]
+        return [f"all weights are trained, without {key} of the config" for key in removed]
     backbone = build_meta_model(cfg).backbone
     if method not in (fit := fitting_methods(cfg, task)):
-        kind = type(backbone).__name__
-        what = (
-            f"a VideoTransformer, got {kind}" if fit == ("full",) else f"classes, got {task.name}"
-        )
+        what = f"classes, got {task.name}"
+        if fit == ("full",):
+            what = f"a VideoTransformer, got {type(backbone).__name__}"
         raise ValueError(f"{method} needs {what}")
     cfg.model.backbone.frozen_stages = len(backbone.stages()) - 2  # all blocks
     if method == "lora":

@@ -6,6 +6,7 @@ from mmvidformer.config import is_recurrent, type_name
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.table import spell_task
 
 
 def set_task(cfg: Config, task: Task, lists: VideoLists) -> list[str]:
@@ -14,6 +15,7 @@ def set_task(cfg: Config, task: Task, lists: VideoLists) -> list[str]:
     Raises:
         ValueError: If the model or the pipelines have not what the task needs.
     """
+    _state_task(cfg, task)
     if task.needs_places:
         _check_places(cfg, task)
     fragment = task.fragment(cfg, lists)
@@ -25,6 +27,15 @@ def set_task(cfg: Config, task: Task, lists: VideoLists) -> list[str]:
     left_out = sorted(known - set(cfg.model.get("data_preprocessor") or ()))
     notes = [f"task {task.name}: {cfg.model.cls_head.type}, by {task.best_metric}"]
     return notes + [f"{name} is removed: it does not know these annotations" for name in left_out]
+
+
+def _state_task(cfg: Config, task: Task) -> None:
+    """Let a config state its task, and import the module of one that is in no table."""
+    cfg.task = spell_task(task)
+    module, colon, _ = cfg.task.partition(":")
+    if colon:
+        imports = (cfg.get("custom_imports") or {}).get("imports") or []
+        cfg.custom_imports = dict(imports=[*imports, module], allow_failed_imports=False)
 
 
 def _check_places(cfg: Config, task: Task) -> None:

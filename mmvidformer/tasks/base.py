@@ -37,7 +37,7 @@ class Task(Answers):
         has_classes_file: Whether ``classes.txt`` lies beside annotations, which number its lines.
         has_seconds: Whether annotations state seconds of a video.
         least_classes: Least number of classes, or of values.
-        classes_word: What the names in the lists stand for.
+        has_classes: Whether the names in the lists are classes, in ``classes.txt``, or values.
         size_unit: What ``class_sizes`` counts.
         balances: How classes can be balanced: by weights of the loss, or by sampling of the videos.
         loss: Type of the loss that takes weights of classes.
@@ -54,7 +54,7 @@ class Task(Answers):
     has_classes_file = False
     has_seconds = False
     least_classes = 1
-    classes_word = "classes"
+    has_classes = True
     size_unit = "videos"
     balances: tuple[str, ...] = ()
     loss = "CrossEntropyLoss"
@@ -136,19 +136,18 @@ class Task(Answers):
             ValueError: If a line is wrong; names file and line.
         """
         root = Path(folder).resolve()
-        has_values = self.classes_word == "values"
-        for name in ("train.csv",) if has_values else ("train.csv", CLASSES):
+        for name in ("train.csv", CLASSES) if self.has_classes else ("train.csv",):
             if not (root / name).is_file():
                 wanted = "mmvidformer data list FILE.csv"
                 raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
-        names = () if has_values else tuple(read_text(root / CLASSES).splitlines())
+        names = tuple(read_text(root / CLASSES).splitlines()) if self.has_classes else ()
         counts = dict.fromkeys(SPLITS, 0)
         for split in SPLITS:
             file = root / f"{split}.csv"
             if not file.is_file():
                 continue
             annotations = self.read(file, names).check()
-            if has_values:
+            if not self.has_classes:
                 names = names or annotations.names
                 if annotations.rows and annotations.names != names:
                     got = annotations.names

@@ -90,11 +90,12 @@ class _BadVideos(BaseMetric):
         return sample
 
     def process(self, data_batch: object, data_samples: Sequence) -> None:
-        for one in data_samples:
-            self.results.append(f"{one['bad_path']}: {one['bad_video']}" if _is_bad(one) else "")
+        for sample in data_samples:
+            reason = f"{sample['bad_path']}: {sample['bad_video']}" if _is_bad(sample) else ""
+            self.results.append(reason)
 
     def compute_metrics(self, results: list[str]) -> dict[str, int]:
-        bad = [one for one in results if one]
+        bad = [reason for reason in results if reason]
         if not bad:
             return {}
         title = f"{len(bad)} of {len(results)} samples could not be read and {self.what}:"
@@ -108,7 +109,7 @@ def _is_bad(sample: object) -> bool:
 
 def _without_filler(sample: dict) -> dict:
     """Return what is known of a bad sample, and the predictions, which tell only their form."""
-    if "annotation_keys" not in sample:  # a dumped one
+    if "annotation_keys" not in sample:  # of a dumped file
         return sample
     kept = {"gt_label", "bad_video", "bad_path", *sample["annotation_keys"]}
     return {k: v for k, v in sample.items() if k in kept or k.startswith("pred_")}

@@ -33,16 +33,16 @@ class LoadFeatures(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Read the features."""
         with np.load(results["filename"]) as file:
-            found = {name: file[name] for name in file}
-        missing = {"features", "every", "span", "frames", "fps"} - {*found}
+            saved = {name: file[name] for name in file}
+        missing = {"features", "every", "span", "frames", "fps"} - {*saved}
         if missing:
             raise ValueError(f"{results['filename']} has no {', '.join(sorted(missing))}")
-        values, every = found["features"], int(found["every"])
+        values, every = saved["features"], int(saved["every"])
         count = self.rows or len(values)
         start = np.random.randint(0, max(len(values) - count, 0) + 1)
         places = start + np.arange(count)
         tokens = values[np.minimum(places, len(values) - 1)]
         results |= dict(imgs=tokens[None, :, None, None].astype(np.float32), frame_step=every)
-        results |= dict(frame_inds=places * every + (int(found["span"]) - every) / 2)
-        results |= dict(total_frames=int(found["frames"]), avg_fps=float(found["fps"]))
+        results |= dict(frame_inds=places * every + (int(saved["span"]) - every) / 2)
+        results |= dict(total_frames=int(saved["frames"]), avg_fps=float(saved["fps"]))
         return results | dict(num_clips=1, start_index=0)

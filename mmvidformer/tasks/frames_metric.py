@@ -42,9 +42,9 @@ class FramesMetric(BaseMetric):
                 self.results.append({name: sample[name] for name in ("spans", "background")})
                 continue
             frames = np.arange(sample["total_frames"])
-            found = sample["pred_score"].argmax(dim=1).cpu().numpy()
-            steps = np.minimum((frames / sample["step"]).astype(int), len(found) - 1)
-            answer = dict(found=found[steps], truth=classes_at(frames, sample))
+            of_steps = sample["pred_score"].argmax(dim=1).cpu().numpy()
+            steps = np.minimum((frames / sample["step"]).astype(int), len(of_steps) - 1)
+            answer = dict(predicted=of_steps[steps], truth=classes_at(frames, sample))
             self.results.append(answer | dict(rate=sample["avg_fps"]))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
@@ -62,17 +62,17 @@ class FramesMetric(BaseMetric):
         for video in results:
             is_bad = "rate" not in video
             truth = annotated_frames(video, mean_rate) if is_bad else video["truth"]
-            found = np.full_like(truth, NO_LABEL) if is_bad else video["found"]
+            predicted = np.full_like(truth, NO_LABEL) if is_bad else video["predicted"]
             has_class = truth != NO_LABEL
             if not has_class.any():
                 continue
-            right += int((found == truth)[has_class].sum())
+            right += int((predicted == truth)[has_class].sum())
             known += int(has_class.sum())
-            found_parts = list_parts(np.where(has_class, found, NO_LABEL), left_out)
+            predicted_parts = list_parts(np.where(has_class, predicted, NO_LABEL), left_out)
             true_parts = list_parts(truth, left_out)
-            scores.append(0.0 if is_bad else edit_score(found_parts, true_parts))
+            scores.append(0.0 if is_bad else edit_score(predicted_parts, true_parts))
             for iou in self.ious:
-                counts[iou] = counts[iou] + match_parts(found_parts, true_parts, iou)
+                counts[iou] = counts[iou] + match_parts(predicted_parts, true_parts, iou)
         if not known:
             raise ValueError("accuracy of frames needs annotated frames, but the videos have none")
         f1 = {
@@ -100,35 +100,35 @@ class Part(NamedTuple):
 def list_parts(labels: Sequence[int], left_out: Sequence[int] = ()) -> list[Part]:
     """List the parts of frames of one class, but those of the classes that are left out."""
     starts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
-    parts = (Part(int(labels[one]), one, end) for one, end in pairwise(starts) if one < end)
+    parts = (Part(int(labels[start]), start, end) for start, end in pairwise(starts) if start < end)
     return [part for part in parts if part.label not in left_out]
 
 
-def edit_score(found: Sequence[Part], truth: Sequence[Part]) -> float:
+def edit_score(predicted: Sequence[Part], truth: Sequence[Part]) -> float:
     """Return 1 - Levenshtein distance of the classes / number of parts of the longer."""
     labels = np.array([part.label for part in truth])
     row = places = np.arange(len(truth) + 1)
-    for part in found:
+    for part in predicted:
         changed = np.minimum(row[1:] + 1, row[:-1] + (labels != part.label))
         row = np.minimum.accumulate(np.append(row[0] + 1, changed) - places) + places
-    return 1 - float(row[-1]) / max(len(found), len(truth), 1)
+    return 1 - float(row[-1]) / max(len(predicted), len(truth), 1)
 
 
-def match_parts(found: Sequence[Part], truth: Sequence[Part], iou: float) -> np.ndarray:
+def match_parts(predicted: Sequence[Part], truth: Sequence[Part], iou: float) -> np.ndarray:
     """Count true positives, false positives and false negatives at an IoU of frames.
 
     Each found part is compared with the true part of its class that it overlaps most, which counts
     once, as in the evaluation of MS-TCN (Farha and Gall 2019).
     """
     taken = set()
-    for part in found:
+    for part in predicted:
         shares = {
-            number: (min(one.end, part.end) - max(one.start, part.start))
-            / (max(one.end, part.end) - min(one.start, part.start))
-            for number, one in enumerate(truth)
-            if one.label == part.label
+            number: (min(true.end, part.end) - max(true.start, part.start))
+            / (max(true.end, part.end) - min(true.start, part.start))
+            for number, true in enumerate(truth)
+            if true.label == part.label
         }
         best = max(shares, key=shares.__getitem__, default=None)
         if best is not None and shares[best] >= iou:
             taken.add(best)
-    return np.array([len(taken), len(found) - len(taken), len(truth) - len(taken)])
+    return np.array([len(taken), len(predicted) - len(taken), len(truth) - len(taken)])

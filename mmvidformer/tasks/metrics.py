@@ -108,8 +108,8 @@ class SegmentsMetric(BaseMetric):
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
         """Store true segments (n, 3) and found ones (m, 4): start, end, class and score."""
         for sample in data_samples:
-            found = sample["pred_instances"]
-            columns = [*found["segments"].T, found["labels"], found["scores"]]
+            segments = sample["pred_instances"]
+            columns = [*segments["segments"].T, segments["labels"], segments["scores"]]
             rows = np.stack([column.float().cpu().numpy() for column in columns], axis=1)
             self.results.append((np.asarray(sample["spans"], dtype=float).reshape(-1, 3), rows))
 
@@ -125,14 +125,17 @@ class SegmentsMetric(BaseMetric):
         ious = np.asarray(self.ious, np.float32)  # the type of the overlaps: 0.7 is 0.7 then
         precisions = []
         for label in classes:
-            every = {i: one[one[:, 2] == label, :2] for i, (one, _) in enumerate(results)}
-            truth = {i: one for i, one in every.items() if len(one)}
-            found = [
+            truth = {}
+            for number, (segments, _) in enumerate(results):
+                of_class = segments[segments[:, 2] == label, :2]
+                if len(of_class):
+                    truth[number] = of_class
+            predicted = [
                 (i, label, *row[[0, 1, 3]])
                 for i, (_, rows) in enumerate(results)
                 for row in rows[rows[:, 2] == label]
             ]
-            precisions.append(average_precision_at_temporal_iou(truth, found, ious))
+            precisions.append(average_precision_at_temporal_iou(truth, predicted, ious))
         means = np.mean(precisions, axis=0)
         names = (f"mAP@{round(100 * iou)}" for iou in self.ious)
         return {"mAP": float(means.mean()), **dict(zip(names, means.tolist(), strict=True))}
@@ -152,11 +155,11 @@ class BoxesMetric(AVAMetric):
         Raises:
             ValueError: If no annotated moment has a predicted box.
         """
-        found = {
+        predicted = {
             (x["video_id"], int(x["timestamp"])) for x in results if any(map(len, x["outputs"]))
         }
         moments = read_boxes(self.ann_file)
-        if not found & moments.keys():
+        if not predicted & moments.keys():
             raise ValueError(
                 f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
             )

@@ -23,8 +23,8 @@ def rank_of(scores: Tensor, label: int) -> float:
     """
     if scores.isnan().any():
         return math.inf
-    own = scores[label]
-    return int((scores > own).sum() + (scores[:label] == own).sum())
+    true = scores[label]
+    return int((scores > true).sum() + (scores[:label] == true).sum())
 
 
 def mean_topk_recall(
@@ -90,7 +90,7 @@ class MultiTaskAccuracy(BaseMetric):
         """Store the labels, and the ranks of the right class of each task and of the action."""
         for sample in data_samples:
             scores, labels = sample["pred_score"], sample["gt_label"].tolist()
-            if any(one.dim() != 1 for one in scores.values()):
+            if any(of_task.dim() != 1 for of_task in scores.values()):
                 raise ValueError("a head with average_clips=None keeps the views of each video")
             vectors = [scores[name].float().cpu() for name in self.tasks]
             ranks = [rank_of(*pair) for pair in zip(vectors, labels, strict=True)]
@@ -198,15 +198,17 @@ class AnticipationMetric(BaseMetric):
         labels, ranks = np.array(labels), np.array(ranks)  # (N, 3), (N, 3, A)
         times = self.time_step * np.arange(ranks.shape[2], 0, -1)
         metrics = {}
-        for task, own, rank in zip(TASKS, labels.T, ranks.transpose(1, 0, 2), strict=True):
+        for task, truth, rank in zip(TASKS, labels.T, ranks.transpose(1, 0, 2), strict=True):
             shares = {f"top{k}": (rank < k).mean(axis=0) for k in self.topk}
             recall = f"recall{self.recall_k}"
-            shares[recall] = mean_topk_recall(rank, own, self.recall_k, self._classes(task))
+            shares[recall] = mean_topk_recall(rank, truth, self.recall_k, self._classes(task))
             for name, ids in self.subsets.items():
                 part = np.isin(names, [*ids[task]])
                 if not part.any():
                     raise ValueError(f"no sample is in the subset {name!r} of {task}s")
-                shares[f"{recall}_{name}"] = mean_topk_recall(rank[part], own[part], self.recall_k)
+                shares[f"{recall}_{name}"] = mean_topk_recall(
+                    rank[part], truth[part], self.recall_k
+                )
             for name, values in shares.items():
                 for time, value in zip(times, values, strict=True):
                     metrics[f"{task}/{name}_{time:.2f}s"] = float(value)

@@ -24,7 +24,7 @@ OTHER_COLUMNS = ("video", "split", "start", "end", "label")  # that hold no valu
 class Regression(Task):
     """One number a video, or several."""
 
-    name, classes_word = "number", "values"
+    name, has_classes = "number", False
     head = "mmvidformer.NumberHead"
     metric, best_metric = "mmvidformer.NumberMetric", "number/r2"
     has_one_class = False

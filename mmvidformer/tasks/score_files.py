@@ -111,8 +111,8 @@ class SaveScores(BaseMetric):
             scores = sample["pred_score"]
             named = {"scores": scores}
             if isinstance(scores, Mapping):
-                named = {f"scores_{task}": one for task, one in scores.items()}
-            result = {name: one.float().cpu().numpy() for name, one in named.items()}
+                named = {f"scores_{task}": of_task for task, of_task in scores.items()}
+            result = {name: array.float().cpu().numpy() for name, array in named.items()}
             if "step" in sample:  # FramesHead; videos differ in length
                 wrong = "the model classifies frames; use .pkl, or mmvidformer demo --json"
                 raise ValueError(f"{self.path} has one row for each video, but {wrong}")

@@ -29,5 +29,5 @@ def is_share(name: str, metrics: Iterable[BaseMetric]) -> bool:
 def _shares_of(metric: BaseMetric) -> tuple[str, ...]:
     if hasattr(metric, "shares"):
         return metric.shares
-    known = (shares for kind, shares in SHARES.items() if isinstance(metric, kind))
+    known = (shares for metric_type, shares in SHARES.items() if isinstance(metric, metric_type))
     return next(known, ())

@@ -50,6 +50,13 @@ def find_task(name: str) -> Task:
     return task_class()
 
 
+def spell_task(task: Task) -> str:
+    """Return the name by which ``find_task`` finds a task."""
+    if type(TASKS.get(task.name)) is type(task):
+        return task.name
+    return f"{type(task).__module__}:{type(task).__qualname__}"
+
+
 def task_of(cfg: Config) -> Task:
     """Return the task of a config: the one that it states as ``task``, else that of its head."""
     if cfg.get("task"):
