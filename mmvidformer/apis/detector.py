@@ -1,6 +1,7 @@
 """Boxes of persons in frames, by torchvision's detector."""
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -60,3 +61,6 @@ class PersonDetector:
             if boxes:
                 moments[second] = boxes
         return moments
+
+
+load_detector = cache(PersonDetector)  # by device

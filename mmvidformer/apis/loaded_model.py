@@ -1,28 +1,32 @@
-"""A trained model with its config, its class names, and copies that are fast."""
+"""A trained model with its config, class names and task, fast copies, and what reads videos."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import torch
 from mmengine.config import Config
 from torch import nn
 
-from mmvidformer.apis.factory import find_model
+from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.names import class_names, class_tasks, known_names
+from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.config import config_name
 from mmvidformer.models.inference import frames_of_stage, optimize_for_inference, reuse_frames
 from mmvidformer.tasks.table import find_task, task_of_head
 
 
 class LoadedModel:
-    """A config, its class names by task and its model; see ``Recognizer``."""
+    """A model and what belongs to it; arguments and attributes are those of ``Recognizer``."""
 
     def __init__(
         self,
         config: str | Path | Config,
-        checkpoint: str | None,
-        device: str | torch.device | None,
-        names: Mapping[str, Sequence[str]] | Sequence[str] | None,
+        checkpoint: str | None = PUBLISHED,
+        device: str | torch.device | None = None,
+        names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
+        clips: int | None = None,
     ) -> None:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
@@ -41,6 +45,25 @@ class LoadedModel:
         self._fast, self._fast_frames = fast, fast
         if frames_of_stage(self._model):
             self._fast = reuse_frames(fast or self._model)
+        is_recurrent = hasattr(self._model, "stream")
+        self.is_recurrent = is_recurrent and self.task.runs_frame_by_frame
+        self._clips = clips
+        if self.task.is_about_future:
+            self.frame_runner  # noqa: B018  wrong pipelines are errors now
+        elif not self.is_recurrent:
+            self.pipeline  # noqa: B018
+
+    @cached_property
+    def pipeline(self) -> VideoPipeline:
+        """The test pipeline, for whole videos and windows."""
+        return VideoPipeline(self.cfg, self._clips)
+
+    @cached_property
+    def frame_runner(self) -> FrameRunner:
+        """What runs the model on single frames; a ``ValueError`` if it cannot."""
+        if not self.task.runs_frame_by_frame:
+            raise ValueError(f"a model of {self.task.part} does not answer frame by frame")
+        return FrameRunner(self.cfg, self._model)
 
     @property
     def model(self) -> nn.Module:

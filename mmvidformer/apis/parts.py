@@ -1,7 +1,11 @@
 """Reads the parts of videos and streams that a task asks for, and runs the model on them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from mmaction.structures import ActionDataSample
 
 from mmvidformer.apis.windows import (
     Answer,
@@ -22,6 +26,7 @@ from mmvidformer.models.inference import frames_of_stage
 if TYPE_CHECKING:
     from mmvidformer.apis.recognizer import Recognizer
 
+Boxes = Sequence[Sequence[float]]  # left, top, right and bottom, in shares of width and height
 Options = dict[str, Any]  # of ``Recognizer.timeline`` or ``Recognizer.stream``
 
 
@@ -58,6 +63,19 @@ class PartReader:
     def segments_of(self, video: dict, options: Options) -> Iterator[Answer]:
         """Find the segments of an opened video."""
         return list_segments(self.pipeline, self.predict, video, options["min_score"])
+
+    def boxes_at(self, video: dict, second: int, boxes: Boxes) -> ActionDataSample:
+        """Classify boxes of an opened video at a moment."""
+        times_of(video)  # which numbers frames by time
+        count = len(next(iter(self.recognizer.names.values())))
+        sample = dict(
+            video,
+            gt_labels=torch.zeros(len(boxes), count),
+            gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4),
+            timestamp=second,
+            video_id=video["filename"],
+        )
+        return self.predict(self.pipeline.read(sample))
 
     def windows_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Answer for the windows of a stream."""

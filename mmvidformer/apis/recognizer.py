@@ -1,22 +1,20 @@
 """Predictions of a recognizer for files, arrays, parts of long videos, and running streams."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
-from mmengine.config import Config
 from mmengine.structures import InstanceData
 
-from mmvidformer.apis.factory import PUBLISHED
+from mmvidformer.apis.detector import load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.parts import PartReader
-from mmvidformer.apis.pipeline import Source, VideoPipeline
-from mmvidformer.apis.stream import FrameRunner, StreamFrame, without_gaps
+from mmvidformer.apis.pipeline import Source
+from mmvidformer.apis.stream import StreamFrame, without_gaps
 from mmvidformer.apis.windows import times_of
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture
@@ -28,7 +26,7 @@ class Recognizer(LoadedModel):
     - ``recognizer(video)`` answers for a whole video,
     - ``timeline(video)`` for the parts of a long one,
     - ``stream(frames)`` as frames come in, from a generator, a camera or an address,
-    - ``boxes(video, second, boxes)`` for boxes in it.
+    - ``boxes(video, second, boxes)`` for boxes in it, and ``persons(video)`` for those of persons.
 
     All give ``Prediction``. Parts are windows; of a model of frames (``FramesHead``) the steps of
     time, of one of segments (``SegmentsHead``) the segments that it finds. A recurrent model (HORST
@@ -64,35 +62,6 @@ class Recognizer(LoadedModel):
         ValueError: If the weights do not fit the model, the model does not classify videos, or
             there are not as many names as classes.
     """
-
-    def __init__(
-        self,
-        config: str | Path | Config,
-        checkpoint: str | None = PUBLISHED,
-        device: str | torch.device | None = None,
-        names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
-        clips: int | None = None,
-    ) -> None:
-        super().__init__(config, checkpoint, device, names)
-        is_recurrent = hasattr(self._model, "stream")
-        self.is_recurrent = is_recurrent and self.task.runs_frame_by_frame
-        self._clips = clips
-        if self.task.is_about_future:
-            self.frame_runner  # noqa: B018  wrong pipelines are errors now
-        elif not self.is_recurrent:
-            self.pipeline  # noqa: B018
-
-    @cached_property
-    def pipeline(self) -> VideoPipeline:
-        """The test pipeline, for whole videos and windows."""
-        return VideoPipeline(self.cfg, self._clips)
-
-    @cached_property
-    def frame_runner(self) -> FrameRunner:
-        """What runs the model on single frames; a ``ValueError`` if it cannot."""
-        if not self.task.runs_frame_by_frame:
-            raise ValueError(f"a model of {self.task.part} does not answer frame by frame")
-        return FrameRunner(self.cfg, self._model)
 
     def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
         """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.
@@ -274,20 +243,23 @@ class Recognizer(LoadedModel):
         """
         if not self.task.needs_boxes:
             raise ValueError(f"the model is about {self.task.part}, not about boxes")
-        opened = self.pipeline.open(video)
-        times_of(opened)  # which numbers frames by time
-        sample = dict(
-            opened,
-            gt_labels=torch.zeros(len(boxes), len(next(iter(self.names.values())))),
-            gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4),
-            timestamp=second,
-            video_id=str(video),
-        )
-        output = self._run(self.pipeline.read(sample))
+        output = PartReader(self).boxes_at(self.pipeline.open(video), second, boxes)
         predictions = self._answers(output, source=str(video), seconds=(second, second))
         return [  # as they were given, not as the pipeline rounds them
             replace(prediction, box=tuple(map(float, box)))
             for prediction, box in zip(predictions, boxes, strict=True)
+        ]
+
+    def persons(self, video: str | Path) -> list[Prediction]:
+        """Find persons at each whole second of a video, and classify their boxes, as ``boxes``.
+
+        The first time the weights of the detector are downloaded (``apis.detector``).
+        """
+        moments = load_detector(self.device).moments(self.pipeline.open(video))
+        return [
+            prediction
+            for second, boxes in moments.items()
+            for prediction in self.boxes(video, second, boxes)
         ]
 
     def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
@@ -303,7 +275,8 @@ class Recognizer(LoadedModel):
 
     def _check_windows(self, options: dict[str, float | None]) -> None:
         if self.task.needs_boxes:
-            raise ValueError("a model of boxes needs them: recognizer.boxes(video, second, boxes)")
+            calls = "recognizer.persons(video), recognizer.boxes(video, second, boxes)"
+            raise ValueError(f"a model of boxes needs them: {calls}")
         if self.task.has_windows:
             return
         for name, value in options.items():

@@ -83,7 +83,8 @@ class AttentionSubLayer(nn.Module):
         cls_keep = keep
         if self.attn.cls == "global" and keep is not None and keep.shape[1] > 1:
             cls_keep = self.drop_path(grid, clip_rows=clip_rows)  # it attends alone, in no group
-        batch, rows = len(grid), kept_rows(keep) if state is None else None
+        # Not len(), which would fix the batch size of an exported graph.
+        batch, rows = grid.shape[0], kept_rows(keep) if state is None else None
         grid = take_rows(grid, rows)
         cls, keep, cls_keep, rope = (take_rows(x, rows) for x in (cls, keep, cls_keep, rope))
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
@@ -183,7 +184,7 @@ class TransformerBlock(nn.Module):
         if keep is None:
             return x + update
         factor = keep.view(-1, *[1] * (x.dim() - 1))
-        return x + put_rows(update * take_rows(factor, rows), rows, len(x))
+        return x + put_rows(update * take_rows(factor, rows), rows, x.shape[0])
 
 
 def _scale(dim: int, value: float | None) -> nn.Module:

@@ -30,7 +30,7 @@ class BoxesHead(TimeSformerHead):
             (n, classes), is ``BCELossWithLogits`` by default.
     """
 
-    over = "boxes"  # what an answer is about
+    answers_parts = True  # of a clip: a sample has not one label
     output_shape = "(boxes, classes)"  # of an exported graph, as its file says
 
     def __init__(

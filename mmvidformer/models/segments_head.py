@@ -62,7 +62,7 @@ class SegmentsHead(BaseHead):
         **kwargs: Further arguments of MMAction2's ``BaseHead``.
     """
 
-    over = "segments"  # what an answer is about
+    answers_parts = True  # of a clip: a sample has not one label
     # Of an exported graph, as its file says.
     output_shape = "(batch, points, classes + 2): logits, and steps to start and end"
     activation = "sigmoid"

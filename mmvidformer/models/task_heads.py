@@ -151,7 +151,7 @@ class FramesHead(TimeSformerHead):
         **kwargs: Further arguments of ``TimeSformerHead`` (``loss_cls``, ``dropout_ratio``, ...).
     """
 
-    over = "steps"  # what an answer is about
+    answers_parts = True  # of a clip: a sample has not one label
     output_shape = "(batch, steps, classes)"  # of an exported graph, as its file says
 
     def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:

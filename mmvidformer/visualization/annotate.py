@@ -1,16 +1,13 @@
 """Annotated frames of a video: the most likely classes, what the model attends to, and boxes."""
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import cv2
 import numpy as np
 from tqdm import tqdm
 
-from mmvidformer.apis import Capture, Prediction, Recognizer, StreamFrame
-from mmvidformer.apis.detector import PersonDetector
-from mmvidformer.tasks.boxes import read_boxes
+from mmvidformer.apis import Capture, Prediction, StreamFrame
 from mmvidformer.tasks.prediction import Bars
 from mmvidformer.video.writer import VideoOutput
 
@@ -18,8 +15,6 @@ PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
 MIN_HEIGHT, MAX_HEIGHT = 360, 720  # of the frame; letters keep their size
 DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
-
-load_detector = cache(PersonDetector)
 
 
 def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
@@ -144,23 +139,6 @@ def annotate_video(
             if not output.add(image, seconds):
                 return False
     return True
-
-
-def classify_boxes(recognizer: Recognizer, video: Path, boxes: Path | str) -> list[Prediction]:
-    """Classify boxes of a video, in their order: those of a csv file in AVA's format, or persons'.
-
-    If ``boxes`` is ``'persons'``, a detector finds them at each whole second.
-    """
-    if str(boxes) == "persons":
-        moments = load_detector(recognizer.device).moments(recognizer.pipeline.open(video))
-    else:
-        rows = read_boxes(boxes).items()
-        moments = {second: list(corners) for (name, second), corners in rows if name == video.stem}
-    return [
-        prediction
-        for second, corners in moments.items()
-        for prediction in recognizer.boxes(video, second, corners)
-    ]
 
 
 def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:

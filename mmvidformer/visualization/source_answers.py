@@ -13,6 +13,7 @@ from tqdm import tqdm
 from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.windows import times_of
 from mmvidformer.datasets.sources import Source
+from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.video.capture import Frame
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization import annotate
@@ -99,7 +100,7 @@ class SourceAnswers:
         video = Path(source.name)
         task = self.recognizer.task
         if task.needs_boxes:
-            predictions = annotate.classify_boxes(self.recognizer, video, self.args.boxes)
+            predictions = self._answer_boxes(video)
         elif self.has_parts:
             predictions = self._answer_parts(video)
             predictions = predictions if self.window_table else list(predictions)
@@ -120,6 +121,17 @@ class SourceAnswers:
             self.is_closed = not annotate.annotate_video(video, predictions, *options)
             if target and not self.is_closed:
                 self._say(f"written: {target}")
+
+    def _answer_boxes(self, video: Path) -> list[Prediction]:
+        """Answer for persons in a file, or for its boxes in a csv file."""
+        if str(self.args.boxes) == "persons":
+            return self.recognizer.persons(video)
+        return [
+            prediction
+            for (name, second), boxes in read_boxes(self.args.boxes).items()
+            if name == video.stem
+            for prediction in self.recognizer.boxes(video, second, list(boxes))
+        ]
 
     def _answer_parts(self, video: Path) -> Iterator[Prediction]:
         """Answer for windows, steps or segments of a file, and show the progress."""

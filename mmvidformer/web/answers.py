@@ -13,7 +13,7 @@ from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.engine.errors import describe
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
-from mmvidformer.visualization.annotate import annotate_video, classify_boxes
+from mmvidformer.visualization.annotate import annotate_video
 from mmvidformer.visualization.heatmaps import rollout_clips
 from mmvidformer.visualization.timeline import draw_timeline
 
@@ -99,7 +99,7 @@ def answer(
     seconds = check_video(video, limits)
     if recognizer.task.needs_boxes:
         progress(0, "boxes of persons")
-        boxes, film = classify_boxes(recognizer, Path(video), "persons"), Path(folder, "boxes.mp4")
+        boxes, film = recognizer.persons(video), Path(folder, "boxes.mp4")
         annotate_video(Path(video), boxes, film)
         yield Answer(summary(recognizer, boxes), film=str(film))
         return

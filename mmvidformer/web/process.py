@@ -13,13 +13,13 @@ from typing import NamedTuple
 from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.apis.detector import load_detector
 from mmvidformer.apis.factory import find_model
 from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import fetch, is_cached
 from mmvidformer.config import is_recurrent
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.visualization.annotate import load_detector
 from mmvidformer.web.answers import MAX_PIXELS, Answer, Limits, answer
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads

@@ -292,7 +292,7 @@ def test_boxes_from_annotation_to_film(
     boxes = ["--boxes", str(tmp_path / "all.csv")]
     assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0
     assert film.stat().st_size and "1.00-1.00 s: " in capsys.readouterr().out
-    monkeypatch.setattr("mmvidformer.visualization.annotate.load_detector", lambda _: Persons())
+    monkeypatch.setattr("mmvidformer.apis.recognizer.load_detector", lambda _: Persons())
     assert main_of("demo")([config, best, video, "--boxes", "persons"]) == 0
     shown = capsys.readouterr().out
     assert "0.00-0.00 s: " in shown and "1.00-1.00 s: " in shown

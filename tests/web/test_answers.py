@@ -99,7 +99,7 @@ def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
 def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> None:
     where = (0.5, 0.25, 1.0, 1.0)
     detector = SimpleNamespace(moments=lambda video: {1: [where]})
-    monkeypatch.setattr("mmvidformer.visualization.annotate.load_detector", lambda _: detector)
+    monkeypatch.setattr("mmvidformer.apis.recognizer.load_detector", lambda _: detector)
     video = tiny_videos.root / "val_1.mp4"  # 24 green frames of 64 x 32 pixels, 2 s
     recognizer, (found,) = answers("boxes", tmp_path, video)
     (box,) = recognizer.boxes(video, 1, [where])

@@ -23,13 +23,13 @@ def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[H
     """Stream a video, and keep what a layer attends to at the moments."""
     moments = sorted(args.at or [float("inf")])
     strips: dict[float, HeatStrip] = {}
-    count = len(recognizer.model.neck.layers)
-    layer = f"layer {args.layer % count + 1} of {count}"
     with Capture(video) as source:
         for look in look_back(recognizer, source, args.layer):
             if look.attention is None:
                 continue
             now = look.frame.seconds
+            count = len(recognizer.model.neck.layers)  # of a model that has been found to have some
+            layer = f"layer {args.layer % count + 1} of {count}"
             title = f"{video.name} at {now:.2f} s, {layer}, {best_classes(look.frame)}"
             strip = look.to_strip(title)
             strips |= {moment: strip for moment in moments if now <= moment + 1e-6}
