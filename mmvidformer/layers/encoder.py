@@ -12,8 +12,6 @@ from mmvidformer.layers.block import TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.embed import POSITIONS
 from mmvidformer.layers.kernels import KERNELS, SoftmaxKernel
-from mmvidformer.layers.kernels.base import Kernel
-from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.mlp import DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS
@@ -167,7 +165,6 @@ class Encoder(nn.Module):
         outputs: Outputs = None,
         places: Places | None = None,
         lengths: Tensor | None = None,
-        cls_only: bool = False,
     ) -> Tokens:
         """Encode and normalize.
 
@@ -180,8 +177,6 @@ class Encoder(nn.Module):
                 them (``checks.whole_grid``).
             lengths: Numbers of frames (B,) of clips that follow each other in one row of the grid,
                 (1, T, H, W, D'), for encoders of single frames (``single_frames``).
-            cls_only: Whether to leave what only the grid needs in the last block, if nothing reads
-                the grid (``passes_grid``). Then None is returned for it.
 
         Returns:
             Normalized grid (None with ``cls_only``) and class token (B, 1 + registers, D) or None.
@@ -190,8 +185,7 @@ class Encoder(nn.Module):
         """
         grid = self.proj(grid)
         if not self.single_frames:
-            alone = (cls_only and self._can_leave_grid()) or None
-            return self.normalize(self.run_blocks(grid, None, state, outputs, places, alone))
+            return self.normalize(self.run_blocks(grid, None, state, outputs, places))
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
         if places is not None:
             places = places._replace(numbers=places.numbers.repeat_interleave(frames, 0))
@@ -216,7 +210,6 @@ class Encoder(nn.Module):
         state: StreamState | None = None,
         outputs: Outputs = None,
         places: Places | None = None,
-        cls_only: bool | None = None,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
         # Of autocast, the input may have less precision than the weights.
@@ -238,19 +231,12 @@ class Encoder(nn.Module):
         cls = None if cls is None else self.norm_pre(self.pos_drop(cls))
         again = self.with_cp is True and torch.is_grad_enabled() and state is None
         for i, block in enumerate(self.blocks, start=1):
-            alone = (cls_only or self.cls_only) and i == len(self.blocks)
+            cls_only = self.cls_only and i == len(self.blocks)
             run = partial(checkpoint, block, use_reentrant=False) if again else block
-            grid, cls = run(grid, cls, clip_rows, alone, state, rope)
+            grid, cls = run(grid, cls, clip_rows, cls_only, state, rope)
             if outputs is not None:
                 outputs.append((grid, cls))
         return grid, cls
-
-    def _can_leave_grid(self) -> bool:
-        """Return whether nothing reads the grid, and the last block can do without its updates."""
-        parts = [*self.blocks[-1].modules()]
-        separate = all(part.separate_queries for part in parts if isinstance(part, Kernel))
-        hooked = any(has_hooks(part) for part in parts)
-        return self.cls_token is not None and not self.passes_grid and separate and not hooked
 
     def normalize(self, tokens: Tokens) -> Tokens:
         """Apply the final norm to grid and class token."""

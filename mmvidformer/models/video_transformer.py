@@ -215,12 +215,9 @@ class VideoTransformer(nn.Module):
             encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` the grid is
             (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
         """
-        return self._encode(clip, outputs)
-
-    def _encode(self, clip: Tensor, outputs: Outputs = None, cls_only: bool = False) -> Tokens:
         grid, cls = self.embed(clip), None
         for encoder in self.encoders:
-            grid, cls = encoder(grid, outputs=outputs, cls_only=cls_only)
+            grid, cls = encoder(grid, outputs=outputs)
         return grid, cls
 
     def forward(self, clip: Tensor, valid: Tensor | None = None) -> Tensor | list[Tensor] | None:
@@ -237,8 +234,7 @@ class VideoTransformer(nn.Module):
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
-        # In training, the last block leaves the tokens that the head does not read.
-        return self.pool_features(*self._encode(clip, cls_only=self.training))
+        return self.pool_features(*self.forward_features(clip))
 
     def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
         """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
