@@ -7,7 +7,7 @@ from torch.func import functional_call
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer, read
-from mmvidformer.layers.drop import DropPath, kept_rows, put_rows, take_rows
+from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.linear import has_hooks, is_plain
 from mmvidformer.layers.mlp import MLPS
@@ -83,14 +83,10 @@ class AttentionSubLayer(nn.Module):
         cls_keep = keep
         if self.attn.cls == "global" and keep is not None and keep.shape[1] > 1:
             cls_keep = self.drop_path(grid, clip_rows=clip_rows)  # it attends alone, in no group
-        # Not len(), which would fix the batch size of an exported graph.
-        batch, rows = grid.shape[0], kept_rows(keep) if state is None else None
-        grid = take_rows(grid, rows)
-        cls, keep, cls_keep, rope = (take_rows(x, rows) for x in (cls, keep, cls_keep, rope))
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
         attended = self._attend(self.norm(grid), cls, keep, cls_only, state, rope, cls_keep)
         update, cls_update = (None if x is None else self.scale(x) for x in attended)
-        return put_rows(update, rows, batch), put_rows(cls_update, rows, batch)
+        return update, cls_update
 
     def _attend(self, grid: Tensor, *args: Any) -> tuple[Tensor | None, ...]:
         """Return the updates of grid and class tokens by ``attn``, then ``fc``."""
@@ -179,12 +175,8 @@ class TransformerBlock(nn.Module):
         return out, None if cls is None else self._add_mlp(cls, keep)
 
     def _add_mlp(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        rows = kept_rows(keep)
-        update = self.scale(self.mlp(self.norm(take_rows(x, rows))))
-        if keep is None:
-            return x + update
-        factor = keep.view(-1, *[1] * (x.dim() - 1))
-        return x + put_rows(update * take_rows(factor, rows), rows, x.shape[0])
+        update = self.scale(self.mlp(self.norm(x)))
+        return x + (update if keep is None else update * keep.view(-1, *[1] * (x.dim() - 1)))
 
 
 def _scale(dim: int, value: float | None) -> nn.Module:

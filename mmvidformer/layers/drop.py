@@ -1,11 +1,6 @@
-from typing import TypeVar
-
 from torch import Tensor, nn
 
-from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.lookup import look_up
-
-MaybeTensor = TypeVar("MaybeTensor", Tensor, Tensor | None)
 
 
 class DropPath(nn.Module):
@@ -61,34 +56,3 @@ class DropPath(nn.Module):
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
         return f"rate={self.rate:.3f}, rule={self.rule}"
-
-
-def kept_rows(keep: Tensor | None) -> Tensor | None:
-    """Return the rows of a batch whose update is kept, if it is worth computing theirs alone.
-
-    It is on a CPU, where their number is known at once; a GPU would wait for it. The draws are the
-    same, and so are outputs and gradients.
-
-    Args:
-        keep: What ``DropPath`` returned.
-
-    Returns:
-        Indices (K,), or None: all rows are to be computed, as for factors by group, or where all or
-        none are kept.
-    """
-    if keep is None or keep.shape[1] > 1 or keep.device.type != "cpu" or not runs_eagerly():
-        return None
-    rows = keep[:, 0].nonzero()[:, 0]
-    return rows if 0 < len(rows) < len(keep) else None
-
-
-def take_rows(x: MaybeTensor, rows: Tensor | None) -> MaybeTensor:
-    """Return rows of x (B, ...), or all; what broadcasts along the batch stays."""
-    return x if x is None or rows is None or len(x) == 1 else x.index_select(0, rows)
-
-
-def put_rows(x: MaybeTensor, rows: Tensor | None, batch: int) -> MaybeTensor:
-    """Return updates (B, ...) that are zero but for those x (K, ...) of ``rows``."""
-    if x is None or rows is None:
-        return x
-    return x.new_zeros(batch, *x.shape[1:]).index_copy(0, rows, x)

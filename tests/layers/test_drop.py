@@ -1,10 +1,7 @@
 import pytest
 import torch
-from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
-from mmvidformer.layers import DropPath, Encoder, EncoderConfig, SubLayer
-from mmvidformer.layers.encoder import Places
+from mmvidformer.layers import DropPath
 
 
 @pytest.mark.parametrize(
@@ -45,51 +42,3 @@ def test_printed() -> None:
 def test_wrong_rate_is_named(rate: float) -> None:
     with pytest.raises(ValueError, match=str(rate)):
         DropPath(rate)
-
-
-COMPOSITIONS: dict[str, dict] = {
-    "class token": dict(cls="mean", layer_scale=0.5),
-    "unscaled": dict(drop_path_rule="unscaled"),
-    "parallel": dict(parallel=True, block=("time", "space")),
-    "a factor by group": dict(drop_path_rule="group", block=("time", "space")),
-    "rotary positions": dict(rope={"type": "axial"}, positions="none"),
-    "recomputed": dict(with_cp=True),
-    "frames of a clip": dict(frames="pool", cls="mean"),
-}
-
-
-@pytest.mark.parametrize("places", [False, True])
-@pytest.mark.parametrize("composition", COMPOSITIONS)
-def test_updates_that_are_dropped_are_not_computed(
-    composition: str, places: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Same draws, same outputs and gradients, with fewer multiplications."""
-    torch.manual_seed(0)
-    options = dict(arch=dict(embed_dims=12, depth=3, num_heads=2), drop_path_rate=0.5)
-    options |= COMPOSITIONS[composition]
-    rows = [SubLayer(pattern) for pattern in options.pop("block", ("joint",))]
-    encoder = Encoder(EncoderConfig(block=rows, **options), (2, 3, 3)).double().train()
-    grid = torch.randn(8, 2, 3, 3, 12, dtype=torch.double)
-    kept_places = None
-    if places:
-        numbers = torch.stack([torch.randperm(9)[:4] for _ in range(8)])
-        kept_places = Places(numbers, (3, 3))
-        grid = grid[:, :, :1, :1].expand(-1, -1, 1, 4, -1)
-    grid = grid.clone().requires_grad_()
-
-    def run() -> tuple[list[Tensor], int]:
-        torch.manual_seed(1)
-        with FlopCounterMode(display=False) as flops:
-            tokens = [x for x in encoder(grid, places=kept_places) if x is not None]
-            sum(x.square().sum() for x in tokens).backward()
-        leaves = [grid, *encoder.parameters()]
-        grads = [x.grad for x in leaves]
-        for leaf in leaves:
-            leaf.grad = None
-        return [*tokens, *grads], flops.get_total_flops()
-
-    fewer_values, fewer = run()
-    monkeypatch.setattr("mmvidformer.layers.block.kept_rows", lambda keep: None)
-    values, more = run()
-    torch.testing.assert_close(fewer_values, values)
-    assert fewer < more
