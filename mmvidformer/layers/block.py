@@ -1,15 +1,11 @@
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer, read
 from mmvidformer.layers.drop import DropPath
-from mmvidformer.layers.eager import runs_eagerly
-from mmvidformer.layers.linear import has_hooks, is_plain
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
@@ -84,32 +80,9 @@ class AttentionSubLayer(nn.Module):
         if self.attn.cls == "global" and keep is not None and keep.shape[1] > 1:
             cls_keep = self.drop_path(grid, clip_rows=clip_rows)  # it attends alone, in no group
         cls = None if cls is None or self.attn.cls == "skip" else self.norm(cls)
-        attended = self._attend(self.norm(grid), cls, keep, cls_only, state, rope, cls_keep)
-        update, cls_update = (None if x is None else self.scale(x) for x in attended)
-        return update, cls_update
-
-    def _attend(self, grid: Tensor, *args: Any) -> tuple[Tensor | None, ...]:
-        """Return the updates of grid and class tokens by ``attn``, then ``fc``."""
-        if not self._one_product(grid):
-            updates = self.attn(grid, *args)
-            return tuple(None if x is None else self.fc(x) for x in updates)
-        fc: Any = self.fc
-        proj = self.attn.proj
-        both = {"proj.weight": fc.weight @ proj.weight, "proj.bias": fc.weight @ proj.bias}
-        updates = functional_call(self.attn, both, (grid, *args))
-        return tuple(None if x is None else x + fc.bias.to(x.dtype) for x in updates)
-
-    def _one_product(self, grid: Tensor) -> bool:
-        """Return whether to multiply ``fc(proj(x))`` as ``(W_fc W_proj) x`` in training.
-
-        It is the same in exact arithmetic: a factor of stochastic depth commutes with ``W_fc``. It
-        costs less if there are more tokens than channels. ``optimize_for_inference`` folds the two.
-        """
-        if not self.training or not runs_eagerly():
-            return False
-        between = self.attn.proj_drop.p or has_hooks(self.attn)
-        plain = is_plain(self.fc, nn.Linear) and is_plain(self.attn.proj, nn.Linear)
-        return plain and not between and grid[..., 0].numel() >= 2 * grid.shape[-1]
+        update, cls_update = self.attn(self.norm(grid), cls, keep, cls_only, state, rope, cls_keep)
+        update = None if update is None else self.scale(self.fc(update))
+        return update, None if cls_update is None else self.scale(self.fc(cls_update))
 
 
 class TransformerBlock(nn.Module):
