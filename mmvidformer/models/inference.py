@@ -82,9 +82,9 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
 
 def _optimize(backbone: VideoTransformer) -> None:
     """Change a backbone in place."""
-    for layer in backbone.modules():
+    for name, layer in list(backbone.named_modules()):
         if isinstance(layer, LoraLinear) and not _hooks(layer) and "forward" not in vars(layer):
-            layer.merge()
+            backbone.set_submodule(name, layer.merged())
     for part in list(backbone.modules()):
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
