@@ -18,7 +18,7 @@ from mmvidformer.checkpoints.formats import read_model
 from mmvidformer.checkpoints.keymap import Conversion, State, count_blocks
 from mmvidformer.checkpoints.own import VIDEO_VITS
 from mmvidformer.checkpoints.published import row_of
-from mmvidformer.layers.block import AttentionSubLayer
+from mmvidformer.layers.attention import AttentionSubLayer
 from mmvidformer.layers.embed import POSITIONS as POSITION_TABLES
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.mlp import MLPS

@@ -11,8 +11,14 @@ from typing import Any, TypeGuard, TypeVar
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import DropPath, Encoder, Mlp
-from mmvidformer.layers.block import AttentionSubLayer, LayerScale, TransformerBlock
+from mmvidformer.layers import (
+    AttentionSubLayer,
+    DropPath,
+    Encoder,
+    LayerScale,
+    Mlp,
+    TransformerBlock,
+)
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import CpuLinear, LoraLinear, QueryValueBias
 from mmvidformer.models.video_transformer import VideoTransformer
@@ -156,7 +162,7 @@ def reuse_frames(model: Kind) -> Kind:
 
     For models whose first stage sees frames, or blocks of them, on their own (``frame_stage``): a
     ``VideoTransformer`` whose first encoder has ``frames='pool'`` or ``'average'`` (ViViT's model
-    2, space-only) or attends within blocks of frames only (``Encoder.frame_block``), and recurrent
+    2, space-only) or attends within blocks of frames only (``frame_block``), and recurrent
     models with a backbone of frames. They are compared by their pixels, so clips may come in any
     order. Outputs change by rounding only.
 

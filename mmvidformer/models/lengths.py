@@ -34,8 +34,8 @@ def valid_frames(clips: Tensor, valid: Tensor, multiple: int = 1) -> list[Tensor
     """
     shape = (clips.shape[0], clips.shape[-3])
     if valid.shape != shape or valid.dtype != torch.bool:
-        found = f"{tuple(valid.shape)} of {valid.dtype}"
-        raise ValueError(f"valid must be a mask (B, T) = {shape} of torch.bool, got {found}")
+        got = f"{tuple(valid.shape)} of {valid.dtype}"
+        raise ValueError(f"valid must be a mask (B, T) = {shape} of torch.bool, got {got}")
     valid = valid.cpu()
     for i, count in enumerate(valid.sum(dim=1).tolist()):
         if not count or count % multiple:
@@ -57,5 +57,5 @@ def run_by_length(run: Callable[[Tensor], Any], clips: Sequence[Tensor]) -> list
 
 def check_unsharded(model: nn.Module) -> None:
     """Raise a ValueError for a model of ``fully_shard``, whose processes must run equally often."""
-    if any(kind.__name__ == "FSDPModule" for kind in type(model).__mro__):
+    if any(base.__name__ == "FSDPModule" for base in type(model).__mro__):
         raise ValueError("clips of different lengths cannot run in a fully sharded model; use DDP")

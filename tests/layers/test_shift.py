@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mmvidformer.layers import SHIFTS, Attention, build_shift
+from tests.layers.pairs import project
 
 HEADS, WIDTH = 2, 24
 D = HEADS * WIDTH
@@ -127,7 +128,7 @@ def test_attention_shifts_keys_and_values_but_not_the_class_token() -> None:
     attn = Attention(D, HEADS, shifts=("spatial", "temporal"))
     grid, cls = torch.randn(1, 3, 2, 4, D), torch.randn(1, 1, D)
     raw = attn.qkv(grid).unflatten(-1, (3, HEADS, WIDTH))
-    qkv, cls_qkv = attn.project(grid, cls)
+    qkv, cls_qkv = project(attn, grid, cls)
     spatial, temporal = build_shift("spatial"), build_shift("temporal")
     torch.testing.assert_close(qkv[0], raw[..., 0, :, :])
     for i in (1, 2):
@@ -148,7 +149,7 @@ def test_shift_before_or_after_the_gates(last: bool) -> None:
     move, gate = build_shift("temporal"), attn.prepare["fixation"]
     mapped = attn.kernel.feature_map
     tokens = move(*gate(*mapped(*tokens))) if last else gate(*mapped(*move(*tokens)))
-    torch.testing.assert_close(attn.project(grid)[0], tokens)
+    torch.testing.assert_close(project(attn, grid)[0], tokens)
     assert list(attn.prepare)[-1 if last else 0] == "shift0"
 
 
