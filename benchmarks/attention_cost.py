@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
+from mmvidformer.layers import Context, Grid
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.feature_fixation import ARCH
 from mmvidformer.papers.complexity import count_macs
@@ -95,9 +96,11 @@ class AttentionsOfBlock(nn.Module):
 
     def forward(self, grid: Tensor) -> Tensor:
         """Map tokens (B, T, H, W, D) to tokens of the same shape."""
+        order = Grid(*grid.shape[1:4])
+        tokens = grid.flatten(1, 3)
         for attention in self.attentions:
-            grid = attention(grid)[0]
-        return grid
+            tokens = attention(tokens, Context(order))
+        return tokens.unflatten(1, order.size)
 
 
 def build(case: Case, device: str) -> tuple[nn.Module, Tensor, int]:

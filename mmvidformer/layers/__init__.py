@@ -4,19 +4,19 @@ A clip is a grid of tokens; an attention sub-layer combines patterns (who attend
 kernel (how).
 """
 
-from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.block import AttentionSubLayer, LayerScale, TransformerBlock
+from mmvidformer.layers.attention import Attention, AttentionSubLayer
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.embed import POSITIONS, PositionEmbedding, TubeletEmbedding
-from mmvidformer.layers.encoder import Encoder, pool_tokens
+from mmvidformer.layers.encoder import Encoder, TransformerBlock
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import INITS, init_flax_vit, init_timm_vit
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.mlp import MLPS, Mlp
-from mmvidformer.layers.norm import NORMS
+from mmvidformer.layers.norm import NORMS, LayerScale
 from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.pooling import AttentivePooling
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import SHIFTS, build_shift
+from mmvidformer.layers.tokens import Context, Grid, pool_tokens

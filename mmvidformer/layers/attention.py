@@ -1,8 +1,8 @@
 """Multi-head attention on a grid of tokens.
 
-Queries, keys and values are projected, shifted, mapped and gated on the grid and regrouped
-afterwards, so each token is projected once, however many groups it is in. The letters of shapes are
-told in ``layers.patterns``.
+Queries, keys and values are projected, shifted, mapped and gated in the order of the tokens and
+regrouped afterwards, so each token is projected once, however many groups it is in. The letters of
+shapes are told in ``layers.patterns``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,21 +13,23 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.checks import check
-from mmvidformer.layers.class_tokens import QKV, by_group, with_cls
-from mmvidformer.layers.config import ClsPolicy
+from mmvidformer.layers.config import ClsPolicy, EncoderConfig, SubLayer
+from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.linear import QueryValueBias
 from mmvidformer.layers.masks import Causal
-from mmvidformer.layers.norm import QueryKeyNorm
-from mmvidformer.layers.patterns import PATTERNS, Pattern, grid_size
+from mmvidformer.layers.norm import NORMS, QueryKeyNorm, build_scale
+from mmvidformer.layers.patterns import PATTERNS, Pattern
+from mmvidformer.layers.patterns.prefix import regroup, spread, ungroup
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import Shift, build_shift
-from mmvidformer.layers.stream import StreamState
+from mmvidformer.layers.tokens import Context, Grid
 
 # Parts of the heads whose keys are gathered together. Large parts leave no holes in the memory.
 PARTS = 4
+Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values
 
 
 class Attention(nn.Module):
@@ -95,8 +97,10 @@ class Attention(nn.Module):
         self.cls = cls
         if qkv_bias not in (True, False, "qv"):
             raise ValueError(f"qkv_bias must be True, False or 'qv', got {qkv_bias!r}")
-        own = qkv_bias == "qv"
-        self.qkv = QueryValueBias(dim) if own else nn.Linear(dim, 3 * dim, bias=bool(qkv_bias))
+        if qkv_bias == "qv":
+            self.qkv: nn.Linear = QueryValueBias(dim)
+        else:
+            self.qkv = nn.Linear(dim, 3 * dim, bias=bool(qkv_bias))
         head_dim = dim // num_heads
         self.kernel = KERNELS.build(kernel, head_dim=head_dim, dropout=attn_drop)
         self.recompute = False
@@ -106,8 +110,8 @@ class Attention(nn.Module):
         gates: dict[str, nn.Module] = {} if features is None else {"features": features}
         if fixation:
             options = {"type": fixation} if isinstance(fixation, str) else dict(fixation)
-            kind = options.pop("type", "qkv_shared")
-            gates["fixation"] = Fixation(dim, num_heads, kind, **options)
+            name = options.pop("type", "qkv_shared")
+            gates["fixation"] = Fixation(dim, num_heads, name, **options)
         stages = {**gates, **moves} if shift_last else {**moves, **gates}
         if qk_norm is not None:
             stages = {"qk_norm": QueryKeyNorm(head_dim, qk_norm), **stages}
@@ -119,161 +123,117 @@ class Attention(nn.Module):
 
     def forward(
         self,
-        grid: Tensor,
-        cls: Tensor | None = None,
+        tokens: Tensor,
+        context: Context,
         keep: Tensor | None = None,
-        cls_only: bool = False,
-        state: StreamState | None = None,
-        rope: Tensor | None = None,
-        cls_keep: Tensor | None = None,
-    ) -> tuple[Tensor | None, Tensor | None]:
+        prefix_keep: Tensor | None = None,
+    ) -> Tensor:
         """Attend.
 
         Args:
-            grid: Tokens (B, T, H, W, D).
-            cls: Class tokens (B, C, D), or None.
+            tokens: Tokens (B, P + T H W, D); with ``cls='skip'`` those of the places alone.
+            context: Their order, and what belongs to them.
             keep: Stochastic-depth factors, (B, G) or (B, 1) (``layers.drop``).
-            cls_only: Whether to compute only the update of the class token. This needs a kernel
-                with ``separate_queries``.
-            state: State of a stream that the grid is a part of.
-            rope: Table of rotary positions (``RotaryEmbedding.table``). Default: that of the grid
-                as a whole clip.
-            cls_keep: Stochastic-depth factors of the class tokens, (B, 1), if they attend alone
-                (``cls='global'``). Default: ``keep``, as for copies in the groups.
+            prefix_keep: Factors (B, 1) of the prefix, if it attends alone (``cls='global'``).
+                Default: ``keep``, as for copies in the groups.
 
         Returns:
-            Updates of the grid and the class tokens, in their shapes. The former is None with
-            ``cls_only``, the latter if there is no class token or it is skipped.
-        """
-        cls = None if self.cls == "skip" else cls
-        cls_keep = keep if cls_keep is None else cls_keep
-        if cls_only:
-            if cls is None:
-                return None, None
-            kv = _split(self._prepare(self.qkv(grid), rope)[1:], len(self.patterns))
-            cls_qkv = _split(self._prepare(self.qkv(cls)), len(self.patterns))
-            parts = zip(self.patterns, kv, cls_qkv, strict=True)
-            return None, self._merge_copies([self._attend_cls(*part) for part in parts], cls_keep)
-        linear = isinstance(self.kernel, LinearCostKernel)
-        if linear and self.recompute and state is None and _can_recompute():
-            inputs = self.qkv(grid), None if cls is None else self.qkv(cls)
-            out, copies = checkpoint(self._mix_raw, *inputs, rope, use_reentrant=False)
-        else:
-            out, copies = self.mix(*self.project(grid, cls, rope), state)
-        out = self.proj_drop(self.proj(out))
-        if keep is not None:
-            out = out * self.patterns[0].spread(keep, grid_size(grid))
-        return out, None if copies is None else self._merge_copies(copies, cls_keep)
+            Update of the tokens, in their shape; (B, P, D) with ``context.prefix_only``.
 
-    def project(
-        self, grid: Tensor, cls: Tensor | None = None, rope: Tensor | None = None
-    ) -> tuple[QKV, QKV | None]:
+        Raises:
+            ValueError: If there is a prefix that is to be skipped.
+        """
+        if self.cls == "skip" and context.grid.prefix:
+            raise ValueError(
+                f"attention with cls='skip' takes tokens without a prefix, got {context.grid}"
+            )
+        projected = self.qkv(tokens)
+        linear = isinstance(self.kernel, LinearCostKernel)
+        if linear and self.recompute and context.state is None and _can_recompute():
+            out = checkpoint(self._mix_projected, projected, context, keep, use_reentrant=False)
+        else:
+            q, k, v = self._prepare(projected, context)
+            del projected
+            out = self.mix(q, k, v, context, keep)
+        update = self.proj_drop(self.proj(out))
+        if keep is None:
+            return update
+        factors = spread(self.patterns[0], keep, context.grid, prefix_keep)
+        return update * (factors[:, : update.shape[1]] if context.prefix_only else factors)
+
+    def project(self, tokens: Tensor, context: Context) -> Heads:
         """Project to queries, keys and values of all heads, and shift, map, gate and turn them.
 
-        Args are those of ``forward``. Returns those of the grid, (B, T, H, W, n, d) each, and of
-        the class tokens, (B, C, n, d) each, or None if there is no class token or it is skipped.
+        Returns (B, P + T H W, n, d) each.
         """
-        cls = None if self.cls == "skip" else cls
-        qkv = self._prepare(self.qkv(grid), rope)
-        return qkv, None if cls is None else self._prepare(self.qkv(cls))
+        return self._prepare(self.qkv(tokens), context)
 
     def mix(
-        self, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
-    ) -> tuple[Tensor, list[Tensor] | None]:
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, keep: Tensor | None = None
+    ) -> Tensor:
         """Exchange values between tokens; linear in the values for given queries and keys.
 
         Args:
-            qkv: Queries, keys and values of the grid, as ``project`` returns them.
-            cls_qkv: Queries, keys and values of the class tokens, or None.
-            state: State of a stream that the grid is a part of.
+            q: Queries, as ``project`` returns them, like the next two.
+            k: Keys.
+            v: Values.
+            context: That of the tokens.
+            keep: Weights (B, G) of the copies of the prefix, or (B, 1). Default: equal ones.
 
         Returns:
-            Grid (B, T, H, W, D), and the copies of the class tokens for each pattern,
-            (B, G, C, D / patterns), or None.
+            (B, P + T H W, D); (B, P, D) with ``context.prefix_only``.
         """
-        size, count, outs, copies = grid_size(qkv[0]), len(self.patterns), [], []
-        cls_parts = _split(cls_qkv, count) if cls_qkv else [None] * count
-        for pattern, part, cls_part in zip(
-            self.patterns, _split(qkv, count), cls_parts, strict=True
-        ):
+        outs, grid = [], context.grid
+        len_out = grid.prefix if context.prefix_only else grid.count
+        for pattern, heads in zip(self.patterns, _split(q, k, v, len(self.patterns)), strict=True):
             if pattern.gathers and _can_recompute():
-                out, cls_out = self._attend_in_parts(pattern, part, cls_part)
+                out = self._attend_in_parts(pattern, heads, context, keep)
             else:
-                out, cls_out = self._attend(pattern, part, cls_part, state)
-            outs.append(pattern.ungroup(out, size).flatten(4))
-            if cls_out is not None:
-                copies.append(cls_out)
-        return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1), copies or None
+                queries, keys, values, mask = regroup(pattern, self.cls, *heads, context)
+                if isinstance(mask, Causal) and context.state is not None:
+                    out = context.state.resume(self.kernel, queries, keys, values, mask)
+                else:
+                    out = self.kernel(queries, keys, values, mask)
+                out = ungroup(pattern, self.cls, out, context, keep)
+            if out.shape[1] < len_out:  # cls='global': the prefix attends to all tokens, apart
+                alone = context._replace(prefix_only=True)
+                prefix = self.kernel(*regroup(pattern, self.cls, *heads, alone))
+                out = torch.cat([ungroup(pattern, self.cls, prefix, alone), out], dim=1)
+            outs.append(out)
+        return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1)
 
-    def _mix_raw(
-        self, qkv: Tensor, cls: Tensor | None, rope: Tensor | None
-    ) -> tuple[Tensor, list[Tensor] | None]:
-        cls_qkv = None if cls is None else self._prepare(cls)
-        return self.mix(self._prepare(qkv, rope), cls_qkv)
+    def _mix_projected(self, projected: Tensor, context: Context, keep: Tensor | None) -> Tensor:
+        return self.mix(*self._prepare(projected, context), context, keep)
 
-    def _prepare(self, projected: Tensor, rope: Tensor | None = None) -> QKV:
-        is_grid = projected.dim() == 5  # a class token has no place and no neighbors
-        qkv = projected.unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
+    def _prepare(self, projected: Tensor, context: Context) -> Heads:
+        q, k, v = projected.unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
         del projected  # freed as soon as no stage needs its parts
         for stage in self.prepare.values():
             if isinstance(stage, RotaryEmbedding):
-                qkv = stage(*qkv, rope) if is_grid else qkv
-            elif is_grid or not isinstance(stage, Shift):
-                qkv = stage(*qkv)
-        return qkv
+                q, k, v = stage(q, k, v, context)
+            elif isinstance(stage, Shift):
+                k, v = _shift(stage, k, context.grid), _shift(stage, v, context.grid)
+            else:
+                q, k, v = stage(q, k, v)
+        return q, k, v
 
     def _attend_in_parts(
-        self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """``_attend`` for some heads at a time; the backward pass gathers their keys again."""
-        parts = _split(qkv, PARTS)
-        cls_parts = _split(cls_qkv, PARTS) if cls_qkv else [None] * len(parts)
-        found = [
-            checkpoint(self._attend, pattern, *pair, use_reentrant=False)
-            for pair in zip(parts, cls_parts, strict=True)
-        ]
-        outs, copies = zip(*found, strict=True)
-        return torch.cat(outs, dim=1), None if cls_qkv is None else torch.cat(copies, dim=-1)
+        self, pattern: Pattern, heads: Heads, context: Context, keep: Tensor | None
+    ) -> Tensor:
+        """Attend for some heads at a time; the backward pass gathers their keys again."""
 
-    def _attend(
-        self, pattern: Pattern, qkv: QKV, cls_qkv: QKV | None, state: StreamState | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Attend under one pattern; (B, T, H, W, n, d) each, class tokens (B, C, n, d) each."""
-        q, k, v = qkv
-        queries = pattern.group(q)  # (B*G, n, S, d)
-        if cls_qkv is None:
-            inputs = queries, pattern.keys(k), pattern.keys(v), pattern.mask(k)
-            if state is not None and isinstance(inputs[-1], Causal):
-                return state.resume(self.kernel, *inputs), None
-            return self.kernel(*inputs), None
-        q_cls, keys, values, mask = with_cls(pattern, (k, v), cls_qkv)
-        if self.cls == "global":
-            out = self.kernel(queries, keys, values, mask)
-            return out, self._attend_cls(pattern, (k, v), cls_qkv)
-        count = q_cls.shape[2]
-        if mask is not None and mask.shape[-2] > 1:  # a copy attends to all tokens of its group
-            seen = mask.any(dim=-2, keepdim=True).expand(-1, -1, count, -1)
-            mask = torch.cat([seen, mask], dim=-2)
-        out = self.kernel(torch.cat([q_cls, queries], dim=2), keys, values, mask)
-        copies, out = out.split([count, out.shape[2] - count], dim=2)
-        return out, by_group(copies, pattern, q)
+        def attend(*heads: Tensor) -> Tensor:
+            out = self.kernel(*regroup(pattern, self.cls, *heads, context))
+            return ungroup(pattern, self.cls, out, context, keep)
 
-    def _attend_cls(self, pattern: Pattern, kv: QKV, cls_qkv: QKV) -> Tensor:
-        """Attend with the class tokens alone; returns their copies (B, G, C, n*d)."""
-        if self.cls == "global":
-            pattern = PATTERNS.build("joint")
-        *qkv, mask = with_cls(pattern, kv, cls_qkv)
-        mask = None if mask is None else mask.any(dim=-2, keepdim=True)
-        return by_group(self.kernel(*qkv, mask), pattern, kv[0])
+        parts = _split(*heads, PARTS)
+        return torch.cat([checkpoint(attend, *part, use_reentrant=False) for part in parts], dim=-1)
 
-    def _merge_copies(self, copies: list[Tensor], keep: Tensor | None) -> Tensor:
-        if keep is not None and keep.shape[1] > 1:  # a single pattern, and a factor for each copy
-            out = self.proj_drop(self.proj(copies[0])) * keep[..., None, None]
-            return out.mean(dim=1)
-        # Averaging commutes with the projection: one token is projected instead of G copies.
-        out = torch.cat([copy.mean(dim=1) for copy in copies], dim=-1)
-        out = self.proj_drop(self.proj(out))
-        return out if keep is None else out * keep[..., None]
+
+def _shift(shift: Shift, x: Tensor, grid: Grid) -> Tensor:
+    """Shift the keys or values of the places among (B, P + T H W, n, d)."""
+    prefix, places = grid.split(x)
+    return grid.join(prefix, shift.shift(places))
 
 
 def _can_recompute() -> bool:
@@ -281,6 +241,50 @@ def _can_recompute() -> bool:
     return torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
-def _split(qkv: QKV, count: int) -> list[QKV]:
-    """Split the heads (..., n, d) into parts, for each pattern as many."""
-    return list(zip(*(x.chunk(count, dim=-2) for x in qkv), strict=True))
+def _split(q: Tensor, k: Tensor, v: Tensor, count: int) -> list[Heads]:
+    """Split the heads of (B, L, n, d) into parts, for each pattern as many."""
+    return list(zip(*(x.chunk(count, dim=-2) for x in (q, k, v)), strict=True))
+
+
+class AttentionSubLayer(nn.Module):
+    """The parts of a pre-norm attention in a block, which runs them."""
+
+    def __init__(self, config: EncoderConfig, sublayer: SubLayer, drop_path: DropPath) -> None:
+        super().__init__()
+        dim, _, num_heads, _ = config.sizes.values()
+        self.norm = NORMS.build(config.norm, normalized_shape=dim)
+        self.attn = Attention(
+            dim,
+            num_heads,
+            sublayer.patterns,
+            sublayer.cls or "mean",
+            sublayer.kernel,
+            sublayer.fixation,
+            sublayer.shifts,
+            sublayer.shift_last,
+            attn_drop=config.attn_drop_rate,
+            proj_drop=config.drop_rate,
+            qkv_bias=config.qkv_bias,
+            qk_norm=config.qk_norm,
+            rope=config.rope if sublayer.rope else None,
+        )
+        self.drop_path = drop_path
+        self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
+        self.scale = build_scale(dim, config.layer_scale)
+        self.zero_init = sublayer.zero_init
+        self.zero_parameters()
+
+    def zero_parameters(self) -> None:
+        """Zero what is to start at zero; for use after an initialization."""
+        zero = [self.fc, self.attn.proj] if self.zero_init else [self.fc]
+        for parameter in nn.ModuleList(zero).parameters():
+            nn.init.zeros_(parameter)
+
+    def draw(self, tokens: Tensor, context: Context) -> tuple[Tensor | None, Tensor | None]:
+        """Draw factors of stochastic depth, of groups and of a prefix (``Attention.forward``)."""
+        pattern, *others = self.attn.patterns
+        groups = 1 if others else pattern.num_groups(context.grid.size)
+        keep = self.drop_path(tokens, groups=groups, clip_rows=context.clip_rows)
+        if keep is None or keep.shape[1] == 1 or self.attn.cls != "global":
+            return keep, None
+        return keep, self.drop_path(tokens, clip_rows=context.clip_rows)  # it is in no group

@@ -1,12 +1,17 @@
 """Which parts of an encoder go together, and which of them run frame by frame."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
 
-from mmvidformer.layers.config import Choice, ClsPolicy, EncoderConfig
+from mmvidformer.layers.config import Choice, ClsPolicy, EncoderConfig, SubLayer, name_of
 from mmvidformer.layers.kernels import KERNELS, Kernel
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.masks import MASK_KINDS
-from mmvidformer.layers.patterns import PATTERNS, Grid
+from mmvidformer.layers.patterns import PATTERNS
 from mmvidformer.layers.shift import build_shift
+from mmvidformer.layers.tokens import Size
 
 
 def check(
@@ -21,43 +26,42 @@ def check(
     That is, if the kernel does not support a pattern, the class token or rotary positions, or if
     class token or shifts would carry later frames to a causal pattern.
     """
-    kind = type(kernel).__name__
+    name = type(kernel).__name__
     if rope is not None and not kernel.rotary:
-        turned = ", ".join(name for name, other in KERNELS.items() if other.rotary)
+        turned = ", ".join(key for key, other in KERNELS.items() if other.rotary)
         raise ValueError(
-            f"{kind} cannot use rotary positions, since it maps queries and keys elementwise; use "
+            f"{name} cannot use rotary positions, since it maps queries and keys elementwise; use "
             f"kernel {turned}, or rope=False in its sub-layer"
         )
     reads_later = any(frames > 0 for frames in _read_frames(shifts))
-    for given in patterns:
-        pattern = PATTERNS.build(given)
+    for choice in patterns:
+        pattern = PATTERNS.build(choice)
         if missing := pattern.masks - kernel.masks:
-            able = [name for name, other in KERNELS.items() if pattern.masks <= other.masks]
+            able = [key for key, other in KERNELS.items() if pattern.masks <= other.masks]
             raise ValueError(
-                f"{kind} cannot {' or '.join(MASK_KINDS[m] for m in sorted(missing))}, as pattern "
-                f"{given!r} needs; use kernel {', '.join(able)}"
+                f"{name} cannot {' or '.join(MASK_KINDS[m] for m in sorted(missing))}, as pattern "
+                f"{choice!r} needs; use kernel {', '.join(able)}"
             )
         if kernel.needs_own_keys and not (pattern.own_keys and cls != "global"):
             raise ValueError(
-                f"{kind} needs queries that are the keys, unlike those of pattern {given!r} with "
-                f"cls={cls!r}"
+                f"{name} needs queries that are the keys, unlike those of pattern {choice!r} "
+                f"with cls={cls!r}"
             )
         if "causal" in pattern.masks and (cls != "skip" or reads_later):
             wanted = "shifts that read no later frames" if cls == "skip" else "cls='skip'"
             raise ValueError(
-                f"pattern {given!r} is causal and needs {wanted}, got cls={cls!r} and "
+                f"pattern {choice!r} is causal and needs {wanted}, got cls={cls!r} and "
                 f"shifts={list(shifts)}"
             )
 
 
-def check_patterns(config: EncoderConfig, grid: Grid) -> None:
+def check_patterns(config: EncoderConfig, grid: Size) -> None:
     """Raise a ValueError if a pattern of an encoder joins no tokens.
 
     ``grid`` is the size (T, H, W) of its input, 1 for an axis with one token at most.
     """
     grid = grid if config.frames == "together" else (1, *grid[1:])
-    sublayers = [one for block in config.blocks for one in block]
-    for pattern in [pattern for one in sublayers for pattern in one.patterns]:
+    for pattern in chain.from_iterable(sublayer.patterns for sublayer in config.sublayers):
         if PATTERNS.build(pattern).num_keys(grid) == 1:
             seen = "".join(axis for axis, size in zip("thw", grid, strict=True) if size > 1)
             raise ValueError(
@@ -68,8 +72,8 @@ def check_patterns(config: EncoderConfig, grid: Grid) -> None:
 
 def check_positions(encoders: Sequence[EncoderConfig]) -> None:
     """Raise a ValueError if encoders have positions in time, but all of these see single frames."""
-    timed = [one for one in encoders if _name(one.positions) == "time"]
-    if timed and all(one.frames != "together" for one in timed):
+    timed = [config for config in encoders if name_of(config.positions) == "time"]
+    if timed and all(config.frames != "together" for config in timed):
         raise ValueError(
             f"positions='time' has no effect with frames={timed[0].frames!r}, which encodes frames "
             "one by one; use 'none' or 'space'"
@@ -78,13 +82,14 @@ def check_positions(encoders: Sequence[EncoderConfig]) -> None:
 
 def check_cls(config: EncoderConfig, passes_grid: bool) -> None:
     """Raise a ValueError if a class token is not read, by tokens or as the output."""
-    roles = [[one.cls for one in block] for block in config.blocks]
     if config.cls is None:
         return
-    if all(role == "skip" for block in roles for role in block):
+    if all(sublayer.cls == "skip" for sublayer in config.sublayers):
         raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
-    last = roles[(config.sizes["depth"] - 1) % len(roles)][0 if config.parallel else -1 :]
-    if not passes_grid and "skip" in last:
+    blocks = config.blocks
+    last_block = blocks[(config.sizes["depth"] - 1) % len(blocks)]
+    last = last_block if config.parallel else last_block[-1:]
+    if not passes_grid and any(sublayer.cls == "skip" for sublayer in last):
         raise ValueError(
             "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
             "or the output, which is the class token, would not depend on it; got 'skip'"
@@ -106,35 +111,55 @@ def obstacles(encoders: Sequence[EncoderConfig], separate_frames: bool) -> Itera
             continue
         if config.cls is not None:
             yield f"encoders.{number}: the class token sees all frames; use cls=None"
-        for one in [one for block in config.blocks for one in block]:
-            where = f"encoders.{number}, sub-layer {one.name}"
-            kernel = one.kernel if isinstance(one.kernel, str) else one.kernel["type"]
-            for given in one.patterns:
-                pattern = PATTERNS.build(given)
+        for sublayer in config.sublayers:
+            where = f"encoders.{number}, sub-layer {sublayer.name}"
+            kernel = name_of(sublayer.kernel)
+            for choice in sublayer.patterns:
+                pattern = PATTERNS.build(choice)
                 if not pattern.causal:
                     use = "use causal_time, causal_joint or a pattern within frames"
-                    yield f"{where}: pattern {given!r} sees later frames; {use}"
+                    yield f"{where}: pattern {choice!r} sees later frames; {use}"
                 if "causal" in pattern.masks and kernel not in able:
                     use = f"use {' or '.join(able)}"
                     yield f"{where}: kernel {kernel!r} depends on the clip's length; {use}"
-            if any(_read_frames(one.shifts)):
-                yield f"{where}: shifts {list(one.shifts)} read other frames; use spatial shifts"
+            shifts = list(sublayer.shifts)
+            if any(_read_frames(shifts)):
+                yield f"{where}: shifts {shifts} read other frames; use spatial shifts"
+
+
+def check_encoder(config: EncoderConfig) -> None:
+    """Raise a ValueError if options of an encoder are unknown or do not go together."""
+    if config.registers and config.cls is None:
+        raise ValueError(
+            f"registers={config.registers} join as the class token does: cls must be 'mean' or "
+            "'global', got None"
+        )
+    if config.with_cp not in (False, "activations", True):
+        raise ValueError(f"with_cp must be False, 'activations' or True, got {config.with_cp!r}")
+
+
+def with_length(sublayer: SubLayer, size: Size, prefix: int) -> SubLayer:
+    """Tell a kernel of a fixed length how many keys a group has, of which P are the prefix."""
+    kernel = sublayer.kernel
+    options: dict[str, Any] = {"type": kernel} if isinstance(kernel, str) else dict(kernel)
+    if look_up(KERNELS, str(options.get("type")), "attention kernel").needs_length:
+        keys = PATTERNS.build(sublayer.patterns[0]).num_keys(size)
+        options.setdefault("length", keys + (0 if sublayer.cls == "skip" else prefix))
+    return replace(sublayer, kernel=options)
 
 
 def whole_grid(config: EncoderConfig) -> Iterator[str]:
     """Yield parts of an encoder that need the tokens of all places, so that none can be dropped."""
-    for one in [one for block in config.blocks for one in block]:
-        yield from (f"pattern {p!r}" for p in one.patterns if not PATTERNS.build(p).any_places)
-        kernel = one.kernel if isinstance(one.kernel, str) else one.kernel["type"]
+    for sublayer in config.sublayers:
+        for pattern in sublayer.patterns:
+            if not PATTERNS.build(pattern).any_places:
+                yield f"pattern {pattern!r}"
+        kernel = str(name_of(sublayer.kernel))
         if KERNELS[kernel].needs_length:
             yield f"kernel {kernel!r}"
-        yield from (f"shift {shift!r}" for shift in one.shifts)
+        yield from (f"shift {shift!r}" for shift in sublayer.shifts)
     if isinstance(config.mlp, Mapping) and config.mlp.get("depthwise"):
         yield "depthwise=True"
-
-
-def _name(choice: Choice) -> str | None:
-    return choice if isinstance(choice, str) else choice.get("type")
 
 
 def _read_frames(shifts: Sequence[Choice]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from mmvidformer.layers.lookup import look_up
@@ -63,7 +64,7 @@ class SubLayer:
     @property
     def name(self) -> str:
         """Name of the sub-layer within its block, such as ``'space'`` or ``'time_space'``."""
-        return "_".join(one if isinstance(one, str) else one["type"] for one in self.patterns)
+        return "_".join(str(name_of(pattern)) for pattern in self.patterns)
 
 
 Block = Sequence[SubLayer | Mapping[str, Any]]
@@ -162,8 +163,8 @@ class EncoderConfig:
                 f"arch must have embed_dims, depth, num_heads and optionally mlp_ratio, got {arch}"
             )
         for name in sizes:
-            given = getattr(self, name)
-            sizes[name] = arch.get(name, sizes[name]) if given is None else given
+            value = getattr(self, name)
+            sizes[name] = arch.get(name, sizes[name]) if value is None else value
             if sizes[name] <= 0:
                 raise ValueError(f"{name} must be positive, got {sizes[name]}")
         return sizes
@@ -177,38 +178,54 @@ class EncoderConfig:
             ValueError: If it names a role, but there is no class token, or ``parallel`` has no
                 effect.
         """
-        given: Any = self.block
-        given = [given] if all(isinstance(one, SubLayer | Mapping) for one in given) else given
-        blocks = [[read(SubLayer, one, "option of a sub-layer") for one in each] for each in given]
+        rows: Any = self.block
+        if all(isinstance(entry, SubLayer | Mapping) for entry in rows):
+            rows = [rows]
+        blocks = []
+        for row in rows:
+            blocks.append([read(SubLayer, entry, "option of a sub-layer") for entry in row])
         if self.parallel and all(len(block) == 1 for block in blocks):
             raise ValueError("parallel=True has no effect on blocks of one sub-layer; leave it out")
-        for one in [one for block in blocks for one in block]:
-            if self.cls is None and one.cls not in (None, "skip"):
-                raise ValueError(
-                    f"cls={one.cls!r} of sub-layer {one.name} has no effect without a class token; "
-                    "leave it out, or set cls of the encoder"
-                )
-        cls = self.cls or "skip"
-        return [[replace(one, cls=one.cls or cls) for one in block] for block in blocks]
+        return [[self._with_role(sublayer) for sublayer in block] for block in blocks]
+
+    @property
+    def sublayers(self) -> list[SubLayer]:
+        """Sub-layers of all ``blocks``."""
+        return list(chain.from_iterable(self.blocks))
+
+    def _with_role(self, sublayer: SubLayer) -> SubLayer:
+        if self.cls is None and sublayer.cls not in (None, "skip"):
+            raise ValueError(
+                f"cls={sublayer.cls!r} of sub-layer {sublayer.name} has no effect without a class "
+                "token; leave it out, or set cls of the encoder"
+            )
+        return replace(sublayer, cls=sublayer.cls or self.cls or "skip")
 
 
-def read(kind: type[T], given: T | Mapping[str, Any], what: str) -> T:
+def name_of(choice: Choice) -> str | None:
+    """Return the name in a choice."""
+    return choice if isinstance(choice, str) else choice.get("type")
+
+
+def read(dataclass_type: type[T], options: T | Mapping[str, Any], what: str) -> T:
     """Make a dataclass from a dictionary of its fields; an instance is returned as it is.
 
     An unknown key raises a KeyError, as from ``check_names``.
     """
-    if isinstance(given, kind):
-        return given
-    check_names(kind, given, what)  # type: ignore[arg-type]
-    return kind(**given)  # type: ignore[arg-type]
+    if isinstance(options, dataclass_type):
+        return options
+    check_names(dataclass_type, options, what)  # type: ignore[arg-type]
+    return dataclass_type(**options)  # type: ignore[arg-type]
 
 
-def check_names(kind: type, given: Iterable[str], what: str, others: Iterable[str] = ()) -> None:
+def check_names(
+    dataclass_type: type, names: Iterable[str], what: str, others: Iterable[str] = ()
+) -> None:
     """Raise a KeyError if a name is that of no field of a dataclass.
 
     The message lists the fields and ``others``, or the nearest of them, and ``what`` a field is.
     """
-    names = {field.name for field in fields(kind)}
-    for name in given:
-        if name not in names:
-            look_up(names | {*others}, name, what)
+    known = {field.name for field in fields(dataclass_type)}
+    for name in names:
+        if name not in known:
+            look_up(known | {*others}, name, what)

@@ -10,9 +10,10 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from mmvidformer.layers.lookup import Registry, look_up
-from mmvidformer.layers.patterns import Grid, grid_size
+from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.stream import StreamState
+from mmvidformer.layers.tokens import Size
 
 logger = logging.getLogger("mmvidformer")
 
@@ -52,10 +53,10 @@ class TubeletEmbedding(nn.Module):
     def __init__(
         self,
         dim: int,
-        tubelet: Grid,
+        tubelet: Size,
         in_channels: int = 3,
-        stride: Grid | None = None,
-        padding: Grid = (0, 0, 0),
+        stride: Size | None = None,
+        padding: Size = (0, 0, 0),
         norm: bool = False,
     ) -> None:
         super().__init__()
@@ -72,7 +73,7 @@ class TubeletEmbedding(nn.Module):
         """Whether each frame is in one tubelet, so that tubelets follow each other in time."""
         return self.stride[0] == self.tubelet[0] and not self.padding[0]
 
-    def grid(self, size: Sequence[int]) -> Grid:
+    def grid(self, size: Sequence[int]) -> Size:
         """Return the grid (T, H, W) of the tokens of a clip (T', H', W').
 
         Raises:
@@ -139,7 +140,7 @@ class PositionEmbedding(nn.Module):
     def __init__(
         self,
         dim: int,
-        size: Grid,
+        size: Size,
         tables: Sequence[str] = ("thw",),
         cls: bool = False,
         rule: str = "linear",
@@ -203,10 +204,10 @@ class PositionEmbedding(nn.Module):
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
         for name in self.tables:
             loaded = state_dict.get(prefix + name)
-            own = getattr(self, name, None)
-            if own is None or loaded is None or loaded.dim() != 5 or loaded.shape == own.shape:
+            table = getattr(self, name, None)
+            if table is None or loaded is None or loaded.dim() != 5 or loaded.shape == table.shape:
                 continue
-            size, loaded_size, rule = grid_size(own), grid_size(loaded), self.rule
+            size, loaded_size, rule = grid_size(table), grid_size(loaded), self.rule
             if self.causal:
                 if loaded_size[0] < size[0]:
                     raise ValueError(
@@ -227,7 +228,7 @@ POSITIONS: Registry[nn.Module] = Registry(
 )
 
 
-def sine_positions(axes: str, size: Grid, like: Tensor, start: int = 0) -> Tensor:
+def sine_positions(axes: str, size: Size, like: Tensor, start: int = 0) -> Tensor:
     """Sines and cosines of the places on the axes of a grid.
 
     Args:
@@ -253,7 +254,7 @@ def sine_positions(axes: str, size: Grid, like: Tensor, start: int = 0) -> Tenso
     return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like.dtype)
 
 
-def flat_sine_positions(size: Grid, like: Tensor, start: int = 0) -> Tensor:
+def flat_sine_positions(size: Size, like: Tensor, start: int = 0) -> Tensor:
     """Sines and cosines of the number of a token in the clip; see ``sine_positions``."""
     t, h, w = size
     # Float32 has too few digits for angles of some thousand, and Apple's GPUs lack float64.
@@ -265,16 +266,16 @@ def flat_sine_positions(size: Grid, like: Tensor, start: int = 0) -> Tensor:
     return waves.to(like).unflatten(0, size)[None]
 
 
-def repeat_along(axis: str, values: Tensor, size: Grid) -> Tensor:
+def repeat_along(axis: str, values: Tensor, size: Size) -> Tensor:
     """Repeat rows (n, c) for one axis of the grid along the others, to (T, H, W, c)."""
     shape = [len(values) if other == axis else 1 for other in "thw"]
     return values.reshape(*shape, -1).expand(*size, -1)
 
 
-def _triple(values: Sequence[int]) -> Grid:
+def _triple(values: Sequence[int]) -> Size:
     t, h, w = values
     return t, h, w
 
 
-def _table_size(name: str, size: Grid) -> Grid:
+def _table_size(name: str, size: Size) -> Size:
     return _triple([n if axis in name else 1 for axis, n in zip("thw", size, strict=True)])

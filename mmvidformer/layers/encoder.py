@@ -1,54 +1,102 @@
-from dataclasses import replace
+"""Blocks of attention and MLP, and the encoder that runs them."""
+
+from collections.abc import Mapping, Sequence
 from functools import partial
-from math import lcm, prod
-from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.block import TransformerBlock
-from mmvidformer.layers.config import EncoderConfig, SubLayer
+from mmvidformer.layers.attention import Attention, AttentionSubLayer
+from mmvidformer.layers.checks import check_encoder, with_length
+from mmvidformer.layers.config import EncoderConfig, SubLayer, read
+from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.embed import POSITIONS
-from mmvidformer.layers.kernels import KERNELS, SoftmaxKernel
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.layers.mlp import DepthwiseConv, Mlp
-from mmvidformer.layers.norm import NORMS
-from mmvidformer.layers.patterns import PATTERNS, Grid
-from mmvidformer.layers.rotary import ROPES
-from mmvidformer.layers.shift import Shift
+from mmvidformer.layers.mlp import MLPS, DepthwiseConv, Mlp
+from mmvidformer.layers.norm import NORMS, build_scale
+from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.rotary import ROPES, with_prefix
 from mmvidformer.layers.stream import StreamState
+from mmvidformer.layers.tokens import Context, Grid, Places, Size, pool_tokens
 
 Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
 Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
 
 
-class Places(NamedTuple):
-    """Some places of the frames of a clip, the same in all frames.
+class TransformerBlock(nn.Module):
+    """Attention sub-layers in order, then an MLP, each after a norm and with a residual connection.
 
-    Attributes:
-        numbers: Their numbers in the H W of a frame (B, N).
-        size: Height H and width W of the whole grid.
+    Args:
+        config: Description of the encoder, or a dictionary of it.
+        sublayers: The sub-layers. They are named after their patterns; a repeated name gets the
+            number of the sub-layer. Default: those of the first block of the encoder.
+        drop_path_rate: Stochastic-depth rate of this block. The MLP draws for a whole clip.
+
+    Raises:
+        KeyError: If a name, or a key of a dictionary, is unknown.
+        ValueError: If there are no sub-layers.
     """
 
-    numbers: Tensor
-    size: tuple[int, int]
+    def __init__(
+        self,
+        config: EncoderConfig | Mapping,
+        sublayers: Sequence[SubLayer] | None = None,
+        drop_path_rate: float = 0.0,
+    ) -> None:
+        super().__init__()
+        config = read(EncoderConfig, config, "option of an encoder")
+        sublayers = config.blocks[0] if sublayers is None else sublayers
+        if not sublayers:
+            raise ValueError("a block needs at least one sub-layer, got none")
+        self.parallel = config.parallel
+        self.sublayers = nn.ModuleDict()
+        for number, sublayer in enumerate(sublayers, start=1):
+            taken = sublayer.name in self.sublayers
+            name = f"{sublayer.name}_{number}" if taken else sublayer.name
+            drop_path = DropPath(drop_path_rate, config.drop_path_rule)
+            self.sublayers[name] = AttentionSubLayer(config, sublayer, drop_path)
+        dim, _, _, ratio = config.sizes.values()
+        self.norm = NORMS.build(config.norm, normalized_shape=dim)
+        options = dict(dim=dim, hidden_dim=int(dim * ratio), drop=config.drop_rate)
+        self.mlp = MLPS.build(config.mlp, **options)
+        self.scale = build_scale(dim, config.layer_scale)
+        self.drop_path = DropPath(drop_path_rate, config.drop_path_rule)
 
-    def take(self, grid: Tensor) -> Tensor:
-        """Take tokens (B, T, 1, N, D) of a grid (B, T, H, W, D), or of one for all clips."""
-        return grid.flatten(2, 3).take_along_dim(self.numbers[:, None, :, None], 2)[:, :, None]
+    def forward(self, tokens: Tensor, context: Context) -> Tensor:
+        """Return the tokens after the block.
 
-    def put(self, tokens: Tensor, others: Tensor) -> Tensor:
-        """Put tokens (B, T, 1, N, D) into a grid (B, T, H, W, D) of another token."""
-        rest = others.to(tokens).flatten().repeat(*tokens.shape[:2], prod(self.size), 1)
-        index = self.numbers[:, None, :, None].expand_as(tokens[:, :, 0])
-        return rest.scatter_(2, index, tokens[:, :, 0]).unflatten(2, self.size)
+        Args:
+            tokens: Tokens (B, P + T H W, D).
+            context: Their order, and what belongs to them.
 
-    def mask(self) -> Tensor:
-        """Return whether each place of the whole grid is one of them, (B, H, W)."""
-        none = self.numbers.new_zeros(len(self.numbers), prod(self.size), dtype=torch.bool)
-        return none.scatter(1, self.numbers, True).unflatten(1, self.size)
+        Returns:
+            Tokens in their shape; with ``context.prefix_only`` the prefix alone, (B, P, D).
+        """
+        source, prefix = tokens, context.grid.prefix
+        for number, sub in enumerate(self.sublayers.values(), start=1):
+            last = self.parallel or number == len(self.sublayers)
+            seen = context._replace(prefix_only=context.prefix_only and last)
+            skipped = None
+            if sub.attn.cls == "skip" and prefix:
+                skipped, tokens = tokens.split([prefix, tokens.shape[1] - prefix], dim=1)
+                seen = seen.without_prefix()
+            x = tokens
+            if self.parallel:
+                x = source if skipped is None else source[:, prefix:]
+            update = sub.attn(sub.norm(x), seen, *sub.draw(x, seen))
+            if seen.prefix_only:
+                tokens = tokens[:, :prefix]
+            tokens = tokens + sub.scale(sub.fc(update))
+            if skipped is not None:
+                tokens = torch.cat([skipped, tokens], dim=1)
+        x = self.norm(tokens)
+        if context.grid.prefix:
+            update = self.scale(self.mlp(x))
+        else:  # an MLP may convolve
+            update = self.scale(self.mlp(x.unflatten(1, context.grid.size)).flatten(1, 3))
+        keep = self.drop_path(tokens, clip_rows=context.clip_rows)
+        return tokens + (update if keep is None else update * keep[..., None])
 
 
 class Encoder(nn.Module):
@@ -78,12 +126,13 @@ class Encoder(nn.Module):
     def __init__(
         self,
         config: EncoderConfig,
-        size: Grid,
+        size: Size,
         in_dim: int | None = None,
         passes_grid: bool = False,
         final_norm: bool = True,
     ) -> None:
         super().__init__()
+        check_encoder(config)
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
         self.frames = look_up({"together", "pool", "average"}, config.frames, "value of frames")
@@ -92,38 +141,30 @@ class Encoder(nn.Module):
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
-        if config.registers and not has_cls:
-            raise ValueError(
-                f"registers={config.registers} join as the class token does: cls must be 'mean' or "
-                "'global', got None"
-            )
         registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
         self.registers = nn.Parameter(registers) if config.registers else None
-        given = config.positions
-        positions = {"type": given} if isinstance(given, str) else {"type": "joint", **given}
+        positions = config.positions
+        positions = {"type": positions} if isinstance(positions, str) else dict(positions)
+        name = positions.setdefault("type", "joint")
         if self.single_frames:  # which have no place in time
-            kind = positions["type"]
-            positions["type"] = {"space_time": "space", "time": "none"}.get(kind, kind)
+            positions["type"] = {"space_time": "space", "time": "none"}.get(name, name)
         self.pos_embed = POSITIONS.build(positions, dim=dim, size=size, cls=has_cls)
         self.pos_drop = nn.Dropout(config.drop_rate)
         norm = partial(NORMS.build, config.norm, normalized_shape=dim)
         self.norm_pre = norm() if config.norm_pre else nn.Identity()
         # Its table is the same in all sub-layers.
         self.rope = None if config.rope is None else ROPES.build(config.rope, head_dim=dim // heads)
-        count = has_cls + config.registers
-        blocks = [[_with_length(one, size, count) for one in row] for row in config.blocks]
-        self.blocks = nn.ModuleList(
-            TransformerBlock(config, blocks[i % len(blocks)], rate * i / max(depth - 1, 1))
-            for i in range(depth)
-        )
+        self.blocks = nn.ModuleList()
+        for number in range(depth):
+            row = config.blocks[number % len(config.blocks)]
+            row = [with_length(sublayer, size, has_cls + config.registers) for sublayer in row]
+            self.blocks.append(TransformerBlock(config, row, rate * number / max(depth - 1, 1)))
         if has_cls and any(isinstance(part, DepthwiseConv) for part in self.modules()):
             raise ValueError(
                 f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
             )
         self.norm = norm() if final_norm else nn.Identity()
         self.with_cp = config.with_cp
-        if self.with_cp not in (False, "activations", True):
-            raise ValueError(f"with_cp must be False, 'activations' or True, got {self.with_cp!r}")
         for part in self.modules():
             if isinstance(part, Attention | Mlp):
                 part.recompute = self.with_cp == "activations"
@@ -133,28 +174,7 @@ class Encoder(nn.Module):
         """Whether each frame is encoded on its own."""
         return self.frames != "together"
 
-    @property
-    def frame_block(self) -> int | None:
-        """Number of frames of the blocks of a clip that are encoded on their own, if there are any.
-
-        Tokens of a block see no others, and depend on their place in the block alone.
-        """
-        if self.single_frames:
-            return 1
-        attentions = [part for part in self.modules() if isinstance(part, Attention)]
-        parts: list[Any] = [pattern for one in attentions for pattern in one.patterns]
-        parts += [part for part in self.modules() if isinstance(part, Shift)]
-        blocks, positions = [part.frame_block for part in parts], cast(Any, self.pos_embed)
-        axes = "".join(getattr(positions, "tables", "t"))  # of one's own positions: any
-        softmax = all(isinstance(one.kernel, SoftmaxKernel) for one in attentions)
-        if self.rope is not None and not (softmax and self.rope.pairs != "tiled"):
-            axes += self.rope.axes  # otherwise scores depend on distances alone
-        if self.cls_token is not None or "t" in axes or None in blocks:
-            return None
-        frames, block = positions.size[0], lcm(*blocks)
-        return block if block < frames and frames % block == 0 else None
-
-    def out_grid(self, grid: Grid) -> Grid:
+    def out_grid(self, grid: Size) -> Size:
         """Return the grid (T, H, W) of the output for that of the input."""
         return {"together": grid, "pool": (grid[0], 1, 1), "average": (1, *grid[1:])}[self.frames]
 
@@ -212,52 +232,55 @@ class Encoder(nn.Module):
         places: Places | None = None,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
+        tokens, context = self.start(grid, clip_rows, state, places)
+        again = self.with_cp is True and torch.is_grad_enabled() and state is None
+        for number, block in enumerate(self.blocks, start=1):
+            if self.cls_only and number == len(self.blocks):
+                context = context._replace(prefix_only=True)
+            run = partial(checkpoint, block, use_reentrant=False) if again else block
+            tokens = run(tokens, context)
+            if outputs is not None:
+                outputs.append(self._split(tokens, context))
+        return self._split(tokens, context)
+
+    def start(
+        self,
+        grid: Tensor,
+        clip_rows: Tensor | None = None,
+        state: StreamState | None = None,
+        places: Places | None = None,
+    ) -> tuple[Tensor, Context]:
+        """Return the input of the first block: tokens with positions (B, P + T H W, D), context."""
         # Of autocast, the input may have less precision than the weights.
         grid = grid.to(torch.promote_types(grid.dtype, next(self.blocks.parameters()).dtype))
         cls: Tensor | None = self.cls_token
         if cls is not None and self.registers is not None:
             cls = torch.cat([cls, self.registers], dim=1)
-        cls = None if cls is None else cls.expand(grid.shape[0], -1, -1)
+        prefix = 0 if cls is None else cls.shape[1]
         whole = grid  # whose positions are those of the places
         if places is not None:
             whole = grid.new_zeros(()).expand(1, grid.shape[1], *places.size, grid.shape[-1])
-        start = 0 if state is None else state.steps
-        rope = None if self.rope is None else self.rope.table(whole, start)
+        rope = None
+        if self.rope is not None:
+            rope = self.rope.table(whole, 0 if state is None else state.steps)
+            rope = with_prefix(rope if places is None else places.take(rope), prefix)
         whole, cls = self.pos_embed(whole, cls, state)
-        if places is not None:
-            whole = grid + places.take(whole)
-            rope = None if rope is None else places.take(rope)
-        grid = self.norm_pre(self.pos_drop(whole))
-        cls = None if cls is None else self.norm_pre(self.pos_drop(cls))
-        again = self.with_cp is True and torch.is_grad_enabled() and state is None
-        for i, block in enumerate(self.blocks, start=1):
-            cls_only = self.cls_only and i == len(self.blocks)
-            run = partial(checkpoint, block, use_reentrant=False) if again else block
-            grid, cls = run(grid, cls, clip_rows, cls_only, state, rope)
-            if outputs is not None:
-                outputs.append((grid, cls))
-        return grid, cls
+        grid = whole if places is None else grid + places.take(whole)
+        order = Grid(*grid_size(grid), prefix)
+        tokens = grid.flatten(1, 3)
+        if cls is not None:
+            tokens = order.join(cls.expand(grid.shape[0], -1, -1), grid)
+        tokens = self.norm_pre(self.pos_drop(tokens))
+        return tokens, Context(order, rope, state, clip_rows)
+
+    def _split(self, tokens: Tensor, context: Context) -> Tokens:
+        """Return grid (B, T, H, W, D) and class tokens, or None for what there is not."""
+        if context.prefix_only:
+            return None, tokens
+        cls, grid = context.grid.split(tokens)
+        return grid, cls if context.grid.prefix else None
 
     def normalize(self, tokens: Tokens) -> Tokens:
         """Apply the final norm to grid and class token."""
         grid, cls = (None if x is None else self.norm(x) for x in tokens)
         return grid, cls
-
-
-def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
-    """Return the class token, first of (B, C, D), or else the mean of the grid, (B, D)."""
-    if cls is not None:
-        return cls[:, 0]
-    assert grid is not None, "an encoder returns a grid if it has no class token"
-    return grid.mean(dim=(1, 2, 3))
-
-
-def _with_length(one: SubLayer, size: Grid, cls_tokens: int) -> SubLayer:
-    """Tell a kernel of a fixed length how many keys a group has."""
-    options: dict[str, Any]
-    options = {"type": one.kernel} if isinstance(one.kernel, str) else dict(one.kernel)
-    kernel = look_up(KERNELS, str(options.get("type")), "attention kernel")
-    if kernel.needs_length:
-        keys = PATTERNS.build(one.patterns[0]).num_keys(size)
-        options.setdefault("length", keys + (0 if one.cls == "skip" else cls_tokens))
-    return replace(one, kernel=options)

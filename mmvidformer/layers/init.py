@@ -2,8 +2,7 @@
 
 from torch import nn
 
-from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.block import AttentionSubLayer
+from mmvidformer.layers.attention import Attention, AttentionSubLayer
 from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
 from mmvidformer.layers.mlp import Mlp

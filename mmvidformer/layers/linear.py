@@ -1,5 +1,6 @@
 """Linear layers: a bias without that of the keys, and low-rank adaptation."""
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard, TypeVar
@@ -25,8 +26,7 @@ class QueryValueBias(nn.Linear):
 
     def full_bias(self) -> Tensor:
         """Return the bias (3 D,) with zeros for the keys."""
-        query, value = self.bias.chunk(2)
-        return torch.cat([query, torch.zeros_like(query), value])
+        return full_bias(self.bias)
 
     def with_full_bias(self) -> nn.Linear:
         """Return an ordinary layer that computes the same."""
@@ -36,7 +36,13 @@ class QueryValueBias(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., D) to (..., 3 D)."""
-        return linear(input, self.weight, self.full_bias())
+        return linear(input, self.weight, full_bias(self.bias))
+
+
+def full_bias(bias: Tensor) -> Tensor:
+    """Map a bias (2 D,) of queries and values to (3 D,), with zeros for the keys."""
+    query, value = bias.chunk(2)
+    return torch.cat([query, torch.zeros_like(query), value])
 
 
 def is_plain(layer: nn.Module, layer_type: type[Layer]) -> TypeGuard[Layer]:
@@ -59,30 +65,44 @@ def has_hooks(layer: nn.Module) -> bool:
 class LoraLinear(nn.Linear):
     """A linear layer and the product of two thin matrices, ``W x + b + scale B (A x)``.
 
-    ``add_lora`` makes it of a layer. ``W`` and ``b`` keep their names and are not trained. Where a
-    state dict has no ``A`` and ``B``, as those of the plain layer, ``B`` becomes zero.
+    ``W`` and ``b`` keep their names and are not trained. Where a state dict has no ``A`` and ``B``,
+    as those of the plain layer, ``B`` becomes zero.
+
+    Args:
+        layer: The layer, whose weights are shared. The forward pass of its class is ``W x + b``,
+            and reads attributes alone.
+        rank: Rank of the update.
+        alpha: The update is multiplied by alpha / rank.
     """
 
-    lora_a: Tensor
-    lora_b: Tensor
-    lora_scale: Tensor
+    def __init__(self, layer: nn.Linear, rank: int, alpha: float) -> None:
+        nn.Module.__init__(self)
+        _copy_attributes(layer, self)
+        self.requires_grad_(False)
+        self.plain = type(layer)
+        weight = layer.weight
+        self.lora_a = nn.Parameter(weight.new_empty(rank, layer.in_features))
+        self.lora_b = nn.Parameter(weight.new_zeros(layer.out_features, rank))
+        self.lora_scale: Tensor
+        self.register_buffer("lora_scale", weight.new_tensor(alpha / rank))
+        nn.init.kaiming_uniform_(self.lora_a, a=math.sqrt(5))  # as in the authors' code
 
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., in_features) to (..., out_features)."""
         inner = self.lora_scale * linear(input, self.lora_a)
-        return super().forward(input) + linear(inner, self.lora_b)
+        return self.plain.forward(self, input) + linear(inner, self.lora_b)
 
-    def merge(self) -> None:
-        """Become the plain layer with the same output."""
-        merge_lora(state := self.state_dict())
-        self.weight = nn.Parameter(state["weight"])
-        for name in OWN:
-            delattr(self, name)
-        self.__class__ = type(self).__bases__[-1]
-
-    def __reduce__(self) -> tuple:
-        # Pickle finds a class by its name, which ``lora_class`` gives to none in this module.
-        return _empty_lora, (type(self).__bases__[-1],), self.__dict__
+    def merged(self) -> nn.Linear:
+        """Return the plain layer with the same output."""
+        layer = self.plain.__new__(self.plain)
+        nn.Module.__init__(layer)
+        _copy_attributes(self, layer)
+        state = self.state_dict()
+        merge_lora(state)
+        layer.weight = nn.Parameter(state["weight"])
+        for name in (*OWN, "plain"):
+            delattr(layer, name)
+        return layer
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
         if f"{prefix}weight" in state_dict and f"{prefix}lora_b" not in state_dict:
@@ -91,26 +111,17 @@ class LoraLinear(nn.Linear):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
-# By the class of the plain layer.
-LORA_CLASSES: dict[type[nn.Linear], type[LoraLinear]] = {nn.Linear: LoraLinear}
-
-
-def lora_class(plain: type[nn.Linear]) -> type[LoraLinear]:
-    """Return the ``LoraLinear`` whose ``W x + b`` is the forward pass of a linear layer's class."""
-    if plain not in LORA_CLASSES:
-        LORA_CLASSES[plain] = type(f"Lora{plain.__name__}", (LoraLinear, plain), {})
-    return LORA_CLASSES[plain]
-
-
-def _empty_lora(plain: type[nn.Linear]) -> LoraLinear:
-    kind = lora_class(plain)
-    return kind.__new__(kind)
+def _copy_attributes(source: nn.Module, target: nn.Module) -> None:
+    """Give a module the attributes, weights and hooks of another one."""
+    for name, value in vars(source).items():
+        # Tables, such as those of weights and hooks, are their own, what is in them is shared.
+        vars(target)[name] = copy.copy(value) if isinstance(value, dict | set) else value
 
 
 def add_lora(
     model: nn.Module, rank: int = 8, alpha: float = 16.0, layers: Sequence[str] = ("qkv", "proj")
 ) -> None:
-    """Make linear layers of a model a ``LoraLinear`` (Hu et al. 2022), in place.
+    """Replace linear layers of a model by ``LoraLinear`` (Hu et al. 2022), in place.
 
     Args:
         model: A model; its other parameters are trained as before.
@@ -124,23 +135,16 @@ def add_lora(
     """
     if rank < 1:
         raise ValueError(f"the rank must be at least 1, got {rank}")
-    found = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
-    known = {name.rpartition(".")[2] for name in found}
+    linears = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
+    known = {name.rpartition(".")[2] for name in linears}
     if unknown := [name for name in layers if name not in known]:
         raise KeyError(f"linear layers for LoRA are {', '.join(sorted(known))}; got {unknown[0]!r}")
-    chosen = {name: part for name, part in found.items() if name.rpartition(".")[2] in layers}
+    chosen = {name: part for name, part in linears.items() if name.rpartition(".")[2] in layers}
     for name, part in chosen.items():
         if isinstance(part, LoraLinear):
             raise ValueError(f"layer {name} has LoRA already; add it once, to all layers")
-    layer: Any
-    for layer in chosen.values():
-        weight = layer.weight
-        layer.requires_grad_(False)
-        layer.__class__ = lora_class(type(layer))
-        layer.lora_a = nn.Parameter(weight.new_empty(rank, layer.in_features))
-        layer.lora_b = nn.Parameter(weight.new_zeros(layer.out_features, rank))
-        layer.register_buffer("lora_scale", weight.new_tensor(alpha / rank))
-        nn.init.kaiming_uniform_(layer.lora_a, a=math.sqrt(5))  # as in the authors' code
+    for name, layer in chosen.items():
+        model.set_submodule(name, LoraLinear(layer, rank, alpha))
 
 
 def merge_lora(state: dict[str, Tensor]) -> None:

@@ -26,7 +26,7 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
 
 
 def check_options(
-    function: object, options: Collection[str], what: str, given: Collection[str] = ()
+    function: object, options: Collection[str], what: str, arguments: Collection[str] = ()
 ) -> None:
     """Raise a ValueError if a function does not take some options, or needs one that is lacking.
 
@@ -34,20 +34,20 @@ def check_options(
         function: The function; what cannot be called has no options.
         options: Names of the options.
         what: What has the options, for the message, such as ``'stem'``.
-        given: Names of arguments that are not options.
+        arguments: Names of arguments that are not options.
     """
     known = dict(signature(function).parameters) if callable(function) else {}
-    names = ", ".join(name for name in known if name not in given) or "none"
-    unknown = ", ".join(sorted(name for name in options if name not in known or name in given))
-    if unknown and all(one.kind is not Parameter.VAR_KEYWORD for one in known.values()):
+    names = ", ".join(name for name in known if name not in arguments) or "none"
+    unknown = ", ".join(sorted(name for name in options if name not in known or name in arguments))
+    if unknown and all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in known.values()):
         raise ValueError(f"{what} has no option {unknown}; its options are: {names}")
     variadic = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
     needed = (
         name
-        for name, one in known.items()
-        if one.default is Parameter.empty and one.kind not in variadic
+        for name, parameter in known.items()
+        if parameter.default is Parameter.empty and parameter.kind not in variadic
     )
-    if missing := ", ".join(name for name in needed if name not in (*options, *given)):
+    if missing := ", ".join(name for name in needed if name not in (*options, *arguments)):
         raise ValueError(f"{what} needs the option {missing}; its options are: {names}")
 
 
@@ -82,14 +82,15 @@ class Registry(dict[str, Any], Generic[Built]):
         """Return a choice with its ``type`` and all options, defaults included."""
         options = {"type": choice} if isinstance(choice, str) else dict(choice)
         known = signature(look_up(self, str(options.get("type")), self.what)).parameters.values()
-        return {one.name: one.default for one in known if one.default is not one.empty} | options
+        defaults = {p.name: p.default for p in known if p.default is not p.empty}
+        return defaults | options
 
-    def build(self, choice: str | Mapping, **given: Any) -> Built:
+    def build(self, choice: str | Mapping, **arguments: Any) -> Built:
         """Call an entry with its options; an entry that cannot be called is returned as it is.
 
         Args:
             choice: A name, or a dictionary of the name as ``type`` and options.
-            **given: Arguments that are not options.
+            **arguments: Arguments that are not options.
 
         Raises:
             KeyError: If the name is unknown; the message lists the names.
@@ -98,8 +99,8 @@ class Registry(dict[str, Any], Generic[Built]):
         options = {"type": choice} if isinstance(choice, str) else dict(choice)
         name = options.pop("type", None)
         entry = look_up(self, name, self.what)
-        check_options(entry, options, f"{self.what} {name}", given)
-        return entry(**given, **options) if callable(entry) else entry
+        check_options(entry, options, f"{self.what} {name}", arguments)
+        return entry(**arguments, **options) if callable(entry) else entry
 
 
 def _source(entry: object) -> tuple:

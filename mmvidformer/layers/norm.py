@@ -1,6 +1,7 @@
 from collections.abc import Mapping
 from functools import partial
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -48,3 +49,25 @@ class QueryKeyNorm(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Normalize (..., n, d); values pass unchanged."""
         return self.q(q).to(q.dtype), self.k(k).to(k.dtype), v
+
+
+class LayerScale(nn.Module):
+    """Multiply the channels of an update by learned numbers (Touvron et al. 2021, CaiT).
+
+    Args:
+        dim: Token width D.
+        value: Initial value of the numbers.
+    """
+
+    def __init__(self, dim: int, value: float) -> None:
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((dim,), float(value)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scale (..., D)."""
+        return x * self.gamma
+
+
+def build_scale(dim: int, value: float | None) -> nn.Module:
+    """Build a ``LayerScale``, or what changes nothing for None."""
+    return nn.Identity() if value is None else LayerScale(dim, value)

@@ -1,11 +1,12 @@
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers.block import TransformerBlock
 from mmvidformer.layers.config import Choice, EncoderConfig
+from mmvidformer.layers.encoder import TransformerBlock
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.norm import NORMS
+from mmvidformer.layers.tokens import Context, Grid
 
 
 class AttentivePooling(nn.Module):
@@ -35,10 +36,11 @@ class AttentivePooling(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens (B, ..., D) to features (B, D)."""
-        grid = tokens.flatten(1, -2)[:, None, None]
+        tokens = tokens.flatten(1, -2)
+        context = Context(Grid(1, 1, tokens.shape[1]))
         for block in self.blocks:
-            grid, _ = block(grid)
-        tokens = self.norm(grid[:, 0, 0])
+            tokens = block(tokens, context)
+        tokens = self.norm(tokens)
         q = self.q(self.query).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
         k, v = self.kv(tokens).unflatten(-1, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         pooled = self.kernel(q.expand(k.shape[0], -1, -1, -1), k, v)  # (B, n, 1, d)

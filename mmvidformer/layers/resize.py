@@ -5,25 +5,25 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.layers.patterns import Grid
+from mmvidformer.layers.tokens import Size
 
 
-def _linear(table: Tensor, size: Grid) -> Tensor:
+def _linear(table: Tensor, size: Size) -> Tensor:
     return F.interpolate(table, size=size, mode="trilinear", align_corners=True)
 
 
-def _bicubic(table: Tensor, size: Grid) -> Tensor:
+def _bicubic(table: Tensor, size: Size) -> Tensor:
     frames = table[0].transpose(0, 1)  # (T, D, H, W)
     frames = F.interpolate(frames, size=size[1:], mode="bicubic", antialias=True)
     return _linear(frames.transpose(0, 1)[None], size)
 
 
-def _nearest_1d(table: Tensor, size: Grid) -> Tensor:
+def _nearest_1d(table: Tensor, size: Size) -> Tensor:
     length = size[0] * size[1] * size[2]
     return F.interpolate(table.flatten(2), size=length, mode="nearest").unflatten(2, size)
 
 
-RESIZE_RULES: dict[str, Callable[[Tensor, Grid], Tensor]] = {
+RESIZE_RULES: dict[str, Callable[[Tensor, Size], Tensor]] = {
     "linear": _linear,
     "bicubic": _bicubic,
     "nearest": lambda table, size: F.interpolate(table, size=size, mode="nearest"),
@@ -31,7 +31,7 @@ RESIZE_RULES: dict[str, Callable[[Tensor, Grid], Tensor]] = {
 }
 
 
-def resize_positions(table: Tensor, size: Grid, rule: str = "linear") -> Tensor:
+def resize_positions(table: Tensor, size: Size, rule: str = "linear") -> Tensor:
     """Resize a position table to another clip length and resolution.
 
     Args:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from mmvidformer.layers.embed import repeat_along
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.tokens import Context
 
 
 class RotaryEmbedding(nn.Module):
@@ -91,20 +92,21 @@ class RotaryEmbedding(nn.Module):
         angles = F.pad(angles, (0, self.head_dim - angles.shape[-1]))
         return torch.cat([angles.cos(), angles.sin()], dim=-1)[None]
 
+    def tokens(self, grid: Tensor, prefix: int = 0, start: int = 0) -> Tensor:
+        """Return the table (1, P + T H W, 2 d) of tokens; a prefix is not turned. See ``table``."""
+        return with_prefix(self.table(grid, start), prefix)
+
     def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, table: Tensor | None = None
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Turn queries and keys (B, T, H, W, n, d); values pass unchanged.
+        """Turn queries and keys (B, P + T H W, n, d); values pass unchanged.
 
         They are turned in the precision of the table, and then rounded to their own, as in timm.
-
-        Args:
-            q: Queries.
-            k: Keys.
-            v: Values.
-            table: That of the places, (1 or B, T, H, W, 2 d). Default: that of a whole clip.
+        The table is that of the context or, if it has none, that of a whole clip.
         """
-        table = self.table(q) if table is None else table
+        table = context.rope
+        if table is None:
+            table = self.tokens(context.grid.split(q)[1], context.grid.prefix)
         cos, sin = table[..., None, :].chunk(2, dim=-1)
         return self._turn(q, cos, sin), self._turn(k, cos, sin), v
 
@@ -115,14 +117,24 @@ class RotaryEmbedding(nn.Module):
         """Return the other channel of each pair, the first ones negated."""
         if self.pairs == "halves":
             half = self.count * len(self.axes)
-            first, second, rest = x.split([half, half, self.head_dim - 2 * half], dim=-1)
-            return torch.cat([-second, first, rest], dim=-1)
+            first, second, unturned = x.split([half, half, self.head_dim - 2 * half], dim=-1)
+            return torch.cat([-second, first, unturned], dim=-1)
         first, second = x.unflatten(-1, (-1, 2)).unbind(-1)
         return torch.stack([-second, first], dim=-1).flatten(-2)
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
         return f"{self.axes}, base={self.base:g}, pairs={self.pairs}, places={self.places}"
+
+
+def with_prefix(table: Tensor, prefix: int) -> Tensor:
+    """Map a table (B, T, H, W, 2 d) to that of tokens, (B, P + T H W, 2 d)."""
+    table = table.flatten(1, 3)
+    if not prefix:
+        return table
+    cos, sin = table.chunk(2, dim=-1)
+    cos, sin = F.pad(cos, (0, 0, prefix, 0), value=1.0), F.pad(sin, (0, 0, prefix, 0))
+    return torch.cat([cos, sin], dim=-1)
 
 
 ROPES: Registry[RotaryEmbedding] = Registry(

@@ -4,42 +4,39 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
-# Arguments that tell why another one has no effect.
-_REASONS = ("scheme", "reverse", "parallel", "shifts", "block", "encoders", "cls", "pool")
 
-
-def fill(
-    kind: Any, arch: str | Mapping[str, Any], given: Mapping[str, Any], own: Mapping[str, Any]
+def complete(
+    arch: str | Mapping[str, Any], options: Mapping[str, Any], preset: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the options that a preset sets, without those that the user gives instead.
+    """Return the options of a preset, with those of an image model and those that a user gives.
 
     Args:
-        kind: Class of the preset; ``kind.preset(given, **own)`` are the options that it sets.
-        arch: Architecture, or an image model of timm (``image_options``).
-        given: Other options of ``VideoTransformer`` that the user gives. They go to its constructor
-            as ``**options``, by which editors complete their names.
-        own: Arguments of the preset alone.
-
-    Raises:
-        ValueError: If one of the own arguments has another value than by default, but no effect.
+        arch: Architecture, or an image model of timm (``image_options``), which replaces the
+            preset's.
+        options: What the user gives; replaces both.
+        preset: Options that the preset sets.
     """
+    return {**preset, **image_options(arch, preset), **options}
 
-    def rest(**own: Any) -> dict[str, Any]:
-        preset = kind.preset(given, **own)
-        found = {**preset, **image_options(arch, preset)}
-        return {name: value for name, value in found.items() if name not in given}
 
-    found = rest(**own)
-    for name, value in own.items():
-        default = signature(kind).parameters[name].default
-        if value != default and found == rest(**{**own, name: default}):
-            others = {**own, **given}
-            why = [f"{key}={others[key]!r}" for key in _REASONS if key in others and key != name]
+def refuse_unused(
+    model: type, arguments: Mapping[str, Any], unused: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Raise a ValueError if an argument has another value than by default, but no effect.
+
+    Args:
+        model: Class of the preset.
+        arguments: Arguments of the preset alone.
+        unused: For each of them that has no effect the arguments that are why.
+    """
+    for name, reasons in unused.items():
+        value, default = arguments[name], signature(model).parameters[name].default
+        if value != default:
+            why = ", ".join(f"{reason}={x!r}" for reason, x in reasons.items())
             raise ValueError(
-                f"{name}={value!r} of {kind.__name__} has no effect with {', '.join(why)}; "
+                f"{name}={value!r} of {model.__name__} has no effect with {why}; "
                 f"leave it out or set {name}={default!r}"
             )
-    return found
 
 
 def image_options(
@@ -54,15 +51,16 @@ def image_options(
         return {"arch": arch}
     from mmvidformer.checkpoints.timm_models import arguments_of  # timm is slow to import
 
-    found = arguments_of(str(arch))
-    if preset is not None:
-        found = {key: x for key, x in found.items() if key not in ("cls", "pool", "fc_norm")}
-        frames = preset.get("stem", found["stem"])["tubelet"][0]
-        found["stem"] = {"tubelet": (frames, *found["stem"]["tubelet"][1:])}
-        if isinstance(found["positions"], Mapping) and "positions" in preset:
-            found["positions"] = {**found["positions"], "type": preset["positions"]}
-        encoders = [{**preset, **one} for one in preset.get("encoders", ({},))]
-        single = all(one.get("frames", "together") != "together" for one in encoders)
-        if single and found["positions"] == "time":
-            found["positions"] = "none"
-    return found
+    options = arguments_of(str(arch))
+    if preset is None:
+        return options
+    options = {key: x for key, x in options.items() if key not in ("cls", "pool", "fc_norm")}
+    frames = preset.get("stem", options["stem"])["tubelet"][0]
+    options["stem"] = {"tubelet": (frames, *options["stem"]["tubelet"][1:])}
+    if isinstance(options["positions"], Mapping) and "positions" in preset:
+        options["positions"] = {**options["positions"], "type": preset["positions"]}
+    encoders = [{**preset, **encoder} for encoder in preset.get("encoders", ({},))]
+    single = all(encoder.get("frames", "together") != "together" for encoder in encoders)
+    if single and options["positions"] == "time":
+        options["positions"] = "none"
+    return options

@@ -27,7 +27,7 @@ from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.models.compose import fill
+from mmvidformer.models.compose import complete, refuse_unused
 from mmvidformer.models.video_transformer import VideoTransformer
 
 # The shifts of a sub-layer are the kinds that it has, if they are on.
@@ -100,23 +100,30 @@ class FeatureFixationTransformer(VideoTransformer):
         shift_last: bool = False,
         **options: Any,
     ) -> None:
-        own = dict(
+        arguments: dict[str, Any] = dict(
             scheme=scheme, kernel=kernel, fixation=fixation, shifts=shifts, shift_last=shift_last
         )
-        preset = fill(FeatureFixationTransformer, arch, options, own)
-        super().__init__(clip_len=clip_len, img_size=img_size, **options, **preset)
+        preset = self.preset(options, **arguments)
+        unused: dict[str, dict[str, Any]] = {}
+        if "block" in options:  # which is all that they make
+            unused = dict.fromkeys(arguments, {"block": options["block"]})
+        elif not any(sublayer.shifts for sublayer in preset["block"]):
+            unused = {"shift_last": {"shifts": shifts}}
+        refuse_unused(FeatureFixationTransformer, arguments, unused)
+        super().__init__(clip_len=clip_len, img_size=img_size, **complete(arch, options, preset))
 
     @staticmethod
     def preset(
-        given: Mapping, scheme: str, shifts: Mapping[str, Any], shift_last: bool, **own: Any
+        options: Mapping, scheme: str, shifts: Mapping[str, Any], shift_last: bool, **others: Any
     ) -> dict[str, Any]:
         """Return the arguments of ``VideoTransformer`` that make the model of the paper."""
-        for kind in shifts:
-            look_up({"temporal", "spatial"}, kind, "entry of shifts")
+        for axes in shifts:
+            look_up({"temporal", "spatial"}, axes, "entry of shifts")
         block = []
-        for one in look_up(SCHEMES, scheme, "feature fixation scheme")["block"]:
-            used = [shift for kind in one.shifts if (shift := shifts.get(kind))]
-            block.append(replace(one, shifts=used, shift_last=shift_last and bool(used), **own))
+        for sublayer in look_up(SCHEMES, scheme, "feature fixation scheme")["block"]:
+            used = [shifts[axes] for axes in sublayer.shifts if shifts.get(axes)]
+            last = shift_last and bool(used)
+            block.append(replace(sublayer, shifts=used, shift_last=last, **others))
         return {
             "stem": STEM,
             "positions": "time",

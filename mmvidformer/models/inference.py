@@ -11,8 +11,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import DropPath, Encoder, Mlp
-from mmvidformer.layers.block import AttentionSubLayer, LayerScale, TransformerBlock
+from mmvidformer.layers import (
+    AttentionSubLayer,
+    DropPath,
+    Encoder,
+    LayerScale,
+    Mlp,
+    TransformerBlock,
+)
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
 from mmvidformer.models.cpu import CpuLinear, feed_forward
@@ -83,9 +89,9 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
 
 def _optimize(backbone: VideoTransformer) -> None:
     """Change a backbone in place."""
-    for layer in backbone.modules():
+    for name, layer in list(backbone.named_modules()):
         if isinstance(layer, LoraLinear) and not has_hooks(layer) and "forward" not in vars(layer):
-            layer.merge()
+            backbone.set_submodule(name, layer.merged())
     for part in list(backbone.modules()):
         if isinstance(part, Encoder):
             last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
@@ -135,7 +141,7 @@ def reuse_frames(model: Kind) -> Kind:
 
     For models whose first stage sees frames, or blocks of them, on their own (``frame_stage``): a
     ``VideoTransformer`` whose first encoder has ``frames='pool'`` or ``'average'`` (ViViT's model
-    2, space-only) or attends within blocks of frames only (``Encoder.frame_block``), and recurrent
+    2, space-only) or attends within blocks of frames only (``frame_block``), and recurrent
     models with a backbone of frames. They are compared by their pixels, so clips may come in any
     order. Outputs change by rounding only.
 

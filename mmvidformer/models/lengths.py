@@ -34,10 +34,8 @@ def valid_frames(clips: Tensor, valid: Tensor, multiple: int = 1) -> list[Tensor
     """
     shape = (clips.shape[0], clips.shape[-3])
     if valid.shape != shape or valid.dtype != torch.bool:
-        raise ValueError(
-            f"valid must be a mask (B, T) = {shape} of torch.bool, got {tuple(valid.shape)} of "
-            f"{valid.dtype}"
-        )
+        got = f"{tuple(valid.shape)} of {valid.dtype}"
+        raise ValueError(f"valid must be a mask (B, T) = {shape} of torch.bool, got {got}")
     valid = valid.cpu()
     for i, count in enumerate(valid.sum(dim=1).tolist()):
         if not count or count % multiple:

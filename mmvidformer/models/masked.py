@@ -14,7 +14,7 @@ from torch.nn.functional import mse_loss
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
 from mmvidformer.layers.checks import whole_grid
 from mmvidformer.layers.config import read
-from mmvidformer.layers.encoder import Places
+from mmvidformer.layers.tokens import Places
 from mmvidformer.models.video_transformer import VideoTransformer
 
 
@@ -57,8 +57,8 @@ class MaskedPretraining(BaseModel):
         super().__init__(data_preprocessor)
         backbone = MODELS.build(backbone) if isinstance(backbone, Mapping) else backbone
         if not isinstance(backbone, VideoTransformer):
-            kind = type(backbone).__name__
-            raise ValueError(f"backbone must be a VideoTransformer or a preset of it, got {kind}")
+            name = type(backbone).__name__
+            raise ValueError(f"backbone must be a VideoTransformer or a preset of it, got {name}")
         embed = backbone.embed
         if embed.stride != embed.tubelet or any(embed.padding):
             raise ValueError(
@@ -72,13 +72,13 @@ class MaskedPretraining(BaseModel):
         self.backbone, self.mask_ratio = backbone, mask_ratio
         last: Any = backbone.encoders[-1]
         last.passes_grid = last.frames != "pool"  # to the decoder, even if the output is pooled
-        first, *rest = backbone.configs
+        first, *later = backbone.configs
         self.whole = [*whole_grid(first)]
-        if rest and first.frames != "pool":
+        if later and first.frames != "pool":
             self.whole.append("an encoder after it")
         width, heads = backbone.embed_dims // 2, max(first.sizes["num_heads"] // 2, 1)
         options: dict[str, Any] = dict(arch=dict(embed_dims=width, depth=4, num_heads=heads))
-        blocks = [[replace(one, cls=None) for one in row] for row in first.blocks]
+        blocks = [[replace(sublayer, cls=None) for sublayer in row] for row in first.blocks]
         single = [SubLayer("space"), SubLayer("time")]
         options["block"] = blocks if first.frames == "together" else single
         options["positions"] = {"type": "joint", "fixed": True}
@@ -157,8 +157,8 @@ class MaskedPretraining(BaseModel):
         target = self.pixels(self.row(clips, masked)).float()
         std, mean = torch.std_mean(target, -2, keepdim=True)
         tokens = self.decode(self.encode(clips, visible), visible)
-        found = self.to_pixels(masked.take(tokens)).float()
-        return mse_loss(found, ((target - mean) / (std + 1e-6)).flatten(-2))
+        predicted = self.to_pixels(masked.take(tokens)).float()
+        return mse_loss(predicted, ((target - mean) / (std + 1e-6)).flatten(-2))
 
     def forward(self, inputs: Tensor, data_samples: Any = None, mode: str = "tensor") -> Any:
         """Return the loss, or a reconstruction; see the class."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.models.compose import fill
+from mmvidformer.models.compose import complete, refuse_unused
 from mmvidformer.models.video_transformer import VideoTransformer
 
 TIME = SubLayer("time", cls="skip", fc=True)
@@ -78,24 +78,48 @@ class TimeSformer(VideoTransformer):
         cls_in_time: bool = False,
         **options: Any,
     ) -> None:
-        own = dict(scheme=scheme, reverse=reverse, cls_in_time=cls_in_time)
-        preset = fill(TimeSformer, arch, options, own)
-        super().__init__(clip_len=clip_len, img_size=img_size, **options, **preset)
+        arguments = dict(scheme=scheme, reverse=reverse, cls_in_time=cls_in_time)
+        preset = self.preset(options, **arguments)
+        refuse_unused(TimeSformer, arguments, self.unused(options, **arguments))
+        super().__init__(clip_len=clip_len, img_size=img_size, **complete(arch, options, preset))
 
     @staticmethod
-    def preset(given: Mapping, scheme: str, reverse: bool, cls_in_time: bool) -> dict[str, Any]:
+    def unused(
+        options: Mapping, scheme: str, reverse: bool, cls_in_time: bool
+    ) -> dict[str, dict[str, Any]]:
+        """Return which arguments have no effect, and for each the arguments that are why."""
+        row = SCHEMES[scheme]
+        if "block" in options:
+            names = ["reverse", "cls_in_time"]
+            if row.keys() <= options.keys():
+                names.append("scheme")
+            return dict.fromkeys(names, {"block": options["block"]})
+        unused = {}
+        if len(row["block"]) == 1:
+            unused["reverse"] = {"scheme": scheme}
+        if options.get("cls", "mean") is None:
+            unused["cls_in_time"] = {"cls": None}
+        elif reverse or options.get("parallel"):  # the class token takes part in any case
+            unused["cls_in_time"] = {"reverse": True} if reverse else {"parallel": True}
+        elif all(sublayer.cls != "skip" for sublayer in row["block"]):
+            unused["cls_in_time"] = {"scheme": scheme}
+        return unused
+
+    @staticmethod
+    def preset(options: Mapping, scheme: str, reverse: bool, cls_in_time: bool) -> dict[str, Any]:
         """Return the arguments of ``VideoTransformer`` that make the model of the paper."""
         row = look_up(SCHEMES, scheme, "TimeSformer scheme")
         block = row["block"][:: -1 if reverse else 1]
-        if given.get("cls", "mean") is None:
-            block = tuple(replace(one, cls=None) for one in block)
-        elif cls_in_time or reverse or given.get("parallel"):
-            block = tuple(replace(one, cls="mean") if one.cls == "skip" else one for one in block)
+        if options.get("cls", "mean") is None:
+            block = [replace(sublayer, cls=None) for sublayer in block]
+        elif cls_in_time or reverse or options.get("parallel"):
+            roles = {"skip": "mean"}
+            block = [replace(part, cls=roles.get(part.cls, part.cls)) for part in block]
         return {
             "positions": "space_time",
             "cls": "mean",
             "drop_path_rate": 0.1,
             "drop_path_rule": "group",
             **row,
-            "block": block,
+            "block": tuple(block),
         }

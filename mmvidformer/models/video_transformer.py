@@ -16,6 +16,7 @@ from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.models.compose import image_options
+from mmvidformer.models.frame_blocks import frame_stage
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
 
@@ -62,7 +63,7 @@ class VideoConfig(EncoderConfig):
     lora: Mapping[str, Any] | None = None
 
     @property
-    def each(self) -> list[EncoderConfig]:
+    def configs(self) -> list[EncoderConfig]:
         """The encoders, complete.
 
         Raises:
@@ -71,9 +72,12 @@ class VideoConfig(EncoderConfig):
         """
         if not self.encoders:
             raise ValueError("encoders must have at least one entry, got none")
-        shared = {one.name: getattr(self, one.name) for one in fields(EncoderConfig)}
-        each = (x if isinstance(x, EncoderConfig) else {**shared, **x} for x in self.encoders)
-        return [read(EncoderConfig, one, "option of an encoder") for one in each]
+        shared = {option.name: getattr(self, option.name) for option in fields(EncoderConfig)}
+        configs = []
+        for entry in self.encoders:
+            options = entry if isinstance(entry, EncoderConfig) else {**shared, **entry}
+            configs.append(read(EncoderConfig, options, "option of an encoder"))
+        return configs
 
 
 class VideoTransformer(nn.Module):
@@ -110,20 +114,19 @@ class VideoTransformer(nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
-        kind = type(self)
-        names = signature(kind).parameters.keys() - {"options"}
-        check_names(VideoConfig, options, f"argument of {kind.__name__}", names)
+        names = signature(type(self)).parameters.keys() - {"options"}
+        check_names(VideoConfig, options, f"argument of {type(self).__name__}", names)
         options = {**image_options(arch), **options}
         config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
-        self.configs = each = config.each
-        check_positions(each)
-        last = each[-1].cls
-        pool = ("mean" if last is None else "cls") if config.pool is None else config.pool
+        self.configs = config.configs
+        check_positions(self.configs)
+        has_cls = self.configs[-1].cls is not None
+        pool = ("cls" if has_cls else "mean") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
-        if self.pool == "cls" and last is None:
+        if self.pool == "cls" and not has_cls:
             raise ValueError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
-        dim = each[0].sizes["embed_dims"]
+        dim = self.configs[0].sizes["embed_dims"]
         check_options(TubeletEmbedding, config.stem, "stem", ["dim"])
         self.embed = TubeletEmbedding(dim, **config.stem)
         sides = (img_size, img_size) if isinstance(img_size, int) else img_size
@@ -131,24 +134,23 @@ class VideoTransformer(nn.Module):
         # Other clips may have several tokens along an axis of one; patterns that halve 4 have two.
         axes: Any = tuple(4 if n == 1 else n for n in grid)
         self.encoders = nn.ModuleList()
-        for number, one in enumerate(each, start=1):
-            passes_grid = self.pool != "cls" if number == len(each) else one.frames != "pool"
-            check_patterns(one, axes)
-            check_cls(one, passes_grid)
-            final_norm = number < len(each) or config.fc_norm is None
-            encoder = Encoder(one, grid, dim, passes_grid, final_norm)
+        for number, part in enumerate(self.configs, start=1):
+            last = number == len(self.configs)
+            passes_grid = self.pool != "cls" if last else part.frames != "pool"
+            check_patterns(part, axes)
+            check_cls(part, passes_grid)
+            encoder: Any = Encoder(part, grid, dim, passes_grid, not last or config.fc_norm is None)
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
-            dim = one.sizes["embed_dims"]
+            dim = part.sizes["embed_dims"]
         self.embed_dims = dim
         self.fc_norm: nn.Module = nn.Identity()
         if config.fc_norm is not None:
             self.fc_norm = NORMS.build(config.fc_norm, normalized_shape=dim)
         pooled = None if self.pool == "none" else "the output is pooled over time; use pool='none'"
-        self.obstacle = next(obstacles(each, self.embed.separate_frames), pooled)
-        part: Any
-        for part in self.encoders:
-            part.pos_embed.causal = self.obstacle is None
+        self.obstacle = next(obstacles(self.configs, self.embed.separate_frames), pooled)
+        for encoder in self.encoders:
+            encoder.pos_embed.causal = self.obstacle is None
         self.apply(look_up(INITS, config.init, "init"))
         for stage in self._frozen():
             stage.requires_grad_(False)
@@ -159,10 +161,7 @@ class VideoTransformer(nn.Module):
     @property
     def frame_stage(self) -> list[tuple[nn.Module, str, int, int]]:
         """Parts that see blocks of frames on their own: methods, axes, sizes (``reuse_frames``)."""
-        first: Any = self.encoders[0]
-        block: Any = first.frame_block if self.embed.separate_frames else None
-        rows = [(self.embed, "forward", 2, self.embed.tubelet[0]), (first, "run_blocks", 1, block)]
-        return rows if block else []
+        return frame_stage(self.embed, self.encoders[0])
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -173,7 +172,7 @@ class VideoTransformer(nn.Module):
         stages = [nn.ModuleList([self.embed])]
         encoder: Any
         for encoder in self.encoders:
-            tokens = [one for one in (encoder.cls_token, encoder.registers) if one is not None]
+            tokens = [x for x in (encoder.cls_token, encoder.registers) if x is not None]
             start = (encoder.proj, encoder.pos_embed, encoder.pos_drop, encoder.norm_pre)
             stages[-1].extend([*start, nn.ParameterList(tokens)])
             stages += [nn.ModuleList([block]) for block in encoder.blocks]
@@ -234,7 +233,10 @@ class VideoTransformer(nn.Module):
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
-        return self.pool_features(*self.forward_features(clip))
+        grid, cls = self.embed(clip), None
+        for encoder in self.encoders:
+            grid, cls = encoder(grid)
+        return self.pool_features(grid, cls)
 
     def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
         """Return the output for each of clips (3, T_i, H', W'); those of one length run together.

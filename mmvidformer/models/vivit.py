@@ -16,7 +16,7 @@ from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.models.compose import fill
+from mmvidformer.models.compose import complete, refuse_unused
 from mmvidformer.models.video_transformer import VideoTransformer
 
 JOINT, SPACE = SubLayer("joint"), SubLayer("space")
@@ -65,20 +65,33 @@ class ViViT(VideoTransformer):
         temporal_depth: int = 4,
         **options: Any,
     ) -> None:
-        own = dict(scheme=scheme, temporal_depth=temporal_depth)
-        preset = fill(ViViT, arch, options, own)
-        super().__init__(clip_len=clip_len, img_size=img_size, **options, **preset)
+        arguments = dict(scheme=scheme, temporal_depth=temporal_depth)
+        preset = self.preset(options, **arguments)
+        refuse_unused(ViViT, arguments, self.unused(options, **arguments))
+        super().__init__(clip_len=clip_len, img_size=img_size, **complete(arch, options, preset))
         self.scheme = scheme
 
     @staticmethod
-    def preset(given: Mapping, scheme: str, temporal_depth: int) -> dict[str, Any]:
+    def unused(options: Mapping, scheme: str, temporal_depth: int) -> dict[str, dict[str, Any]]:
+        """Return which arguments have no effect, and for each the arguments that are why."""
+        row, unused = SCHEMES[scheme], {}
+        if row.keys() <= options.keys():
+            unused["scheme"] = {name: options[name] for name in row}
+        if "encoders" in options:
+            unused["temporal_depth"] = {"encoders": options["encoders"]}
+        elif "encoders" not in row:
+            unused["temporal_depth"] = {"scheme": scheme}
+        return unused
+
+    @staticmethod
+    def preset(options: Mapping, scheme: str, temporal_depth: int) -> dict[str, Any]:
         """Return the arguments of ``VideoTransformer`` that make the model of the paper."""
         row = look_up(SCHEMES, scheme, "ViViT scheme")
         if "encoders" in row:
             first, second = row["encoders"]
             second = [{**second, "depth": temporal_depth}] if temporal_depth else []
             row = {**row, "encoders": [first, *second]}
-        if given.get("pool") == "mean":
+        if options.get("pool") == "mean":
             row = {**row, "cls": None}
         return {
             "stem": {"tubelet": (2, 16, 16)},

@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers import (
     Attention,
+    Context,
     Encoder,
     LayerScale,
     Mlp,
@@ -90,7 +91,7 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
 
 @contextmanager
 def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
-    """Record the inputs of each attention (grid and class token) and the embedding's output."""
+    """Record the inputs of each attention (tokens, context) and the embedding's output."""
     seen: dict[nn.Module, Tensor | tuple] = {}
     attentions = [module for module in backbone.modules() if isinstance(module, Attention)]
 
@@ -126,7 +127,9 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
             # The residual has the weight of each attention that is added to it.
             weight = 1 / (1 + len(module.sublayers)) if module.parallel else 1 / 2
             for sub in module.sublayers.values():
-                substitutes[sub] = partial(_exchange, sub.attn, seen[sub.attn], weight)
+                exchange = partial(_exchange, sub.attn, seen[sub.attn], weight)
+                substitutes[sub.attn] = exchange
+                substitutes[sub.fc] = lambda x: x
     try:
         for module, forward in substitutes.items():
             module.forward = forward  # on the instance, before the method of the class
@@ -145,28 +148,21 @@ def _no_positions(
 
 def _exchange(
     attn: Attention,
-    inputs: tuple[Tensor, Tensor | None],
+    inputs: tuple[Tensor, Context],
     weight: float,
-    grid: Tensor,
-    cls: Tensor | None = None,
+    mass: Tensor,
     *unused: object,
-) -> tuple[Tensor, Tensor | None]:
-    """Updates of a sub-layer: ``weight * (A - I)`` on mass (B, T, H, W, 1) and (B, 1, 1)."""
+) -> Tensor:
+    """Update of an attention: ``weight * (A - I)`` on mass (B, P + T H W, 1)."""
 
-    def exchange(grid: Tensor, cls: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def exchange(mass: Tensor) -> Tensor:
         with torch.no_grad():
-            (q, k, v), cls_qkv = attn.project(*inputs)
-        if cls_qkv is not None:
-            cls_qkv = (*cls_qkv[:2], _as_values(cls, cls_qkv[2]))
-        out, copies = attn.mix((q, k, _as_values(grid, v)), cls_qkv)
-        update = weight * (out.mean(-1, keepdim=True) - grid)
-        if copies is None:
-            return update, None
-        mean = torch.cat([copy.mean(1) for copy in copies], dim=-1)
-        return update, weight * (mean.mean(-1, keepdim=True) - cls)
+            q, k, v = attn.project(*inputs)
+        out = attn.mix(q, k, _as_values(mass, v), inputs[1])
+        return weight * (out.mean(-1, keepdim=True) - mass)
 
     # Queries and keys are projected again in the backward pass instead of being kept.
-    return checkpoint(exchange, grid, cls, use_reentrant=False)
+    return checkpoint(exchange, mass, use_reentrant=False)
 
 
 def _as_values(mass: Tensor, values: Tensor) -> Tensor:

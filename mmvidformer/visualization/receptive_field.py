@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
-from mmvidformer.layers.patterns import Grid
+from mmvidformer.layers.tokens import Size
 from mmvidformer.visualization.figures import without_formulas
 
 COLORS = ["#e4e4e4", "#2f6fab"]  # not seen, seen; old matplotlib reads a pair as color and alpha
@@ -37,7 +37,7 @@ class Field(NamedTuple):
 
 
 def receptive_field(
-    backbone: nn.Module, grid: Grid, token: Grid | None = None, cls: bool = False
+    backbone: nn.Module, grid: Size, token: Size | None = None, cls: bool = False
 ) -> list[Field]:
     """Compute what a token has seen after each block.
 
@@ -110,7 +110,7 @@ def list_blocks(model: nn.Module) -> list[tuple[str, Tensor | None]]:
     return blocks
 
 
-def draw_receptive_field(fields: Sequence[Field], token: Grid | None, title: str = "") -> Figure:
+def draw_receptive_field(fields: Sequence[Field], token: Size | None, title: str = "") -> Figure:
     """Draw what a token has seen: a row for each block, a column for each frame.
 
     Args:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mmvidformer.layers import PATTERNS, Attention
 from mmvidformer.layers.patterns.causal import CausalPattern
+from tests.layers.pairs import project
 
 Place = tuple[int, int, int]
 # Kernels that compare pairs of tokens: all of these are computed, under a mask. The others mix the
@@ -178,7 +179,7 @@ def attend(
     Queries, keys and values are those of ``Attention.project``.
     """
     size = tuple(grid.shape[1:4])
-    qkv, cls_qkv = attn.project(grid, cls)
+    qkv, cls_qkv = project(attn, grid, cls)
     qkv = [x.flatten(1, 3).transpose(1, 2) for x in qkv]  # (B, n, N, d)
     count = 0
     if cls_qkv is not None:  # the class tokens come first

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mmvidformer.layers import Attention
 from tests.layers.dense import allowed, masked_attention
+from tests.layers.pairs import project, run
 
 GRID = (3, 4, 2)
 DIM, HEADS = 16, 4
@@ -33,7 +34,7 @@ def test_each_pattern_is_masked_attention(pattern: str, kernel: str) -> None:
     torch.manual_seed(0)
     attn = Attention(DIM, HEADS, patterns=(pattern,), kernel=kernel)
     grid = torch.randn(2, *GRID, DIM)
-    out, cls = attn(grid)
+    out, cls = run(attn, grid)
     assert cls is None
     expected = attn.proj(masked_attention(attn, grid.flatten(1, 3), allowed(pattern, GRID)))
     assert_same(attn, out.flatten(1, 3), expected)
@@ -48,7 +49,7 @@ def test_two_patterns_share_the_heads_in_order() -> None:
         masked_attention(attn, tokens, allowed(pattern, GRID), heads)
         for pattern, heads in (("time", slice(0, 2)), ("space", slice(2, 4)))
     ]
-    assert_same(attn, attn(grid)[0].flatten(1, 3), attn.proj(torch.cat(halves, -1)))
+    assert_same(attn, run(attn, grid)[0].flatten(1, 3), attn.proj(torch.cat(halves, -1)))
 
 
 def test_joint_pattern_with_class_token_is_ordinary_attention() -> None:
@@ -57,7 +58,7 @@ def test_joint_pattern_with_class_token_is_ordinary_attention() -> None:
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
     tokens = torch.cat([cls, grid.flatten(1, 3)], 1)
     everyone = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool)
-    out, cls_out = attn(grid, cls)
+    out, cls_out = run(attn, grid, cls)
     out = torch.cat([cls_out, out.flatten(1, 3)], 1)
     assert_same(attn, out, attn.proj(masked_attention(attn, tokens, everyone)))
 
@@ -68,7 +69,7 @@ def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep
     attn = Attention(DIM, HEADS, patterns=("space",))
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
     keep = torch.tensor([[0.0, 2.0, 2.0], [2.0, 0.0, 0.0]]) if with_keep else None
-    out, cls_out = attn(grid, cls, keep)
+    out, cls_out = run(attn, grid, cls, keep)
 
     everyone = torch.ones(9, 9, dtype=torch.bool)
     frames, copies = [], []
@@ -90,7 +91,7 @@ def test_global_class_token_attends_to_everything(pattern: str, kernel: str) -> 
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
     everyone = F.pad(allowed(pattern, GRID), (1, 0, 1, 0), value=True)
     expected = attn.proj(masked_attention(attn, torch.cat([cls, grid.flatten(1, 3)], 1), everyone))
-    out, cls_out = attn(grid, cls)
+    out, cls_out = run(attn, grid, cls)
     assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
 
 
@@ -111,7 +112,7 @@ def test_copies_of_the_class_token_ignore_keys_outside_the_grid(
         mask[0, 1:] = window
         copies.append(masked_attention(attn, tokens, mask)[:, :1])
     expected[:, :1] = torch.stack(copies).mean(0)
-    out, cls_out = attn(grid, cls, cls_only=cls_only)
+    out, cls_out = run(attn, grid, cls, prefix_only=cls_only)
     torch.testing.assert_close(cls_out, attn.proj(expected)[:, :1], atol=1e-6, rtol=1e-5)
     if not cls_only:
         torch.testing.assert_close(
@@ -125,17 +126,17 @@ def test_prepared_tokens_are_not_copied(fixation: str | None) -> None:
     attn = Attention(DIM, HEADS, patterns=("space",), kernel="linear", fixation=fixation)
     outputs = []
     attn.qkv.register_forward_hook(lambda _, inputs, output: outputs.append(output))
-    (_, _, v), (_, _, v_cls) = attn.project(torch.randn(1, *GRID, DIM), torch.randn(1, 1, DIM))
-    for values, projected in zip((v, v_cls), outputs, strict=True):
-        assert values.untyped_storage().data_ptr() == projected.untyped_storage().data_ptr()
+    (_, _, v), (_, _, v_cls) = project(attn, torch.randn(1, *GRID, DIM), torch.randn(1, 1, DIM))
+    for values in (v, v_cls):
+        assert values.untyped_storage().data_ptr() == outputs[0].untyped_storage().data_ptr()
 
 
 def test_skipped_class_token_is_not_attended_to() -> None:
     attn = Attention(DIM, HEADS, patterns=("time",), cls="skip")
     grid = torch.randn(2, *GRID, DIM)
-    out, cls_out = attn(grid, torch.randn(2, 1, DIM))
+    out, cls_out = run(attn, grid, torch.randn(2, 1, DIM))
     assert cls_out is None
-    torch.testing.assert_close(out, attn(grid)[0])
+    torch.testing.assert_close(out, run(attn, grid)[0])
 
 
 @pytest.mark.parametrize(
@@ -172,11 +173,12 @@ def test_linear_attention_is_recomputed(kernel: str, cls: str) -> None:
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            outs = [x for x in attn(grid, torch.randn(1, 1, 32)) if x is not None]
+            outs = [x for x in run(attn, grid, torch.randn(1, 1, 32)) if x is not None]
         loss = sum(x.square().sum() for x in outs)
         leaves = [grid, *attn.parameters()]
         results.append([*outs, *torch.autograd.grad(loss, leaves, allow_unused=True)])
-        sizes.append(sum(size == 4 * grid.numel() for size in kept.values()))
+        count = grid.numel() + (32 if cls == "mean" else 0)
+        sizes.append(sum(size == 4 * count for size in kept.values()))
     for recomputed, plain in zip(*results[::-1], strict=True):
         torch.testing.assert_close(recomputed, plain)
     # The input and that of the output projection; with a class token, the latter is a view.

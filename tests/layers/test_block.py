@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from mmvidformer.layers import Encoder, EncoderConfig, SubLayer, TransformerBlock
+from mmvidformer.layers import Context, Encoder, EncoderConfig, SubLayer, TransformerBlock
+from tests.layers.pairs import joined, run, split
 
 GRID = (2, 3, 3)
 
@@ -26,7 +27,7 @@ def test_sublayers_from_dictionaries_of_a_config() -> None:
     torch.manual_seed(0)
     same = TransformerBlock(EncoderConfig(ARCH, block=TWO))
     grid = torch.randn(1, *GRID, 8)
-    torch.testing.assert_close(block(grid)[0], same(grid)[0])
+    torch.testing.assert_close(run(block, grid)[0], run(same, grid)[0])
 
 
 def test_unknown_key_of_a_sublayer_is_named() -> None:
@@ -38,17 +39,17 @@ def test_a_block_is_its_sublayers_and_then_the_mlp() -> None:
     block = TransformerBlock(EncoderConfig(ARCH, mlp_ratio=2), TWO)
     assert block.mlp.fc1.out_features == 16
     x = torch.randn(2, *GRID, 8)
-    y = x + block.sublayers["time"].attn(block.sublayers["time"].norm(x))[0]
-    y = y + block.sublayers["space"].attn(block.sublayers["space"].norm(y))[0]
+    y = x + run(block.sublayers["time"].attn, block.sublayers["time"].norm(x))[0]
+    y = y + run(block.sublayers["space"].attn, block.sublayers["space"].norm(y))[0]
     y = y + block.mlp(block.norm(y))
-    torch.testing.assert_close(block(x)[0], y)
+    torch.testing.assert_close(run(block, x)[0], y)
 
 
 def test_parallel_sublayers_read_the_input_of_the_block() -> None:
     block = TransformerBlock(EncoderConfig(ARCH, block=TWO, parallel=True))
     x = torch.randn(2, *GRID, 8)
-    y = x + sum(sublayer.attn(sublayer.norm(x))[0] for sublayer in block.sublayers.values())
-    torch.testing.assert_close(block(x)[0], y + block.mlp(block.norm(y)))
+    y = x + sum(run(sublayer.attn, sublayer.norm(x))[0] for sublayer in block.sublayers.values())
+    torch.testing.assert_close(run(block, x)[0], y + block.mlp(block.norm(y)))
 
 
 def test_names_of_sublayers() -> None:
@@ -62,7 +63,7 @@ def test_names_of_sublayers() -> None:
 def test_dropped_updates_leave_the_residual() -> None:
     block = TransformerBlock(dict(arch=ARCH), drop_path_rate=0.999999)
     grid, cls = torch.randn(2, *GRID, 8), torch.randn(2, 1, 8)
-    out, cls_out = block(grid, cls)
+    out, cls_out = run(block, grid, cls)
     torch.testing.assert_close(out, grid)
     torch.testing.assert_close(cls_out, cls)
 
@@ -100,8 +101,12 @@ def test_a_class_token_that_attends_alone_is_dropped_for_a_whole_clip(
     grid = torch.randn(1, 2, 3, 3, 8).expand(clips, -1, -1, -1, -1)
     cls = torch.randn(1, 1, 8).expand(clips, -1, -1)
     with torch.no_grad():
-        update = part.eval()(grid[:1], cls[:1])[1]
-        grid_drawn, drawn = part.train()(grid, cls)
+        tokens, order = joined(grid, cls)
+        context = Context(order)
+        update = split(part.eval().attn(part.norm(tokens[:1]), context), order)[1]
+        part.train()
+        drawn_tokens = part.attn(part.norm(tokens), context, *part.draw(tokens, context))
+        grid_drawn, drawn = split(drawn_tokens, order)
     factors = (drawn / update).flatten(1)
     torch.testing.assert_close(factors, factors[:, :1].expand_as(factors), rtol=1e-3, atol=1e-4)
     if rule != "group":  # one draw for a clip

@@ -13,6 +13,7 @@ from mmvidformer.models import VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
 
 TINY = dict(arch=dict(embed_dims=16, depth=1, num_heads=2), img_size=32, clip_len=4)
+TURNED = "b t h w n d -> b w n (t h) d"
 REGISTRIES = [KERNELS, MLPS, NORMS, PATTERNS, POSITIONS]
 
 
@@ -74,7 +75,7 @@ def registered() -> Iterator[None]:
 
     @PATTERNS.register("row_over_time")
     def row_over_time(turned: bool = False) -> Pattern:
-        return Pattern(groups="w" if turned else "h", tokens="th" if turned else "tw")
+        return Pattern(TURNED if turned else "b t h w n d -> b h n (t w) d")
 
     yield
     for registry, entries in zip(REGISTRIES, before, strict=True):
@@ -96,7 +97,7 @@ def test_all_together() -> None:
     )
     block, positions = model.encoders[0].blocks[0], model.encoders[0].pos_embed
     assert positions.shape == (16, (4, 2, 2), False) and positions.by == 0.25
-    assert block.sublayers["row_over_time"].attn.patterns == (Pattern("w", "th"),)
+    assert block.sublayers["row_over_time"].attn.patterns == (Pattern(TURNED),)
     assert block.sublayers["causal_time"].attn.kernel.scale == 2.0
     assert isinstance(block.mlp, Swap) and block.norm.by == model.encoders[0].norm.by == 0.5
     clip = torch.randn(1, 3, 4, 32, 32)

@@ -3,7 +3,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmvidformer.layers import FIXATIONS, KERNELS, Attention, Fixation
+from mmvidformer.layers import FIXATIONS, KERNELS, Attention, Context, Fixation, Grid
+from tests.layers.pairs import project
 
 D, HEADS = 4, 5
 
@@ -85,7 +86,7 @@ def test_gates_come_after_the_feature_map() -> None:
     q, k, v = attn.qkv(grid).unflatten(-1, (3, 2, D)).unbind(-3)
     q, k = F.relu(q) + D**-0.5, F.relu(k) + D**-0.5
     ratio = by_hand(attn.prepare["fixation"].gates["qk"], q, k, v)
-    prepared, _ = attn.project(grid)
+    prepared, _ = project(attn, grid)
     torch.testing.assert_close(prepared, (q * ratio, k * ratio, v))
 
 
@@ -97,9 +98,10 @@ def test_gates_of_queries_and_keys_before_the_feature_map() -> None:
     q, k, v = attn.qkv(grid).unflatten(-1, (3, 2, D)).unbind(-3)
     gates = attn.prepare["fixation"].gates
     q, k = q * by_hand(gates["q"], q), k * by_hand(gates["k"], k)
-    prepared, _ = attn.project(grid)
+    prepared, _ = project(attn, grid)
     torch.testing.assert_close(prepared, (q, k, v))
-    out, _ = attn.mix(prepared, None)
+    order = Grid(2, 3, 2)
+    out = attn.mix(*(x.flatten(1, 3) for x in prepared), Context(order)).unflatten(1, order.size)
     weights = torch.einsum("bthwnd,bxyznd->bnthwxyz", q.relu(), k.relu()).flatten(5)
     weights = weights / (weights.sum(-1, keepdim=True) + 1e-6)
     expected = torch.einsum("bnthws,bsnd->bthwnd", weights, v.flatten(1, 3)).flatten(4)
@@ -124,8 +126,8 @@ def test_a_gate_of_all_heads_has_the_weights_of_equation_4(scheme: str) -> None:
 def test_class_token_is_gated_too() -> None:
     attn = Attention(8, 2, fixation="separate")
     cls = torch.randn(1, 1, 8)
-    _, prepared = attn.project(torch.randn(1, 1, 1, 1, 8), cls)
-    as_grid, _ = attn.project(cls[:, :, None, None])
+    _, prepared = project(attn, torch.randn(1, 1, 1, 1, 8), cls)
+    as_grid, _ = project(attn, cls[:, :, None, None])
     torch.testing.assert_close(prepared, tuple(x[:, :, 0, 0] for x in as_grid))
 
 

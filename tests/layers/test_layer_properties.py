@@ -24,6 +24,7 @@ from mmvidformer.layers import (
 )
 from mmvidformer.layers.kernels.linear import FeatureMap
 from mmvidformer.layers.resize import RESIZE_RULES
+from tests.layers.pairs import run
 from tests.properties import check_rows
 
 AXES = st.tuples(*[st.sampled_from([1, 2, 3, 5])] * 3)
@@ -62,7 +63,7 @@ def seed() -> None:
 
 def tokens(attn: nn.Module, x: Tensor) -> Tensor:
     """Updates (B, N, D) of a grid and of its mean as the class token."""
-    grid, cls = attn(x, x.mean((1, 2, 3))[:, None])
+    grid, cls = run(attn, x, x.mean((1, 2, 3))[:, None])
     return grid.flatten(1, 3) if cls is None else torch.cat([cls, grid.flatten(1, 3)], dim=1)
 
 

@@ -60,8 +60,7 @@ def test_formula_and_merging(kind: type[nn.Linear]) -> None:
     updated = net(x)
     torch.testing.assert_close(updated, plain + 1.5 * x @ layer.lora_a.T @ layer.lora_b.T)
     assert (updated - plain).abs().max() > 0.1
-    merged = copy.deepcopy(layer)
-    merged.merge()
+    merged = copy.deepcopy(layer).merged()
     assert type(merged) is kind and list(merged.state_dict()) == ["weight", "bias"]
     torch.testing.assert_close(merged(x), updated, rtol=0, atol=1e-6)
 

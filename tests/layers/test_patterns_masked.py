@@ -12,6 +12,7 @@ from mmvidformer.layers import KERNELS, PATTERNS, Attention
 from mmvidformer.layers.masks import Causal
 from tests.layers.dense import Place, attend
 from tests.layers.masked_patterns import DIM, HEADS, SPECS, build
+from tests.layers.pairs import run
 
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
 
@@ -58,13 +59,13 @@ def test_pattern_is_attention_masked_pair_by_pair(
     x = torch.randn(2, *grid, DIM, dtype=torch.float64, requires_grad=True)
     token = torch.randn(2, 1, DIM, dtype=torch.float64, requires_grad=True)
     token = None if cls == "none" else token
-    out, update = attn(x, token)
+    out, update = run(attn, x, token)
     ours, theirs = joined(out, update), joined(*attend(attn, x, token))
     torch.testing.assert_close(ours, theirs, **EXACT)
     inputs = [x, *attn.parameters(), *([token] if cls in ("mean", "global") else [])]
     compare_gradients(ours, theirs, inputs)
     if update is not None:  # the class token alone, without queries of the grid
-        torch.testing.assert_close(attn(x, token, cls_only=True)[1], update, **EXACT)
+        torch.testing.assert_close(run(attn, x, token, prefix_only=True)[1], update, **EXACT)
 
 
 @pytest.mark.parametrize("shift", [(0, 0, 0), (1, 2, 1), (0, 1, 1)], ids=str)
@@ -78,7 +79,7 @@ def test_windows_are_those_of_torchvision_if_they_divide_the_grid(
     swin.load_state_dict(attn.state_dict(), strict=False)
     torch.nn.init.zeros_(swin.relative_position_bias_table)
     x = torch.randn(2, *grid, DIM, dtype=torch.float64)
-    torch.testing.assert_close(attn(x)[0], swin(x), **EXACT)
+    torch.testing.assert_close(run(attn, x)[0], swin(x), **EXACT)
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "linear", "cosformer"])
@@ -87,7 +88,7 @@ def test_later_frames_change_nothing(name: str, kernel: str) -> None:
     attn = build({"type": name}, kernel=kernel)
     x = torch.randn(1, 4, 2, 3, DIM, dtype=torch.float64)
     other = torch.cat([x[:, :2], torch.randn_like(x[:, 2:])], 1)
-    a, b = attn(x)[0], attn(other)[0]
+    a, b = run(attn, x)[0], run(attn, other)[0]
     torch.testing.assert_close(a[:, :2], b[:, :2], atol=0, rtol=0)
     assert not torch.equal(a[:, 2:], b[:, 2:])
 
@@ -122,8 +123,8 @@ def test_padding_has_no_effect_on_other_kernels(case: str, kernel: str) -> None:
     torch.manual_seed(0)
     q, k = torch.rand(2, 1, 3, 5, 3, 2, 4, dtype=torch.float64) + 0.1
     v = torch.full_like(q, 1e3)
-    out = module(*(pattern.group(x) for x in (q, k, v)), pattern.mask(k))
-    out = pattern.ungroup(out, (3, 5, 3))
+    out = module(*(pattern.group(x).flatten(0, 1) for x in (q, k, v)), pattern.mask(k))
+    out = pattern.ungroup(out.unflatten(0, (1, -1)), (3, 5, 3))
     assert out.shape == v.shape
     if kernel != "linformer":  # whose mixtures of values do not sum to one
         torch.testing.assert_close(out, v)
@@ -145,7 +146,7 @@ def test_patterns_compile_without_graph_breaks(case: str, cls: str | None) -> No
     x, token = torch.randn(1, 3, 5, 3, DIM).double(), torch.randn(1, 1, DIM).double()
     torch.compiler.reset()
     compiled = torch.compile(attn, fullgraph=True, backend="aot_eager")
-    for a, b in zip(compiled(x, token), attn(x, token), strict=True):
+    for a, b in zip(run(compiled, x, token), run(attn, x, token), strict=True):
         torch.testing.assert_close(a, b, **EXACT)
 
 
@@ -217,7 +218,7 @@ def test_shifts_within_a_frame_suit_causal_patterns() -> None:
     attn = Attention(64, HEADS, ["causal_time"], cls="skip", shifts=["spatial"]).double()
     x = torch.randn(1, 3, 3, 3, 64, dtype=torch.float64)
     other = torch.cat([x[:, :2], torch.randn_like(x[:, 2:])], 1)
-    torch.testing.assert_close(attn(x)[0][:, :2], attn(other)[0][:, :2], atol=0, rtol=0)
+    torch.testing.assert_close(run(attn, x)[0][:, :2], run(attn, other)[0][:, :2], atol=0, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["performer", "linformer", "orthoformer", "lara"])

@@ -12,13 +12,14 @@ from mmvidformer.papers.complexity import count_macs
 from tests.layers.dense import Place
 from tests.layers.largest_tensor import LargestTensor
 from tests.layers.masked_patterns import DIM, HEADS, SPECS, build
+from tests.layers.pairs import OnGrid, run
 
 
 def attention_macs(spec: dict, grid: Place, kernel: str = "softmax") -> int:
     """Multiply-accumulates without those of the projections."""
     with torch.device("meta"):
         attn, x = Attention(DIM, HEADS, [spec], "skip", kernel), torch.empty(1, *grid, DIM)
-    return count_macs(attn, x) - 4 * x[..., 0].numel() * DIM**2
+    return count_macs(OnGrid(attn), x) - 4 * x[..., 0].numel() * DIM**2
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_memory_grows_with_the_groups(case: str) -> None:
     sizes = []
     for width in (40, 80):
         with torch.no_grad(), LargestTensor() as largest:
-            build(SPECS[case])(torch.randn(1, 3, 6, width, DIM, dtype=torch.float64))
+            run(build(SPECS[case]), torch.randn(1, 3, 6, width, DIM, dtype=torch.float64))
         sizes.append(largest.size)
     assert sizes[1] <= 2 * sizes[0] < (3 * 6 * 40) ** 2
 
@@ -90,15 +91,15 @@ def test_masks_are_built_once_per_grid(spec: dict | str) -> None:
     for grid in ((3, 7, 5), (3, 7, 4)):
         x = torch.randn(2, *grid, DIM)
         with FakeTensorMode(allow_non_fake_inputs=True):
-            attn(x)
+            run(attn, x)
         with torch.inference_mode():
-            expected = attn(x)[0]
+            expected = run(attn, x)[0]
         again = Attention(DIM, HEADS, [spec], "skip")  # another layer
         again.load_state_dict(attn.state_dict())
         with Operators() as used:
             mask = again.patterns[0].mask(x)
         assert used.names == ["repeat"] and mask.shape[0] % 2 == 0
-        found = again(x)[0]
+        found = run(again, x)[0]
         torch.testing.assert_close(found, expected)
         found.sum().backward()  # the mask was first needed in inference mode
 
@@ -114,8 +115,8 @@ def bytes_kept(pattern: str) -> int:
         return x
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
-        out = attn(
-            torch.randn(1, 2, 12, 12, DIM), torch.randn(1, 1, DIM)
+        out = run(
+            attn, torch.randn(1, 2, 12, 12, DIM), torch.randn(1, 1, DIM)
         )  # keeps what it refers to
     assert out[0].requires_grad
     return sum(size for place, size in kept.items() if place not in weights)
@@ -138,10 +139,10 @@ def test_gathering_again_changes_no_number(cls: str, kernel: str) -> None:
     results = []
     for kind in (LocalPattern, Kept):
         attn = build("local", cls, kernel).eval()
-        attn.patterns = (kind("hw", "t", attn.patterns[0].masks),)
+        attn.patterns = (kind(attn.patterns[0].regroup, attn.patterns[0].masks),)
         inputs = [torch.randn(2, 3, 5, 4, DIM), torch.randn(2, 2, DIM)]
         inputs = [x.double().requires_grad_() for x in inputs]
-        out, cls_out = attn(*inputs)
+        out, cls_out = run(attn, *inputs)
         loss = out.square().sum() + (0 if cls_out is None else cls_out.square().sum())
         used = inputs[: 1 if cls == "skip" else 2]
         gradients = torch.autograd.grad(loss, [*used, *attn.parameters()])

@@ -8,7 +8,26 @@ from timm.layers import RotaryEmbeddingCat, RotaryEmbeddingDinoV3, apply_rot_emb
 from torch import Tensor
 from transformers.models.vjepa2.modeling_vjepa2 import rotate_queries_or_keys
 
-from mmvidformer.layers import KERNELS, ROPES, Attention, RotaryEmbedding, TransformerBlock
+from mmvidformer.layers import (
+    KERNELS,
+    ROPES,
+    Attention,
+    Context,
+    Grid,
+    RotaryEmbedding,
+    TransformerBlock,
+)
+from tests.layers.pairs import project, run
+
+
+def turned(
+    rope: RotaryEmbedding, q: Tensor, k: Tensor, v: Tensor, start: int = 0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Turned queries and keys (B, T, H, W, n, d), and the values."""
+    size = q.shape[1:4]
+    context = Context(Grid(*size), rope.tokens(q, start=start) if start else None)
+    q, k, _ = rope(q.flatten(1, 3), k.flatten(1, 3), v, context)
+    return q.unflatten(1, size), k.unflatten(1, size), v
 
 
 def scores(rope: RotaryEmbedding, size: tuple[int, int, int], start: int = 0) -> Tensor:
@@ -18,8 +37,7 @@ def scores(rope: RotaryEmbedding, size: tuple[int, int, int], start: int = 0) ->
         torch.randn(rope.head_dim, generator=draw, dtype=torch.float64).expand(1, *size, 1, -1)
         for _ in range(2)
     )
-    table = rope.table(q, start)
-    q, k, _ = rope(q, k, k, table)
+    q, k, _ = turned(rope, q, k, k, start)
     q, k = (x.flatten(1, 4)[0] for x in (q, k))
     return (q @ k.T).reshape(*size, *size)
 
@@ -47,7 +65,7 @@ def test_tiled_angles_are_those_of_vjepa2() -> None:
         rotate_queries_or_keys(part, place)
         for part, place in zip(flat[..., :12].chunk(3, -1), places, strict=True)
     ]
-    found, _, _ = rope(x, x, x)
+    found, _, _ = turned(rope, x, x, x)
     expected = torch.cat([*parts, flat[..., 12:]], -1)
     torch.testing.assert_close(found.flatten(1, 3).transpose(1, 2), expected)
     products = scores(rope, size)
@@ -62,7 +80,7 @@ def test_forms_of_timm(size: tuple[int, int]) -> None:
     eva = RotaryEmbeddingCat(16, in_pixels=False, feat_shape=list(size), ref_feat_shape=[16, 16])
     for name, table, half in (("dinov3", dino, True), ("eva02", eva.get_embed(), False)):
         expected = apply_rot_embed_cat(flat, table, half=half)
-        found, key, value = ROPES.build(name, head_dim=16)(x, x, x)
+        found, key, value = turned(ROPES.build(name, head_dim=16), x, x, x)
         assert torch.equal(found, key) and value is x
         torch.testing.assert_close(found.flatten(2, 3).transpose(2, 3), expected)
 
@@ -73,8 +91,8 @@ def test_half_precision_is_rounded_once(name: str, dtype: torch.dtype) -> None:
     """After the turn, as timm does; rounded angles would make scores less exact by half."""
     rope = ROPES.build(name, head_dim=16)
     x = torch.randn(1, 2, 14, 14, 3, 16, dtype=dtype)
-    found, key, _ = rope(x, x, x)
-    expected, _, _ = rope(x.float(), x.float(), x)
+    found, key, _ = turned(rope, x, x, x)
+    expected, _, _ = turned(rope, x.float(), x.float(), x)
     assert torch.equal(found, expected.to(dtype)) and torch.equal(key, found)
     if name == "dinov3":
         table = RotaryEmbeddingDinoV3(16).eval().get_embed([14, 14])
@@ -95,8 +113,8 @@ def test_the_class_token_and_registers_are_not_turned() -> None:
     plain = Attention(24, 2, qk_norm="layer")
     plain.load_state_dict(attn.state_dict())
     inputs = torch.randn(1, 2, 2, 2, 24), torch.randn(1, 3, 24)
-    (q, k, v), cls = attn.project(*inputs)
-    (plain_q, _, plain_v), plain_cls = plain.project(*inputs)
+    (q, k, v), cls = project(attn, *inputs)
+    (plain_q, _, plain_v), plain_cls = project(plain, *inputs)
     assert torch.equal(v, plain_v) and not torch.allclose(q, plain_q)
     assert all(torch.equal(a, b) for a, b in zip(cls, plain_cls, strict=True))
     for x in (q, k):  # turned after the norm: the length stays
@@ -110,7 +128,7 @@ def test_kernels_take_them_or_refuse_them(kernel: str) -> None:
     if KERNELS[kernel].needs_length:
         options["length"] = 8
     if KERNELS[kernel].rotary:
-        Attention(24, 2, kernel=options, rope="axial")(torch.randn(1, 2, 2, 2, 24))
+        run(Attention(24, 2, kernel=options, rope="axial"), torch.randn(1, 2, 2, 2, 24))
         return
     with pytest.raises(ValueError, match="cannot use rotary positions.*softmax.*rope=False"):
         Attention(24, 2, kernel=options, rope="axial")

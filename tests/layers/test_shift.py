@@ -10,6 +10,7 @@ from torch import Tensor
 
 from mmvidformer.layers import SHIFTS, Attention, build_shift
 from tests.layers.operators import Operators
+from tests.layers.pairs import project
 
 HEADS, WIDTH = 2, 24
 D = HEADS * WIDTH
@@ -129,7 +130,7 @@ def test_attention_shifts_keys_and_values_but_not_the_class_token() -> None:
     attn = Attention(D, HEADS, shifts=("spatial", "temporal"))
     grid, cls = torch.randn(1, 3, 2, 4, D), torch.randn(1, 1, D)
     raw = attn.qkv(grid).unflatten(-1, (3, HEADS, WIDTH))
-    qkv, cls_qkv = attn.project(grid, cls)
+    qkv, cls_qkv = project(attn, grid, cls)
     spatial, temporal = build_shift("spatial"), build_shift("temporal")
     torch.testing.assert_close(qkv[0], raw[..., 0, :, :])
     for i in (1, 2):
@@ -150,7 +151,7 @@ def test_shift_before_or_after_the_gates(last: bool) -> None:
     move, gate = build_shift("temporal"), attn.prepare["fixation"]
     mapped = attn.kernel.feature_map
     tokens = move(*gate(*mapped(*tokens))) if last else gate(*mapped(*move(*tokens)))
-    torch.testing.assert_close(attn.project(grid)[0], tokens)
+    torch.testing.assert_close(project(attn, grid)[0], tokens)
     assert list(attn.prepare)[-1 if last else 0] == "shift0"
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import VideoMAEConfig, VideoMAEForPreTraining
 
-from mmvidformer.layers.encoder import Places
+from mmvidformer.layers.tokens import Places
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.masked import MaskedPretraining

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from transformers.models.videomae.modeling_videomae import get_sinusoid_encoding_table
 
 from mmvidformer.layers import MLPS, Mlp, PositionEmbedding
-from mmvidformer.layers.encoder import Places
 from mmvidformer.layers.mlp import ACTIVATIONS
+from mmvidformer.layers.tokens import Places
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.masked import MaskedPretraining
 from tests.models.tiny import PARTS, perturb

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from mmvidformer.models.timesformer import SCHEMES, TimeSformer
+from tests.layers.pairs import run
 
 TINY = {"embed_dims": 32, "depth": 2, "num_heads": 4}
 SIZE = {"img_size": (16, 24), "clip_len": 3, "stem": {"tubelet": (1, 4, 4)}}
@@ -93,7 +94,7 @@ def test_divided_attention_starts_frame_by_frame() -> None:
             torch.nn.init.normal_(parameter, std=0.2)
     clip = torch.randn(1, 3, 1, 16, 24)
     torch.testing.assert_close(model(clip.repeat(1, 1, 3, 1, 1)), model(clip), atol=1e-4, rtol=1e-4)
-    grid, _ = model.encoders[0].blocks[0](model.embed(torch.randn(1, 3, 3, 16, 24)))
+    grid, _ = run(model.encoders[0].blocks[0], model.embed(torch.randn(1, 3, 3, 16, 24)))
     assert grid.shape == (1, 3, 4, 6, 32)
 
 

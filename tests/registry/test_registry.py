@@ -46,7 +46,7 @@ def check(build, prefix: str) -> None:
     assert type(attention) is layers.Attention
     block = build({"type": f"{prefix}TransformerBlock", **BLOCK})
     assert type(block) is layers.TransformerBlock
-    assert block(torch.zeros(1, 2, 2, 2, 16))[0].shape == (1, 2, 2, 2, 16)
+    assert block(torch.zeros(1, 8, 16), layers.Context(layers.Grid(2, 2, 2))).shape == (1, 8, 16)
 
 
 @pytest.mark.parametrize("scope", ["mmaction"], indirect=True)

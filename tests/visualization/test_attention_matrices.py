@@ -40,11 +40,11 @@ def test_softmax_weights_by_hand_and_a_class_token() -> None:
     inputs = []
     block = model.encoders[0].blocks[0]
     time, space = block.sublayers.values()
-    time.attn.register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
+    time.attn.register_forward_pre_hook(lambda module, args: inputs.append(args))
     found = attention_matrices(model, clip(), layer=0)
     assert [weights.shape for _, weights in found] == [(4, 2, 4, 4), (4, 2, 5, 5)]
-    (q, k, _), _ = time.attn.project(inputs[0])
-    q, k = (x[0].flatten(1, 2).permute(1, 2, 0, 3) for x in (q, k))  # (H*W, n, T, d)
+    q, k, _ = time.attn.project(*inputs[0][:2])
+    q, k = (x[0].unflatten(0, (4, -1)).permute(1, 2, 0, 3) for x in (q, k))  # (H*W, n, T, d)
     expected = (q @ k.transpose(-1, -2) / 8**0.5).softmax(-1)
     torch.testing.assert_close(found[0][1], expected)
 

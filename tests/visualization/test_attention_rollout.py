@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mmvidformer.layers import PATTERNS, Attention, Encoder
 from mmvidformer.models import timesformer, vivit
 from mmvidformer.visualization.attention_rollout import rollout
+from tests.layers.pairs import run
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 4}
 GRID = (3, 4, 6)  # tokens; no two alike, so that exchanged axes are found
@@ -94,7 +95,11 @@ def encoder_product(encoder: Encoder, grid: Tensor) -> tuple[Tensor, Tensor]:
                 for i, name in enumerate(names)
             ]
             layers.append(torch.stack(per_view).mean(0))
-            update, cls_update = sublayer(read, cls_read)
+            update, cls_update = run(
+                attn, sublayer.norm(read), cls_read if cls_read is None else sublayer.norm(cls_read)
+            )
+            update = sublayer.fc(update)
+            cls_update = None if cls_update is None else sublayer.fc(cls_update)
             grid = grid + update
             cls = cls if cls_update is None else cls + cls_update
         if block.parallel:

@@ -30,13 +30,17 @@ class SoftmaxKernel(Kernel):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
         """Attend; see ``Kernel``. A bounded past costs in proportion to it."""
-        if not isinstance(mask, Causal):
-            return self._attend(q, k, v, mask)
-        outs = [
-            self._attend(q[..., rows, :], k[..., seen, :], v[..., seen, :], mask)
-            for rows, seen in mask.blocks(q.shape[-2], k.shape[-2])
-        ]
-        return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-2)
+        if isinstance(mask, Causal):
+            return self._attend_causal(q, k, v, mask)
+        dropout = self.dropout if self.training else 0.0
+        plain = mask is None and not dropout and not torch.is_grad_enabled()
+        if plain and q.dtype == torch.bfloat16 and q.device.type == "cpu":  # matmuls are faster
+            keys = k.transpose(-1, -2).contiguous()
+            rows = (q * self.scale).split(max(SCORES // k.shape[-2], 1), dim=-2)
+            return torch.cat([(part @ keys).softmax(dim=-1) @ v for part in rows], dim=-2)
+        return F.scaled_dot_product_attention(
+            q, k, v, attn_mask=mask, dropout_p=dropout, scale=self.scale
+        )
 
     def resume(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
@@ -48,17 +52,17 @@ class SoftmaxKernel(Kernel):
         first = max(k.shape[-2] - seen, 0)
         return self(q, k, v, mask), (k[..., first:, :], v[..., first:, :])
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        causal = False
-        if isinstance(mask, Causal):
-            causal = mask.step == 1 and q.shape[-2] == k.shape[-2] > 1
-            mask = None if causal else mask.pairs(q.shape[-2], k.shape[-2], q.device)
-        dropout = self.dropout if self.training else 0.0
-        plain = mask is None and not causal and not dropout and not torch.is_grad_enabled()
-        if plain and q.dtype == torch.bfloat16 and q.device.type == "cpu":  # matmuls are faster
-            keys = k.transpose(-1, -2).contiguous()
-            rows = (q * self.scale).split(max(SCORES // k.shape[-2], 1), dim=-2)
-            return torch.cat([(part @ keys).softmax(dim=-1) @ v for part in rows], dim=-2)
-        return F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale
-        )
+    def _attend_causal(self, q: Tensor, k: Tensor, v: Tensor, mask: Causal) -> Tensor:
+        outs = []
+        for rows, seen in mask.blocks(q.shape[-2], k.shape[-2]):
+            queries, keys, values = q[..., rows, :], k[..., seen, :], v[..., seen, :]
+            if mask.step == 1 and queries.shape[-2] == keys.shape[-2] > 1:
+                dropout = self.dropout if self.training else 0.0
+                out = F.scaled_dot_product_attention(
+                    queries, keys, values, dropout_p=dropout, is_causal=True, scale=self.scale
+                )
+            else:
+                pairs = mask.pairs(queries.shape[-2], keys.shape[-2], q.device)
+                out = self.forward(queries, keys, values, pairs)
+            outs.append(out)
+        return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-2)

@@ -7,25 +7,25 @@ grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
 from functools import partial
 
 from mmvidformer.layers.lookup import Registry
-from mmvidformer.layers.patterns.base import Grid, LocalPattern, Pattern, StridedPattern, grid_size
+from mmvidformer.layers.patterns.base import LocalPattern, Pattern, StridedPattern, grid_size
 from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
 from mmvidformer.layers.patterns.causal import causal
 
-__all__ = ["PATTERNS", "Grid", "Pattern", "grid_size"]
+__all__ = ["PATTERNS", "Pattern", "grid_size"]
 
 # Patterns, or functions of their options.
 PATTERNS: Registry[Pattern] = Registry(
     "pattern",
     {
-        "joint": Pattern(groups="", tokens="thw"),
-        "space": Pattern(groups="t", tokens="hw"),
-        "time": Pattern(groups="hw", tokens="t"),
-        "width": Pattern(groups="th", tokens="w"),
-        "height": Pattern(groups="tw", tokens="h"),
-        "local": LocalPattern(groups="hw", tokens="t", masks=frozenset({"keys"})),
-        "strided": StridedPattern(groups="", tokens="thw"),
-        "causal_time": partial(causal, "hw", "t"),
-        "causal_joint": partial(causal, "", "thw"),
+        "joint": Pattern("b t h w n d -> b 1 n (t h w) d"),
+        "space": Pattern("b t h w n d -> b t n (h w) d"),
+        "time": Pattern("b t h w n d -> b (h w) n t d"),
+        "width": Pattern("b t h w n d -> b (t h) n w d"),
+        "height": Pattern("b t h w n d -> b (t w) n h d"),
+        "local": LocalPattern("b t h w n d -> b (h w) n t d", frozenset({"keys"})),
+        "strided": StridedPattern("b t h w n d -> b 1 n (t h w) d"),
+        "causal_time": partial(causal, "b t h w n d -> b (h w) n t d"),
+        "causal_joint": partial(causal, "b t h w n d -> b 1 n (t h w) d"),
         "window": window,
         "frames": frames,
         "dilated_time": dilated_time,

@@ -1,7 +1,7 @@
 """Patterns that regroup whole axes of the grid, and TimeSformer's local and strided ones."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from math import prod
 from typing import Any, ClassVar
@@ -12,18 +12,17 @@ from einops import rearrange
 from torch import Tensor
 
 from mmvidformer.layers.masks import Mask
+from mmvidformer.layers.tokens import Size
 
-Grid = tuple[int, int, int]
 
-
-def grid_size(x: Tensor) -> Grid:
+def grid_size(x: Tensor) -> Size:
     """Return the size (T, H, W) of tokens (B, T, H, W, ...)."""
     _, t, h, w = x.shape[:4]
     return t, h, w
 
 
 def once_per_grid(
-    build: Callable[[Any, Grid, torch.device], Tensor | None],
+    build: Callable[[Any, Size, torch.device], Tensor | None],
 ) -> Callable[[Any, Tensor], Tensor | None]:
     """Turn a method that builds the mask of a grid into ``Pattern.mask``.
 
@@ -35,34 +34,55 @@ def once_per_grid(
     def mask(pattern: Any, x: Tensor) -> Tensor | None:
         where = pattern, grid_size(x), x.device
         if torch.compiler.is_compiling() or type(x) is not Tensor:
-            found = build(*where)
+            group_masks = build(*where)
         else:
             with torch.inference_mode(False):  # for later calls with gradients
-                found = kept(*where)
-        return None if found is None else found.repeat(x.shape[0], 1, 1, 1)
+                group_masks = kept(*where)
+        return None if group_masks is None else group_masks.repeat(x.shape[0], 1, 1, 1)
 
     return wraps(build)(mask)
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """Regroup the tokens of a grid into sequences and back.
+    """Regroup the places of a grid into sequences and back.
 
     Args:
-        groups: Grid axes that number the sequences, a subset of ``'thw'``.
-        tokens: The other axes, which run along a sequence.
+        regroup: How, in the notation of einops; such as ``'b t h w n d -> b t n (h w) d'`` for
+            attention within a frame: between b and n are the axes that number the sequences, after
+            n those that run along a sequence. Without the former it has a 1.
         masks: Kinds of masks that it asks of a kernel (``layers.masks.MASK_KINDS``).
+
+    Attributes:
+        groups: Axes that number the sequences, such as ``'t'`` or ``'hw'``.
+        tokens: Axes that run along a sequence.
+        back: The notation of the way back.
     """
 
-    groups: str
-    tokens: str
+    regroup: str
     masks: frozenset[str] = frozenset()
+    groups: str = field(init=False, compare=False, repr=False)
+    tokens: str = field(init=False, compare=False, repr=False)
+    back: str = field(init=False, compare=False, repr=False)
 
-    axes: ClassVar[str] = "t h w"
     # Whether the keys of a group are its queries.
     own_keys: ClassVar[bool] = True
     # Whether a key is copied into many groups. The copies are not kept for the backward pass.
     gathers: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        grid, _, sequences = self.regroup.partition(" -> ")
+        sides = sequences.removeprefix("b ").removesuffix(" d").split(" n ")
+        groups, tokens = ("".join(filter(str.isalpha, side)) for side in sides)
+        for name, value in dict(
+            groups=groups, tokens=tokens, back=f"{sequences} -> {grid}"
+        ).items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all tokens are one sequence, in their order, so that nothing is regrouped."""
+        return self.own_keys and not self.groups
 
     @property
     def frame_block(self) -> int | None:
@@ -82,52 +102,43 @@ class Pattern:
         """Whether places may be left out in all frames: it has no use for rows and columns."""
         return self.own_keys and ("h" in self.groups) == ("w" in self.groups)
 
-    @property
-    def _einops(self) -> tuple[str, str]:
-        groups, tokens = " ".join(self.groups), " ".join(self.tokens)
-        return f"b {self.axes} n d", f"(b {groups}) n ({tokens}) d"
-
-    def _lengths(self, grid: Grid) -> dict[str, int]:
+    def _lengths(self, grid: Size) -> dict[str, int]:
         return dict(zip("thw", grid, strict=True))
 
     def group(self, x: Tensor) -> Tensor:
-        """Regroup (B, T, H, W, n, d) to (B*G, n, S, d)."""
-        source, sequences = self._einops
-        return rearrange(x, f"{source} -> {sequences}", **self._lengths(grid_size(x)))
+        """Regroup (B, T, H, W, n, d) to (B, G, n, S, d)."""
+        return rearrange(x, self.regroup, **self._lengths(grid_size(x)))
 
-    def ungroup(self, x: Tensor, grid: Grid) -> Tensor:
-        """Regroup (B*G, n, S, d) back to (B, T, H, W, n, d)."""
-        target, sequences = self._einops
-        return rearrange(x, f"{sequences} -> {target}", **self._lengths(grid))
+    def ungroup(self, x: Tensor, grid: Size) -> Tensor:
+        """Regroup (B, G, n, S, d) back to (B, T, H, W, n, d)."""
+        return rearrange(x, self.back, **self._lengths(grid))
 
     def keys(self, x: Tensor) -> Tensor:
-        """Return the keys or values of each group: (B, T, H, W, n, d) to (B*G, n, S', d)."""
+        """Return the keys or values of each group: (B, T, H, W, n, d) to (B, G, n, S', d)."""
         return self.group(x)
 
     def mask(self, x: Tensor) -> Mask:
         """Return which ``keys(x)`` a query attends to: (B*G, 1, 1 or S, S'), or None for all."""
         return None
 
-    def num_groups(self, grid: Grid) -> int:
+    def num_groups(self, grid: Size) -> int:
         """Return the number of groups of a grid (T, H, W)."""
         lengths = self._lengths(grid)
         return prod([lengths[axis] for axis in self.groups])
 
-    def num_tokens(self, grid: Grid) -> int:
+    def num_tokens(self, grid: Size) -> int:
         """Return the number of queries per group of a grid (T, H, W), padding included."""
         lengths = self._lengths(grid)
         return prod([lengths[axis] for axis in self.tokens])
 
-    def num_keys(self, grid: Grid) -> int:
+    def num_keys(self, grid: Size) -> int:
         """Return the number of keys per group of a grid (T, H, W), padding included."""
         return self.keys(torch.empty(1, *grid, 1, 1, device="meta")).shape[-2]
 
-    def spread(self, per_group: Tensor, grid: Grid) -> Tensor:
-        """Reshape one number per group, (B, G) or (B, 1), to broadcast over (B, T, H, W, D)."""
-        if per_group.shape[1] == 1:
-            return per_group[:, :, None, None, None]
-        per_token = per_group.reshape(-1, 1, 1, 1).expand(-1, 1, self.num_tokens(grid), 1)
-        return self.ungroup(per_token, grid)[..., 0]
+    def spread(self, per_group: Tensor, grid: Size) -> Tensor:
+        """Give each place the number of its group: (B, G) to (B, T H W, 1)."""
+        per_token = per_group[:, :, None, None, None].expand(-1, -1, 1, self.num_tokens(grid), 1)
+        return self.ungroup(per_token, grid).flatten(1, 3)[..., 0]
 
 
 @dataclass(frozen=True)
@@ -146,18 +157,18 @@ class LocalPattern(Pattern):
     gathers: ClassVar[bool] = True
 
     def keys(self, x: Tensor) -> Tensor:
-        """Return the keys or values in the window of each place, (B*H*W, n, T*h*w, d)."""
+        """Return the keys or values in the window of each place, (B, H*W, n, T*h*w, d)."""
         height, width = max(x.shape[2] // 2, 1), max(x.shape[3] // 2, 1)
         up, left = height // 2, width // 2
         x = F.pad(x, (0, 0, 0, 0, left, width - left - 1, up, height - up - 1))
         windows = x.unfold(2, height, 1).unfold(3, width, 1)
-        return rearrange(windows, "b t h w n d i j -> (b h w) n (t i j) d")
+        return rearrange(windows, "b t h w n d i j -> b (h w) n (t i j) d")
 
     @once_per_grid
-    def mask(self, grid: Grid, device: torch.device) -> Tensor:
+    def mask(self, grid: Size, device: torch.device) -> Tensor:
         """Return which keys are inside the grid, (H*W, 1, 1, T*h*w)."""
         inside = torch.ones(1, *grid, 1, 1, dtype=torch.bool, device=device)
-        return self.keys(inside).transpose(-1, -2)
+        return self.keys(inside)[0].transpose(-1, -2)
 
 
 @dataclass(frozen=True)
@@ -170,5 +181,5 @@ class StridedPattern(Pattern):
     own_keys: ClassVar[bool] = False
 
     def keys(self, x: Tensor) -> Tensor:
-        """Return the keys or values at even places, (B, n, S', d)."""
+        """Return the keys or values at even places, (B, 1, n, S', d)."""
         return self.group(x[:, ::2, ::2, ::2])

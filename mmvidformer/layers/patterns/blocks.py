@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmvidformer.layers.patterns.base import Grid, Pattern, grid_size, once_per_grid
+from mmvidformer.layers.patterns.base import Pattern, grid_size, once_per_grid
+from mmvidformer.layers.tokens import Size
+
+WINDOW = "b (t i) (h j) (w k) n d -> b (t h w) n (i j k) d"
+FRAMES = "b (t i) (h j) (w k) n d -> b t n (i h j w k) d"
+DILATED = "b (t i) (h j) (w k) n d -> b (h w i) n (t j k) d"
 
 
 @dataclass(frozen=True)
@@ -19,8 +24,8 @@ class BlockPattern(Pattern):
     attends to padding. A block larger than an axis is clipped to it, and not shifted there.
 
     Args:
-        groups: Axes that number the sequences, a subset of ``'thwijk'``.
-        tokens: The other axes, which run along a sequence.
+        regroup: See ``Pattern``; of the axes t, h, w, i, j, k.
+        masks: See ``Pattern``.
         size: Size (T, H, W) of a block.
         shift: Shift (T, H, W) of the blocks, less than the size. The grid is rolled by it; a block
             does not attend across the border.
@@ -28,8 +33,6 @@ class BlockPattern(Pattern):
 
     size: tuple[int, ...] = (1, 1, 1)
     shift: tuple[int, ...] = (0, 0, 0)
-
-    axes: ClassVar[str] = "(t i) (h j) (w k)"
 
     @property
     def frame_block(self) -> int | None:
@@ -41,19 +44,19 @@ class BlockPattern(Pattern):
         """Whether places may be left out in all frames: a block has one."""
         return super().any_places and self.size[1:] == (1, 1)
 
-    def _lengths(self, grid: Grid) -> dict[str, int]:
+    def _lengths(self, grid: Size) -> dict[str, int]:
         blocks = [min(size, axis) for size, axis in zip(self.size, grid, strict=True)]
         counts = [-(-axis // block) for axis, block in zip(grid, blocks, strict=True)]
         return dict(zip("thwijk", counts + blocks, strict=True))
 
-    def _padding_and_roll(self, grid: Grid) -> tuple[list[int], list[int]]:
+    def _padding_and_roll(self, grid: Size) -> tuple[list[int], list[int]]:
         """Return by how much each axis is padded and rolled."""
         rows = list(zip(self.size, self.shift, grid, strict=True))
         padding = [-axis % min(size, axis) for size, _, axis in rows]
         return padding, [shift if size < axis else 0 for size, shift, axis in rows]
 
     def group(self, x: Tensor) -> Tensor:
-        """Pad, roll and regroup (B, T, H, W, n, d) to (B*G, n, S, d)."""
+        """Pad, roll and regroup (B, T, H, W, n, d) to (B, G, n, S, d)."""
         (t, h, w), shift = self._padding_and_roll(grid_size(x))
         if t or h or w:
             x = F.pad(x, (0, 0, 0, 0, 0, w, 0, h, 0, t))
@@ -61,15 +64,15 @@ class BlockPattern(Pattern):
             x = x.roll([-places for places in shift], dims=(1, 2, 3))
         return super().group(x)  # the padded grid has the same blocks
 
-    def ungroup(self, x: Tensor, grid: Grid) -> Tensor:
-        """Regroup (B*G, n, S, d) to (B, T, H, W, n, d), roll back and crop."""
+    def ungroup(self, x: Tensor, grid: Size) -> Tensor:
+        """Regroup (B, G, n, S, d) to (B, T, H, W, n, d), roll back and crop."""
         x = super().ungroup(x, grid)
         _, shift = self._padding_and_roll(grid)
         x = x.roll(shift, dims=(1, 2, 3)) if any(shift) else x
         return x[:, : grid[0], : grid[1], : grid[2]]
 
     @once_per_grid
-    def mask(self, grid: Grid, device: torch.device) -> Tensor | None:
+    def mask(self, grid: Size, device: torch.device) -> Tensor | None:
         """Return which keys a query attends to, (G, 1, 1 or S, S'), or None for all.
 
         Padding attends to all tokens of its group, since a softmax over nothing is not a number.
@@ -82,7 +85,7 @@ class BlockPattern(Pattern):
         side[:, :t] += 1
         side[:, :, :h] += 2
         side[:, :, :, :w] += 4
-        queries = self.group(side)  # (G, 1, S, 1)
+        queries = self.group(side)[0]  # (G, 1, S, 1)
         keys = queries.transpose(-1, -2)
         mask = keys > 0
         if t or h or w:
@@ -104,19 +107,19 @@ def window(size: Sequence[int] = (8, 7, 7), shift: Sequence[int] = (0, 0, 0)) ->
     if any(places >= most for places, most in zip(shift, size, strict=True)):
         raise ValueError(f"shift of a window must be less than its size {size}, got {shift}")
     masks = frozenset({"padding", "pairs"} if any(shift) else {"padding"})
-    return BlockPattern("thw", "ijk", masks, size, shift)
+    return BlockPattern(WINDOW, masks, size, shift)
 
 
 def frames(size: int = 2) -> BlockPattern:
     """Build blocks of ``size`` consecutive frames, whose tokens attend to each other. No paper."""
     block = (*_integers("size", size, least=1, count=1), 1, 1)
-    return BlockPattern("t", "ihjwk", frozenset({"padding"}), block)
+    return BlockPattern(FRAMES, frozenset({"padding"}), block)
 
 
 def dilated_time(dilation: int = 2) -> BlockPattern:
     """Build attention to every ``dilation``-th frame at the place of a token. No paper."""
     block = (*_integers("dilation", dilation, least=1, count=1), 1, 1)
-    return BlockPattern("hwi", "tjk", frozenset({"padding"}), block)
+    return BlockPattern(DILATED, frozenset({"padding"}), block)
 
 
 def _integers(name: str, value: Any, least: int, count: int = 3) -> tuple[int, ...]:

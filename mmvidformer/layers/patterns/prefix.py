@@ -1,0 +1,119 @@
+"""Class tokens and registers, the prefix of the tokens, in the groups of a pattern.
+
+==========  ====================================================================================
+role        in the groups
+==========  ====================================================================================
+``mean``    a copy joins each group, in front of its tokens; the copies are averaged afterwards
+``global``  its keys and values join each group; its queries attend to all tokens, apart
+``skip``    none, and ``Attention`` gets the places alone
+==========  ====================================================================================
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmvidformer.layers.masks import Mask
+from mmvidformer.layers.patterns.base import Pattern
+from mmvidformer.layers.tokens import Context, Grid
+
+Sequences = tuple[Tensor, Tensor, Tensor, Mask]  # queries, keys, values (B*G, n, S, d), and mask
+
+
+def regroup(
+    pattern: Pattern, role: str, q: Tensor, k: Tensor, v: Tensor, context: Context
+) -> Sequences:
+    """Regroup queries, keys and values (B, P + T H W, n, d) to the sequences of a pattern.
+
+    With ``context.prefix_only`` the queries are those of the prefix alone.
+    """
+    grid, prefix_only = context.grid, context.prefix_only
+    if pattern.whole or (prefix_only and role == "global"):
+        q = q[:, : grid.prefix] if prefix_only else q
+        mask = None if grid.prefix else pattern.mask(grid.split(k)[1])
+        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask
+    (prefix_q, q), (prefix_k, k), (prefix_v, v) = grid.split(q), grid.split(k), grid.split(v)
+    mask = pattern.mask(k)
+    if prefix_only:
+        queries = copies(prefix_q, pattern.num_groups(grid.size))
+    elif role == "global":
+        queries = pattern.group(q)
+    else:
+        queries = join(prefix_q, pattern.group(q))
+    keys, values = join(prefix_k, pattern.keys(k)), join(prefix_v, pattern.keys(v))
+    if isinstance(mask, Tensor) and grid.prefix:
+        mask = F.pad(mask, (grid.prefix, 0), value=True)
+        if role == "mean" and mask.shape[-2] > 1:  # a copy sees what any token of its group sees
+            seen = mask.any(dim=-2, keepdim=True).expand(-1, -1, grid.prefix, -1)
+            mask = seen if prefix_only else torch.cat([seen, mask], dim=-2)
+    return queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1), mask
+
+
+def ungroup(
+    pattern: Pattern, role: str, out: Tensor, context: Context, keep: Tensor | None = None
+) -> Tensor:
+    """Bring the output of a kernel, (B*G, n, S, d), back to the order of the tokens.
+
+    Args:
+        pattern: The pattern.
+        role: Role of the prefix.
+        out: Output for the queries of ``regroup``.
+        context: As there.
+        keep: Weights (B, G) of the copies of the prefix, such as the factors of stochastic depth.
+            Default: equal ones.
+
+    Returns:
+        (B, P + T H W, n d); (B, P, n d) with ``prefix_only``; (B, T H W, n d) with ``'global'``.
+    """
+    grid = context.grid
+    if pattern.whole or (context.prefix_only and role == "global"):
+        return out.transpose(1, 2).flatten(2)
+    out = out.unflatten(0, (-1, pattern.num_groups(grid.size)))  # (B, G, n, S, d)
+    if not grid.prefix or role == "global":
+        return pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
+    if context.prefix_only:
+        return merge(out, keep)
+    prefix, out = out.split([grid.prefix, out.shape[3] - grid.prefix], dim=3)
+    places = pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
+    return torch.cat([merge(prefix, keep), places], dim=1)
+
+
+def spread(pattern: Pattern, keep: Tensor, grid: Grid, prefix_keep: Tensor | None) -> Tensor:
+    """Spread factors of groups, (B, G) or (B, 1), to those of the tokens, (B, P + T H W or 1, 1).
+
+    That of the prefix is ``prefix_keep`` (B, 1) or, for a mean of copies, the mean of the groups'.
+    """
+    if keep.shape[1] == 1 and prefix_keep is None:
+        return keep[..., None]
+    count = grid.t * grid.h * grid.w
+    places = (
+        pattern.spread(keep, grid.size)
+        if keep.shape[1] > 1
+        else keep[..., None].expand(-1, count, -1)
+    )
+    if not grid.prefix:
+        return places
+    prefix = keep.mean(dim=1, keepdim=True) if prefix_keep is None else prefix_keep
+    return torch.cat([prefix[..., None].expand(-1, grid.prefix, -1), places], dim=1)
+
+
+def join(prefix: Tensor, groups: Tensor) -> Tensor:
+    """Put a copy of the prefix (B, P, n, d) in front of each group (B, G, n, S, d)."""
+    if not prefix.shape[1]:
+        return groups
+    return torch.cat([copies(prefix, groups.shape[1]), groups], dim=3)
+
+
+def copies(prefix: Tensor, count: int) -> Tensor:
+    """Copy the prefix (B, P, n, d) for each of G groups, (B, G, n, P, d)."""
+    return prefix.transpose(1, 2)[:, None].expand(-1, count, -1, -1, -1)
+
+
+def merge(prefix: Tensor, keep: Tensor | None) -> Tensor:
+    """Average copies (B, G, n, P, d) to (B, P, n d), with weights (B, G) if there are any."""
+    if keep is None or keep.shape[1] == 1:
+        mean = prefix.mean(dim=1)
+    else:
+        weight = keep / keep.sum(dim=1, keepdim=True).clamp_min(torch.finfo(keep.dtype).tiny)
+        mean = (prefix * weight[:, :, None, None, None]).sum(dim=1)
+    return mean.transpose(1, 2).flatten(2)

@@ -1,0 +1,75 @@
+"""How many operators a block takes, and how many frames of the package lie above attention."""
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import mmvidformer
+from mmvidformer.models import TimeSformer, VideoTransformer
+
+SIZE = dict(img_size=32, clip_len=4, stem=dict(tubelet=(1, 8, 8)))
+VIEWS = {
+    *("view", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze"),
+    *("select", "slice", "split", "split_with_sizes", "unbind", "detach", "alias", "as_strided"),
+}
+
+
+class Operators(TorchDispatchMode):
+    """Counts the operators that compute."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func.overloadpacket.__name__ not in VIEWS
+        return func(*args, **(kwargs or {}))
+
+
+def arch(depth: int) -> dict:
+    return dict(embed_dims=32, depth=depth, num_heads=2)
+
+
+def joint(depth: int) -> nn.Module:
+    return VideoTransformer(arch(depth), block=[dict(pattern="joint")], cls="mean", **SIZE)
+
+
+def divided(depth: int) -> nn.Module:
+    return TimeSformer(arch(depth), drop_path_rate=0.0, **SIZE)
+
+
+@pytest.mark.parametrize(("make", "most"), [(joint, 32), (divided, 82)])
+def test_operators_of_a_block_forward_and_backward(
+    make: Callable[[int], nn.Module], most: int
+) -> None:
+    """Without the sums of gradients; timm's block of joint attention takes 30."""
+    counts = []
+    for depth in (1, 3):
+        model, clip = make(depth), torch.randn(2, 3, 4, 32, 32)
+        with Operators() as operators:
+            model(clip).sum().backward()
+        counts.append(operators.count)
+    assert (counts[1] - counts[0]) / 2 <= most
+
+
+@pytest.mark.parametrize("make", [joint, divided])
+def test_few_frames_lie_between_a_model_and_attention(
+    make: Callable[[int], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, fused = (
+        str(Path(mmvidformer.__file__).parent),
+        nn.functional.scaled_dot_product_attention,
+    )
+    frames = []
+
+    def attend(*args: Tensor, **options: object) -> Tensor:
+        stack = traceback.extract_stack()
+        frames[:] = [frame.filename for frame in stack if frame.filename.startswith(package)]
+        return fused(*args, **options)
+
+    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", attend)
+    make(1)(torch.randn(1, 3, 4, 32, 32))
+    assert 0 < len(frames) <= 7 and len(set(frames)) <= 4
