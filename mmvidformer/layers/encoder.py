@@ -12,6 +12,8 @@ from mmvidformer.layers.checks import check_encoder, with_length
 from mmvidformer.layers.config import EncoderConfig, SubLayer, read
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.embed import POSITIONS
+from mmvidformer.layers.kernels.base import Kernel
+from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.mlp import MLPS, DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS, build_scale
@@ -185,6 +187,7 @@ class Encoder(nn.Module):
         outputs: Outputs = None,
         places: Places | None = None,
         lengths: Tensor | None = None,
+        cls_only: bool = False,
     ) -> Tokens:
         """Encode and normalize.
 
@@ -197,6 +200,8 @@ class Encoder(nn.Module):
                 them (``checks.whole_grid``).
             lengths: Numbers of frames (B,) of clips that follow each other in one row of the grid,
                 (1, T, H, W, D'), for encoders of single frames (``single_frames``).
+            cls_only: Whether the caller reads the class token alone. Then the last block leaves
+                out what only the grid needs, if it can, and None is returned for the grid.
 
         Returns:
             Normalized grid (None with ``cls_only``) and class token (B, 1 + registers, D) or None.
@@ -205,7 +210,8 @@ class Encoder(nn.Module):
         """
         grid = self.proj(grid)
         if not self.single_frames:
-            return self.normalize(self.run_blocks(grid, None, state, outputs, places))
+            cls_only = cls_only and self._can_leave_grid()
+            return self.normalize(self.run_blocks(grid, None, state, outputs, places, cls_only))
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
         if places is not None:
             places = places._replace(numbers=places.numbers.repeat_interleave(frames, 0))
@@ -230,18 +236,26 @@ class Encoder(nn.Module):
         state: StreamState | None = None,
         outputs: Outputs = None,
         places: Places | None = None,
+        cls_only: bool = False,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
         tokens, context = self.start(grid, clip_rows, state, places)
         again = self.with_cp is True and torch.is_grad_enabled() and state is None
         for number, block in enumerate(self.blocks, start=1):
-            if self.cls_only and number == len(self.blocks):
+            if (cls_only or self.cls_only) and number == len(self.blocks):
                 context = context._replace(prefix_only=True)
             run = partial(checkpoint, block, use_reentrant=False) if again else block
             tokens = run(tokens, context)
             if outputs is not None:
                 outputs.append(self._split(tokens, context))
         return self._split(tokens, context)
+
+    def _can_leave_grid(self) -> bool:
+        """Return whether nothing reads the grid, and the last block can do without its updates."""
+        parts = [*self.blocks[-1].modules()]
+        separate = all(part.separate_queries for part in parts if isinstance(part, Kernel))
+        hooked = any(has_hooks(part) for part in parts)
+        return self.cls_token is not None and not self.passes_grid and separate and not hooked
 
     def start(
         self,

@@ -234,8 +234,8 @@ class VideoTransformer(nn.Module):
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
         grid, cls = self.embed(clip), None
-        for encoder in self.encoders:
-            grid, cls = encoder(grid)
+        for encoder in self.encoders:  # in training, without the tokens that the head does not read
+            grid, cls = encoder(grid, cls_only=self.training)
         return self.pool_features(grid, cls)
 
     def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:

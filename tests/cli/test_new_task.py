@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from mmengine.config import Config
 
+from mmvidformer.apis import Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.registry import METRICS, MODELS
 from mmvidformer.tasks.table import find_task, spell_task, task_of
+from mmvidformer.web.answers import Limits, answer
 from tests.docs.blocks import read_blocks
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -75,6 +77,10 @@ def test_a_task_in_one_file(
     assert main_of("demo")([config, best, video, "--json", str(tmp_path / "out.json")]) == 0
     (record,) = map(json.loads, (tmp_path / "out.json").read_text().splitlines())
     assert list(record["values"]) == ["count"] and record["values"]["count"] >= 0
+    assert not main_of("export")([config, best, "--out", str(tmp_path / "gym.pt2")])
+    recognizer = Recognizer(config, best)
+    (shown, *_) = answer(recognizer, video, str(tmp_path), Limits(), lambda share, text: None)
+    assert shown.classes.startswith("count ")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""In training, the last block computes only what the class token needs, if that alone is read."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from mmvidformer.layers import Encoder
+from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
+
+SIZES = dict(arch=dict(embed_dims=12, depth=2, num_heads=2), img_size=32, clip_len=4)
+LINEAR = [{"pattern": "joint", "kernel": "linear"}]
+MODELS = {
+    "divided": (TimeSformer, dict(drop_path_rate=0.5)),
+    "joint": (TimeSformer, dict(scheme="joint_space_time", with_cp=True)),
+    "ViViT 1": (ViViT, {}),
+    "ViViT 2": (ViViT, dict(scheme="factorized_encoder", temporal_depth=2)),
+    "linear": (VideoTransformer, dict(cls="mean", block=LINEAR)),
+}
+
+
+def step(model: VideoTransformer, clip: Tensor) -> tuple[list[Tensor | None], int]:
+    """Output and gradients for the same draws, and the multiplications."""
+    torch.manual_seed(1)
+    model.zero_grad()
+    with FlopCounterMode(display=False) as flops:
+        out = model(clip)
+        out.square().sum().backward()
+    return [out.detach(), *(x.grad for x in model.parameters())], flops.get_total_flops()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_outputs_and_gradients_stay(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    build, options = MODELS[name]
+    model = build(**SIZES, **options).double().train()
+    clip = torch.randn(2, 3, 4, 32, 32, dtype=torch.double)
+    values, fewer = step(model, clip)
+    monkeypatch.setattr(Encoder, "_can_leave_grid", lambda self: False)
+    expected, more = step(model, clip)
+    for value, other in zip(values, expected, strict=True):
+        torch.testing.assert_close(value, other)
+    assert fewer < more
+
+
+def test_who_reads_the_grid_gets_it() -> None:
+    model, clip = TimeSformer(**SIZES).train(), torch.randn(1, 3, 4, 32, 32)
+    outputs: list = []
+    grid, _ = model.forward_features(clip, outputs)
+    assert grid is not None and outputs[-1][0] is not None
+    seen: list = []
+    model.encoders[0].blocks[-1].register_forward_hook(lambda *args: seen.append(args[2]))
+    model(clip)
+    assert seen[0][0] is not None
