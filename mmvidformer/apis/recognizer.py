@@ -63,21 +63,27 @@ class Recognizer(LoadedModel):
             there are not as many names as classes.
     """
 
-    def __call__(self, videos: Source | Iterable[Source]) -> Prediction | list[Prediction]:
+    def __call__(
+        self, videos: Source | Iterable[Source], fps: float | None = None
+    ) -> Prediction | list[Prediction]:
         """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.
 
         A model of frames or segments, or one that anticipates, returns what ``timeline`` does, as a
         list.
 
+        Args:
+            videos: A video, or several.
+            fps: Frames per second of arrays. Models of frames and segments need it.
+
         Raises:
             FileNotFoundError: If a file does not exist.
-            ValueError: If a video cannot be read.
+            ValueError: If a video cannot be read, or its frame rate is needed and unknown.
         """
         if not isinstance(videos, Source):
-            return [self(video) for video in videos]
+            return [self(video, fps) for video in videos]
         if not self.task.has_windows:
-            return list(self.timeline(videos))  # or an error, if it needs boxes
-        opened = self.pipeline.open(videos)
+            return list(self.timeline(videos, fps=fps))  # or an error, if it needs boxes
+        opened = self.pipeline.open(videos, fps)
         output = self._run(self.pipeline.read(opened))
         (prediction,) = self._answers(output, source=opened.get("filename"))
         return prediction
@@ -107,12 +113,14 @@ class Recognizer(LoadedModel):
             fps: Frames per second of an array.
             min_score: Least score of a segment.
             skip_static: See ``answer_windows``; default: all windows are computed.
-            first: Number of windows to leave out.
+            first: Number of windows to leave out at the start, to go on with an earlier run.
 
         Raises:
             FileNotFoundError: If the file does not exist.
             ValueError: If the video cannot be read, its frame rate is unknown, the window or the
                 stride is not positive, or one is given to a model without windows.
+
+        Errors are raised when the first prediction is asked for.
         """
         options = dict(window=window, stride=stride, skip_static=skip_static)
         self._check_windows(options)
@@ -120,7 +128,7 @@ class Recognizer(LoadedModel):
             yield from self.stream(video if isinstance(video, np.ndarray) else Capture(video), fps)
             return
         opened = self.pipeline.open(video, fps)
-        times_of(opened)  # which numbers frames by time
+        times_of(opened)  # changes ``opened``: frames are numbered at a constant rate
         options.update(min_score=min_score, first=first)
         for output, where in self.task.parts(PartReader(self), opened, options):
             yield from self._answers(output, source=opened.get("filename"), **where)
@@ -128,9 +136,9 @@ class Recognizer(LoadedModel):
     def windows(
         self, opened: dict, window: float | None = None, stride: float | None = None
     ) -> list[tuple[int, int]]:
-        """First and last frame of the windows that ``timeline`` classifies, and its errors.
+        """Return the first and last frame of each window that ``timeline`` classifies.
 
-        ``opened`` is a result of ``pipeline.open``.
+        ``opened`` is a result of ``pipeline.open``. Errors are those of ``timeline``.
         """
         return PartReader(self).windows(opened, window, stride)
 
@@ -147,16 +155,18 @@ class Recognizer(LoadedModel):
     ) -> Iterator[Prediction]:
         """Answer while frames come in.
 
-        - A recurrent model answers after each frame (``frame_by_frame``), of several times ahead
-          the farthest first. With a window it is treated as others are.
+        - A recurrent model answers after each frame (``frame_by_frame``). If it predicts several
+          times ahead, there is a prediction for each, the farthest first. With ``window``,
+          ``stride`` or ``skip_static`` it classifies windows, as other models do.
         - Others classify, after each stride, the last window of frames, or its steps. No window of
           a camera or an address has a gap: where frames are missing, windows begin anew.
         - A model of segments finds each at the end of the first clip that ends ``delay`` after it.
 
         Args:
-            source: A video file, camera or address; or RGB frames (H, W, 3), uint8, which are
-                consumed one by one. Those that a window samples are kept.
-            fps: Frames per second of frames.
+            source: A video file, camera or address (``Capture``, or what has its ``frames``,
+                ``fps`` and ``name``); or RGB frames (H, W, 3), uint8, which are consumed one by
+                one. Those that a window samples are kept.
+            fps: Frames per second of frames; a ``Capture`` knows its own.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one prediction to the next; default: as in ``timeline``.
             delay: Of models of frames or segments, without windows: least seconds from the end of a
@@ -169,6 +179,8 @@ class Recognizer(LoadedModel):
             ValueError: If a frame cannot be read, window, stride or fps is not positive, the delay
                 of steps is longer than a clip, or one is given that the model has no use for.
             ConnectionError: If a camera or an address ends before its time.
+
+        Errors are raised when the first prediction is asked for.
         """
         options = dict(window=window, stride=stride, skip_static=skip_static)
         self._check_windows(options)
@@ -263,7 +275,10 @@ class Recognizer(LoadedModel):
         ]
 
     def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
-        """Convert what the head returns, whose place is ``where``."""
+        """Make predictions of what the head returns.
+
+        ``where`` holds what else a ``Prediction`` says: its source, seconds, whether it is static.
+        """
         is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
         return self.task.answers(output, self.names, is_logits, **where)
 

@@ -210,8 +210,11 @@ class Encoder(nn.Module):
         """
         grid = self.proj(grid)
         if not self.single_frames:
-            cls_only = cls_only and self._can_leave_grid()
-            return self.normalize(self.run_blocks(grid, None, state, outputs, places, cls_only))
+            if cls_only and self._can_leave_grid():
+                tokens = self.run_blocks(grid, None, state, outputs, places, cls_only=True)
+            else:
+                tokens = self.run_blocks(grid, None, state, outputs, places)
+            return self.normalize(tokens)
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
         if places is not None:
             places = places._replace(numbers=places.numbers.repeat_interleave(frames, 0))

@@ -192,26 +192,29 @@ class ReuseBlocks:
         self.kept: list[Any] = []  # tensors, or None
         self.keys: list[bytes | None] = []  # of the inputs, by place
         self.next = 0  # place
-        self.kind: tuple = ()  # of what is kept
+        self.input_format: tuple = ()  # shape, type and mode of what is kept
 
-    def __call__(self, clips: Tensor, *rest: Any, **options: Any) -> Any:
-        """Return ``function(clips)``; the first of ``rest``, ``clip_rows``, is for training."""
-        given = any(x is not None for x in (*rest[1:], *options.values()))
-        given |= torch.is_grad_enabled() or torch.compiler.is_compiling()
-        if given or clips.shape[self.axis] % self.size:
-            return self.function(clips, *rest, **options)
+    def __call__(
+        self, clips: Tensor, clip_rows: Tensor | None = None, *arguments: Any, **options: Any
+    ) -> Any:
+        """Return ``function(clips)``; ``clip_rows`` is for stochastic depth, thus for training."""
+        has_arguments = any(value is not None for value in (*arguments, *options.values()))
+        in_graph = torch.is_grad_enabled() or torch.compiler.is_compiling()
+        if has_arguments or in_graph or clips.shape[self.axis] % self.size:
+            return self.function(clips, clip_rows, *arguments, **options)
         rows = clips.unflatten(self.axis, (-1, self.size)).movedim(self.axis, 1).flatten(0, 1)
         with REUSE:
-            found = self._reuse(rows)
-        found = _each(lambda x: x.unflatten(0, (len(clips), -1)).flatten(1, 2), found)
-        return tuple(found) if self.is_tuple else found[0]
+            outputs = self._reuse(rows)
+        outputs = _map(lambda x: x.unflatten(0, (len(clips), -1)).flatten(1, 2), outputs)
+        return tuple(outputs) if self.is_tuple else outputs[0]
 
     def _reuse(self, rows: Tensor) -> list[Tensor | None]:
         device, inference = rows.device.type, torch.is_inference_mode_enabled()
         autocast = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device)
-        kind = (rows.shape[1:], rows.dtype, rows.device, inference, autocast)
-        if not self.kept or kind != self.kind or len(self.keys) < 2 * len(rows):
-            self.kept, self.kind, self.next = [], kind, 0
+        input_format = (rows.shape[1:], rows.dtype, rows.device, inference, autocast)
+        changed = input_format != self.input_format
+        if not self.kept or changed or len(self.keys) < 2 * len(rows):
+            self.kept, self.input_format, self.next = [], input_format, 0
             self.keys = [None] * max(self.limit, 2 * len(rows))
             self.kept = [rows.new_empty(len(self.keys), *rows.shape[1:])]
         (inputs, *outputs), places, new = self.kept, list[int](), list[int]()
@@ -231,18 +234,18 @@ class ReuseBlocks:
             self.kept = []  # so that nothing is known after an error
             fresh = self.function(rows if len(new) == len(rows) else rows[new])
             self.is_tuple = isinstance(fresh, tuple)
-            found = list(fresh) if self.is_tuple else [fresh]
-            outputs = outputs or _each(lambda x: x.new_empty(size, *x.shape[1:]), found)
-            for old, x in zip(outputs, found, strict=True):
+            computed = list(fresh) if self.is_tuple else [fresh]
+            outputs = outputs or _map(lambda x: x.new_empty(size, *x.shape[1:]), computed)
+            for old, x in zip(outputs, computed, strict=True):
                 if old is not None:
                     old[[places[i] for i in new]] = x
             self.kept = [inputs, *outputs]
-        if len(new) < len(rows):
-            found = _each(lambda x: x[places], outputs)
-        return found
+        if len(new) == len(rows):
+            return computed
+        return _map(lambda x: x[places], outputs)
 
 
-def _each(change: Callable[[Tensor], Tensor], parts: list[Tensor | None]) -> list[Tensor | None]:
+def _map(change: Callable[[Tensor], Tensor], parts: list[Tensor | None]) -> list[Tensor | None]:
     return [None if x is None else change(x) for x in parts]
 
 
@@ -250,4 +253,4 @@ def samples(rows: Tensor) -> list[bytes]:
     """Return some values of each row of a tensor (N, ...); those of equal rows are equal."""
     flat = rows.flatten(1)
     values = flat[:, :: flat.shape[1] // 256 | 1].float().cpu()
-    return [one.numpy().tobytes() for one in values]
+    return [row.numpy().tobytes() for row in values]

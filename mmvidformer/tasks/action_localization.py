@@ -26,8 +26,8 @@ class ActionLocalization(ActionSegmentation):
     balances = ()
     head = "mmvidformer.SegmentsHead"
     metric, best_metric = "mmvidformer.SegmentsMetric", "segments/mAP"
-    sampler = dict(overlap=0.0, clips=TRAINING_CLIPS)
-    training_steps = ()
+    cover_options = dict(overlap=0.0, clips=TRAINING_CLIPS)
+    label_transforms = ()
     worst = staticmethod(nothing_found)
 
     def fits_file(self, file: Path, columns: Sequence[str]) -> bool:

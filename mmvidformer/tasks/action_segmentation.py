@@ -1,4 +1,8 @@
-"""Temporal action segmentation: a class at each step of time."""
+"""Temporal action segmentation: a class at each step of time.
+
+A step is the stretch of frames that a token of the backbone stands for. Annotations are spans, in
+seconds.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +17,9 @@ from mmvidformer.tasks.annotations import BACKGROUND, COLUMNS, Span, parse_spans
 from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
 from mmvidformer.tasks.reading import Annotations
 
-CLIP_LEN = 32  # of recurrent models, whose configs have no length
-MAX_VIEWS = 8  # clips of a video that run at once
-META_KEYS = (  # of samples, from which times are computed
+CLIP_LEN = 32  # frames of a clip if neither backbone nor sampler says, as in recurrent models
+MAX_VIEWS = 8  # clips that run at once in testing, so that memory has a bound
+META_KEYS = (  # FramesHead merges clips that overlap by them; FramesMetric needs the last two
     *("num_clips", "frame_inds", "frame_step", "start_index", "total_frames", "avg_fps"),
     *("spans", "background"),
 )
@@ -25,8 +29,8 @@ class ActionSegmentation(Task):
     """A class at each step of time.
 
     Attributes:
-        sampler: Further arguments of the sampler.
-        training_steps: Transforms after the sampler in training.
+        cover_options: Arguments of ``CoverFrames`` that are not its defaults.
+        label_transforms: Transforms right after it, in training only: metrics read the spans.
     """
 
     name, least_classes, size_unit = "frames", 2, "seconds"
@@ -34,8 +38,8 @@ class ActionSegmentation(Task):
     balances = ("weights",)
     head = "mmvidformer.FramesHead"
     metric, best_metric = "mmvidformer.FramesMetric", "frames/accuracy"
-    sampler: dict[str, Any] = {}
-    training_steps: Steps = ({"type": "mmvidformer.LabelFrames"},)
+    cover_options: dict[str, Any] = {}
+    label_transforms: Steps = ({"type": "mmvidformer.LabelFrames"},)
     part, has_windows, is_about_past = "steps", False, False
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
@@ -62,11 +66,15 @@ class ActionSegmentation(Task):
 
     @staticmethod
     def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a sample without an answer at any time."""
+        """Return the sample of a video that cannot be read: without scores, with its spans."""
         return {**sample, "pred_score": sample["pred_score"][:0]}
 
     def class_sizes(self, lists: VideoLists) -> np.ndarray:
-        """Return the seconds of each class in the training list, up to a video's last span."""
+        """Return the seconds of each class in the training list.
+
+        Time without a span is background only before the last span of a video: its length is not
+        known here.
+        """
         seconds = dict.fromkeys(lists.classes, 0.0)
         for spans in self.read(lists.root / "train.csv").check().videos.values():
             covered = 0.0
@@ -82,7 +90,7 @@ class ActionSegmentation(Task):
         return dict(type="mmvidformer.SpanDataset", metainfo=dict(classes=list(lists.classes)))
 
     def model_config(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
-        """Keep the tokens of the model."""
+        """Let the backbone return all tokens, and limit the clips that run at once in testing."""
         model = super().model_config(cfg, lists)
         if not is_recurrent(cfg):
             model["backbone"] = dict(pool="none")
@@ -91,11 +99,13 @@ class ActionSegmentation(Task):
         return model
 
     def loader_config(self, split: str) -> dict[str, Any]:
-        """Test video by video, since they differ in the number of their clips."""
+        """Take one video a batch in validation and testing: their numbers of clips differ."""
         return {} if split == "train" else dict(batch_size=1)
 
     def pipeline(self, steps: Steps, split: str, cfg: Config) -> list[dict[str, Any]]:
-        """Cover the videos with clips, by a sampler that knows the time of each frame.
+        """Replace the sampler by ``CoverFrames`` at its rate; add labels in training.
+
+        The samples keep what head and metric need (``META_KEYS``).
 
         Raises:
             ValueError: If the pipeline takes no frames at regular intervals.
@@ -108,13 +118,13 @@ class ActionSegmentation(Task):
         cover = {
             "type": "mmvidformer.CoverFrames",
             "test_mode": split != "train",
-            **self.sampler,
+            **self.cover_options,
             **rates_of(sampler),
             "clip_len": length,
         }
         place = steps.index(sampler)
         before, after, pack = steps[:place], steps[place + 1 : -1], steps[-1]
-        labels = self.training_steps if split == "train" else ()
+        labels = self.label_transforms if split == "train" else ()
         keys = (*pack.get("meta_keys", ()), *META_KEYS)
         return [*before, cover, *map(dict, labels), *after, {**pack, "meta_keys": keys}]
 
@@ -130,6 +140,6 @@ class ActionSegmentation(Task):
 
 
 def sorted_labels(annotations: Annotations) -> list[str]:
-    """Return the names of the classes that spans have, but of the background."""
+    """Return the sorted names of the classes that spans have, without the background."""
     labels = {span.label for spans in annotations.videos.values() for span in spans}
     return sorted(labels - {BACKGROUND})

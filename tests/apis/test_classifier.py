@@ -86,37 +86,32 @@ def test_logits_and_names_of_weights_are_those_of_the_recognizer(name: str) -> N
 @pytest.mark.parametrize("name", EVERY)
 @torch.no_grad()
 def test_intermediates_are_what_hooks_see(name: str) -> None:
-    model, clip, seen = made(name), clip_of(), []
+    model, clip, outputs = made(name), clip_of(), []
     hooks = [
-        block.register_forward_hook(lambda _, __, out: seen.append(out))
+        block.register_forward_hook(lambda _, __, output: outputs.append(output))
         for block in blocks_of(model)
     ]
     features = model.forward_features(clip)
     for hook in hooks:
         hook.remove()
-    if model.neck is not None:
-        expected = [(output.y.movedim(2, -1), None) for output, _ in seen]
-    else:  # frames that are clips of their own become frames again
-        expected = [
-            (
-                grid.unflatten(0, (2, -1)).squeeze(2) if len(grid) > 2 else grid,
-                cls if cls is None or len(cls) == 2 else cls.unflatten(0, (2, -1)).squeeze(2),
-            )
-            for grid, cls in seen
-        ]
     last, found = model.forward_intermediates(clip, return_prefix_tokens=True)
     assert all(a is b is None or torch.equal(a, b) for a, b in zip(last, features, strict=True))
-    assert len(found) == len(expected) == len(blocks_of(model))
-    for pair, wanted in zip(found, expected, strict=True):
-        for x, y in zip(pair, wanted, strict=True):
-            assert x is y is None or torch.equal(x, y)
+    assert len(found) == len(outputs) == len(blocks_of(model))
+    for (grid, cls), output in zip(found, outputs, strict=True):
+        if model.neck is not None:
+            assert cls is None and torch.equal(grid, output[0].y.movedim(2, -1))
+            continue
+        # Blocks have tokens (B, P + T H W, D); frames may be clips of their own.
+        prefix = 0 if cls is None else cls.shape[-2]
+        assert torch.equal(grid, output[:, prefix:].reshape(grid.shape))
+        assert cls is None or torch.equal(cls, output[:, :prefix].reshape(cls.shape))
     some = model.forward_intermediates(clip, [0, -1], intermediates_only=True)
     assert [x.dim() for x in some] == [5, 5]
-    assert torch.equal(some[0], expected[0][0]) and torch.equal(some[1], expected[-1][0])
+    assert torch.equal(some[0], found[0][0]) and torch.equal(some[1], found[-1][0])
     (latest,) = model.forward_intermediates(clip, 1, intermediates_only=True)
-    assert torch.equal(latest, expected[-1][0])
+    assert torch.equal(latest, found[-1][0])
     with pytest.raises(IndexError):
-        model.forward_intermediates(clip, [len(expected)])
+        model.forward_intermediates(clip, [len(found)])
 
 
 @torch.no_grad()
