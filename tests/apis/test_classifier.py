@@ -102,7 +102,8 @@ def test_intermediates_are_what_hooks_see(name: str) -> None:
             assert cls is None and torch.equal(grid, output[0].y.movedim(2, -1))
             continue
         # Blocks have tokens (B, P + T H W, D); frames may be clips of their own.
-        prefix = 0 if cls is None else cls.shape[-2]
+        rows, _, width = output.shape
+        prefix = 0 if cls is None else cls.numel() // (rows * width)
         assert torch.equal(grid, output[:, prefix:].reshape(grid.shape))
         assert cls is None or torch.equal(cls, output[:, :prefix].reshape(cls.shape))
     some = model.forward_intermediates(clip, [0, -1], intermediates_only=True)
