@@ -194,14 +194,12 @@ class ReuseBlocks:
         self.next = 0  # place
         self.input_format: tuple = ()  # shape, type and mode of what is kept
 
-    def __call__(
-        self, clips: Tensor, clip_rows: Tensor | None = None, *arguments: Any, **options: Any
-    ) -> Any:
-        """Return ``function(clips)``; ``clip_rows`` is for stochastic depth, thus for training."""
-        has_arguments = any(value is not None for value in (*arguments, *options.values()))
+    def __call__(self, clips: Tensor, *arguments: Any, **options: Any) -> Any:
+        """Return ``function(clips)``; the first further argument, ``clip_rows``, is for training."""
+        has_arguments = any(value is not None for value in (*arguments[1:], *options.values()))
         in_graph = torch.is_grad_enabled() or torch.compiler.is_compiling()
         if has_arguments or in_graph or clips.shape[self.axis] % self.size:
-            return self.function(clips, clip_rows, *arguments, **options)
+            return self.function(clips, *arguments, **options)
         rows = clips.unflatten(self.axis, (-1, self.size)).movedim(self.axis, 1).flatten(0, 1)
         with REUSE:
             outputs = self._reuse(rows)
