@@ -195,7 +195,7 @@ class ReuseBlocks:
         self.input_format: tuple = ()  # shape, type and mode of what is kept
 
     def __call__(self, clips: Tensor, *arguments: Any, **options: Any) -> Any:
-        """Return ``function(clips)``; the first further argument, ``clip_rows``, is for training."""
+        """Return ``function(clips)``; the next argument, ``clip_rows``, is for training."""
         has_arguments = any(value is not None for value in (*arguments[1:], *options.values()))
         in_graph = torch.is_grad_enabled() or torch.compiler.is_compiling()
         if has_arguments or in_graph or clips.shape[self.axis] % self.size:
