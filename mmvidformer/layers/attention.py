@@ -184,7 +184,7 @@ class Attention(nn.Module):
             (B, P + T H W, D); (B, P, D) with ``context.prefix_only``.
         """
         outs, grid = [], context.grid
-        len_out = grid.prefix if context.prefix_only else grid.count
+        len_out = grid.prefix if context.prefix_only else grid.num_tokens
         for pattern, heads in zip(self.patterns, _split(q, k, v, len(self.patterns)), strict=True):
             if pattern.gathers and _can_recompute():
                 out = self._attend_in_parts(pattern, heads, context, keep)
@@ -222,8 +222,8 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Attend for some heads at a time; the backward pass gathers their keys again."""
 
-        def attend(*heads: Tensor) -> Tensor:
-            out = self.kernel(*regroup(pattern, self.cls, *heads, context))
+        def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            out = self.kernel(*regroup(pattern, self.cls, q, k, v, context))
             return ungroup(pattern, self.cls, out, context, keep)
 
         parts = _split(*heads, PARTS)

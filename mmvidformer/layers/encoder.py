@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -76,6 +77,7 @@ class TransformerBlock(nn.Module):
             Tokens in their shape; with ``context.prefix_only`` the prefix alone, (B, P, D).
         """
         source, prefix = tokens, context.grid.prefix
+        sub: Any
         for number, sub in enumerate(self.sublayers.values(), start=1):
             last = self.parallel or number == len(self.sublayers)
             seen = context._replace(prefix_only=context.prefix_only and last)

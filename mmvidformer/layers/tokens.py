@@ -32,7 +32,7 @@ class Grid(NamedTuple):
         return self.t, self.h, self.w
 
     @property
-    def count(self) -> int:
+    def num_tokens(self) -> int:
         """Number P + T H W of the tokens."""
         return self.prefix + self.t * self.h * self.w
 
@@ -40,7 +40,7 @@ class Grid(NamedTuple):
         """Split (B, P + T H W, ...) into prefix (B, P, ...) and places (B, T, H, W, ...)."""
         if not self.prefix:
             return tokens[:, :0], tokens.unflatten(1, self.size)
-        prefix, places = tokens.split([self.prefix, self.count - self.prefix], dim=1)
+        prefix, places = tokens.split([self.prefix, self.num_tokens - self.prefix], dim=1)
         return prefix, places.unflatten(1, self.size)
 
     def join(self, prefix: Tensor, places: Tensor) -> Tensor:

@@ -78,7 +78,11 @@ class TimeSformer(VideoTransformer):
         cls_in_time: bool = False,
         **options: Any,
     ) -> None:
-        arguments = dict(scheme=scheme, reverse=reverse, cls_in_time=cls_in_time)
+        arguments: dict[str, Any] = {
+            "scheme": scheme,
+            "reverse": reverse,
+            "cls_in_time": cls_in_time,
+        }
         preset = self.preset(options, **arguments)
         refuse_unused(TimeSformer, arguments, self.unused(options, **arguments))
         super().__init__(clip_len=clip_len, img_size=img_size, **complete(arch, options, preset))
@@ -94,7 +98,7 @@ class TimeSformer(VideoTransformer):
             if row.keys() <= options.keys():
                 names.append("scheme")
             return dict.fromkeys(names, {"block": options["block"]})
-        unused = {}
+        unused: dict[str, dict[str, Any]] = {}
         if len(row["block"]) == 1:
             unused["reverse"] = {"scheme": scheme}
         if options.get("cls", "mean") is None:

@@ -65,7 +65,7 @@ class ViViT(VideoTransformer):
         temporal_depth: int = 4,
         **options: Any,
     ) -> None:
-        arguments = dict(scheme=scheme, temporal_depth=temporal_depth)
+        arguments: dict[str, Any] = dict(scheme=scheme, temporal_depth=temporal_depth)
         preset = self.preset(options, **arguments)
         refuse_unused(ViViT, arguments, self.unused(options, **arguments))
         super().__init__(clip_len=clip_len, img_size=img_size, **complete(arch, options, preset))
