@@ -103,7 +103,9 @@ def test_ctrl_c_ends_all_processes():
     import signal
     signal.signal(signal.SIGINT, signal.default_int_handler)
     from mmvidformer.video.check_files import find_faults
-    find_faults(exec, [("print('busy', flush=True); import time; time.sleep(900)",)] * 2)
+    # One write each: unbuffered, print() writes the end of the line apart.
+    busy = "import os, time; os.write(1, b'busy' + bytes([10])); time.sleep(900)"
+    find_faults(exec, [(busy,)] * 2)
     """
     options = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     command = [sys.executable, "-c", code]
