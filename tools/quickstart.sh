@@ -10,7 +10,7 @@ main() {
     mkdir -p "$work"
     tee "$log" <<END
 The quick start takes 7 GB of disk and, on two cores of an Intel Xeon with AVX2 alone, 4 minutes if
-they are idle and 7 if they are busy. Its log: $log
+they are idle and up to 9 if they are busy. Its log: $log
 END
     step "install into ${VENV:-.venv}" bash tools/setup_env.sh lite
     PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
