@@ -33,17 +33,8 @@ import av
 import cv2
 import numpy as np
 
-CLASSES = (
-    "static",
-    "pan left",
-    "pan right",
-    "tilt up",
-    "tilt down",
-    "zoom out",
-    "zoom in",
-    "roll counter-clockwise",
-    "roll clockwise",
-)
+from mmvidformer.synthetic.camera.paths import CLASSES, EDGE
+
 MOMENTS, RATE = 8, 8  # of a window, and per second
 HOP = 4  # moments from one window to the next
 RETURN = 0.5  # pixels
@@ -52,7 +43,6 @@ NEAR = 0.025 / RATE  # of the short side: half of the threshold of the classes
 PARALLAX = 0.3
 MOVING, OTHERS = 0.075, 0.5
 STILL, SHAKE = 0.025, 0.05
-EDGE = np.array([1, 1, 0.5, 0.5])  # speed of a unit of pan, tilt, zoom and roll
 
 
 @dataclass

@@ -22,7 +22,8 @@ import numpy as np
 import torch
 
 from benchmarks.camera_motion import METHODS, Method, by_model
-from benchmarks.camera_tracking import CLASSES, label_windows
+from benchmarks.camera_tracking import label_windows
+from mmvidformer.synthetic.camera.paths import CLASSES
 
 SIZE = 128  # what the methods see
 NAMES = ("camera_motion", "dense flow", "sparse features")

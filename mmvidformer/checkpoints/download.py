@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+from contextlib import suppress
+from http.client import IncompleteRead
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -107,12 +109,13 @@ def _from_url(url: str, row: Published | None) -> Path:
 
 
 def _download(url: str, path: Path) -> None:
-    """Download a file, again if it is too short: PyTorch does not notice broken connections."""
+    """Download a file, again if the connection breaks: in PyTorch the file is then too short."""
     size = _size_of(url)
     for _ in range(TRIES):
-        download_url_to_file(url, str(path))
-        if path.stat().st_size >= size:
-            return
+        with suppress(IncompleteRead):  # of newer versions of Python
+            download_url_to_file(url, str(path))
+            if path.stat().st_size >= size:
+                return
     raise OSError(f"the connection broke {TRIES} times")
 
 

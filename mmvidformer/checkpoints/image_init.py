@@ -120,12 +120,7 @@ def init_from_image(
     stated = FORMULAS.get(initial.model, {}) | VIDEO_VITS.get(initial.scheme or "", {})
     _compare(model, source, stated | initial.settings)
     sublayers = {n: x for n, x in model.named_modules() if isinstance(x, AttentionSubLayer)}
-    # In a single frame, a token sees itself alone there.
-    over_time = {
-        name
-        for name, part in sublayers.items()
-        if all(p.num_keys((1, 4, 4)) == 1 for p in part.attn.patterns)
-    }
+    over_time = {name for name, sublayer in sublayers.items() if _is_over_time(sublayer)}
     copies: dict[str, str] = {}  # names in the source
     updates: State = {}
     for name, current in wanted.items():
@@ -177,8 +172,15 @@ def _read(source: str | Path) -> Conversion:
     result.settings = describe(model)
     result.num_heads = result.settings["arch"]["num_heads"]
     known = getattr(model, "pretrained_cfg", {})
-    result.info = {k: [round(255 * x, 3) for x in known[k]] for k in ("mean", "std") if k in known}
+    for key in ("mean", "std"):
+        if key in known:
+            result.info[key] = [round(255 * value, 3) for value in known[key]]
     return result
+
+
+def _is_over_time(sublayer: AttentionSubLayer) -> bool:
+    """Whether a token sees itself alone in a single frame."""
+    return all(pattern.num_keys((1, 4, 4)) == 1 for pattern in sublayer.attn.patterns)
 
 
 def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, object]:

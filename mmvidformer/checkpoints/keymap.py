@@ -252,8 +252,10 @@ def apply_rules(
             rows.append(row)
     used = {name for row in rows for name in row.sources}
     left = [name for name in state if name not in used]
-    result.ignored = [name for name in left if any(re.fullmatch(p, name) for p in ignored)]
-    unknown = [name for name in left if name not in result.ignored]
+    unknown: list[str] = []
+    for name in left:
+        is_ignored = any(re.fullmatch(pattern, name) for pattern in ignored)
+        (result.ignored if is_ignored else unknown).append(name)
     if missing or unknown:
         raise ValueError(
             f"the checkpoint does not fit the key map: missing {_list(missing)}; "
@@ -275,7 +277,10 @@ def revert(state: Mapping[str, Tensor], rules: Sequence[Rule]) -> State:
 def has(state: Mapping[str, Tensor], *patterns: str, dim: int | None = None) -> bool:
     """Whether each expression is in a name, that of a tensor of ``dim`` axes if these are given."""
     names = [name for name, x in state.items() if dim in (None, x.dim())]
-    return all(any(re.search(pattern, name) for name in names) for pattern in patterns)
+    for pattern in patterns:
+        if not any(re.search(pattern, name) for name in names):
+            return False
+    return True
 
 
 def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> State:

@@ -28,7 +28,8 @@ def read_info(meta: Mapping, row: Published | None = None) -> dict:
     info = {key: meta[key] for key in ("mean", "std", "frame_interval") if key in meta}
     names = class_names(meta)
     if "id2label" in meta:
-        names = [label for _, label in sorted((int(i), n) for i, n in meta["id2label"].items())]
+        numbers = sorted(meta["id2label"], key=int)
+        names = [meta["id2label"][number] for number in numbers]
         names = [] if all(re.match(r"LABEL_\d", name) for name in names) else names
     if row and row.classes and not names:
         names = read_labels(row.classes)

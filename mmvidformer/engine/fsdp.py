@@ -65,11 +65,11 @@ def _shard_weights(module: nn.Module, state: dict, prefix: str, *_: object) -> N
 
 def _shard_state(optimizer: Optimizer, saved: dict) -> dict:
     params = [param for group in optimizer.param_groups for param in group["params"]]
-    state = {
-        i: {name: _like(params[i], value) for name, value in state.items()}
-        for i, state in saved["state"].items()
-    }
-    return {**saved, "state": state}
+    sharded = {}
+    for number, state in saved["state"].items():
+        param = params[number]
+        sharded[number] = {name: _like(param, value) for name, value in state.items()}
+    return {**saved, "state": sharded}
 
 
 def _like(param: Tensor, value: Any) -> Any:

@@ -46,7 +46,10 @@ class CuesSpec(MotionSpec):
     @property
     def class_names(self) -> list[str]:
         """Names of the classes, such as ``'circle square circle'``."""
-        return [" ".join(SHAPES[shape] for shape in shapes) for shapes in self.classes]
+        names = []
+        for shapes in self.classes:
+            names.append(" ".join(SHAPES[shape] for shape in shapes))
+        return names
 
     def draw(self, clip: Clip) -> np.ndarray:
         """Draw the RGB frames (T, size, size, 3) of a clip."""

@@ -6,12 +6,14 @@ import multiprocessing
 import os
 import pickle
 import time
+from http.client import IncompleteRead
 from pathlib import Path
 
 import huggingface_hub
 import pytest
 import torch
 from huggingface_hub import constants, file_download
+from torch.hub import download_url_to_file
 
 from mmvidformer.checkpoints import download, load_checkpoint
 from mmvidformer.checkpoints.download import cached_path, fetch, hash_of
@@ -65,6 +67,18 @@ def test_broken_connections_are_tried_again(web, tmp_path: Path, no_pause) -> No
     assert not files_in_cache(tmp_path)
     web.cut["/b.pth"] = 2
     assert fetch(url).read_bytes() == weights(SIZE // 8)
+
+
+def test_a_python_that_notices_broken_connections(web, tmp_path: Path, monkeypatch) -> None:
+    url, errors = web.add("/b.pth", weights(8)), [IncompleteRead(b"")]
+
+    def break_once(*arguments: object) -> None:
+        if errors:
+            raise errors.pop()
+        download_url_to_file(*arguments)
+
+    monkeypatch.setattr("mmvidformer.checkpoints.download.download_url_to_file", break_once)
+    assert fetch(url).read_bytes() == weights(8) and not errors
 
 
 def test_missing_files_and_servers(web, tmp_path: Path, no_pause) -> None:

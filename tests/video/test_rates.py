@@ -72,7 +72,7 @@ CONSTANT: dict[str, tuple[Callable[[Path], str], float]] = {
     # The mean counts how long the last frame is shown; and a header may be wrong.
     "header.mkv": (lambda path: write_at(path, regular(100, 10), 25), 10),
     "one_frame.mp4": (lambda path: write_at(path, [0]), 25),
-    "avi.mp4": (lambda path: str(write(path, form="avi") or path), 25),
+    "avi.mp4": (lambda path: str(write(path, container="avi") or path), 25),
 }
 
 

@@ -6,6 +6,7 @@ from av.stream import Disposition
 
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.video.errors import BadVideo
+from stress.odd_kinds import encode
 
 SIDE, LENGTH = 16, 4
 # Seconds of frames at a variable rate: 25 in the first second, then two per second.
@@ -29,23 +30,12 @@ PACK = [
 ]
 
 
-def write(path, count=12, size=(40, 24), codec="mpeg4", form=None, times=None):
-    """A video of noise; ``times`` are the frames' own times in frames.
+def write(path, count=12, size=(40, 24), **options):
+    """A video of noise, as ``stress.odd_kinds.encode`` writes it.
 
     decord2 3.4 cannot read widths of 32 and 96 pixels, among others.
     """
-    rng = np.random.default_rng(0)
-    with av.open(str(path), "w", format=form) as file:
-        stream = file.add_stream(codec, rate=25)
-        stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
-        if codec == "mjpeg":
-            stream.pix_fmt = "yuvj420p"
-        for number in range(count):
-            image = rng.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-            frame = av.VideoFrame.from_ndarray(image, "rgb24")
-            frame.pts = number if times is None else times[number]
-            file.mux(stream.encode(frame))
-        file.mux(stream.encode())
+    encode(path, size, count, **options)
 
 
 def write_clock(path, seconds=BURST, size=(40, 24)):

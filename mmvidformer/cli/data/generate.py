@@ -7,9 +7,10 @@ a class labels, speed (number), scripts (frames, segments) and boxes.
 """
 
 import os
-from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser
+from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from mmvidformer.synthetic import PRESETS, settings_of
 from mmvidformer.synthetic.directions import ClassFoldersSpec, DirectionsSpec
@@ -35,11 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         overrides.add_argument(option, type=type(value), default=value, help=text)
     args = parser.parse_args(argv)
 
-    spec, look = (
-        replace(one, **{f.name: getattr(args, f.name) for f in fields(one) if f.name in args})
-        for one in (spec, spec.look)
-    )
-    spec = replace(spec, look=look)
+    spec = replace(_with_options(spec, args), look=_with_options(spec.look, args))
     if getattr(args, "class_folders", False):
         spec = ClassFoldersSpec(**vars(spec))
     written = spec.write(args.folder, args.workers)
@@ -47,3 +44,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     print("  videos: " + ", ".join(f"{getattr(spec, split)} {split}" for split in SPLITS))
     if spec.class_names:
         print(f"  {len(spec.class_names)} classes: {', '.join(spec.class_names)}")
+
+
+def _with_options(settings: Any, args: Namespace) -> Any:
+    """Replace the settings that are options of the command."""
+    names = [field.name for field in fields(settings) if field.name in args]
+    return replace(settings, **{name: getattr(args, name) for name in names})
