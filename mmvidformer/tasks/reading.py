@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -79,4 +80,4 @@ class Annotations:
 
 def unknown_class(name: str, classes: Iterable[str], place: str) -> str:
     """Say that a name is none of the classes."""
-    return f"{place}: {name!r} is no class; they are {', '.join([*classes][:MOST_CLASSES])}"
+    return f"{place}: {name!r} is no class; they are {', '.join(islice(classes, MOST_CLASSES))}"
