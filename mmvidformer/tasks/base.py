@@ -109,13 +109,12 @@ class Task(Answers):
             paths: Path of each video, relative to ``root`` if it is below.
         """
         columns = self.list_columns(annotations)
-        for split in SPLITS:
-            rows = [
-                [paths[row["video"]].as_posix(), *(row[name] for name in columns[1:])]
-                for row in annotations.rows
-                if splits[row["video"]] == split
-            ]
-            write_csv(root / f"{split}.csv", [columns, *rows])
+        for split, rows in annotations.rows_by_split(splits).items():
+            lines = [columns]
+            for row in rows:
+                path = paths[row["video"]].as_posix()
+                lines.append([path, *(row[name] for name in columns[1:])])
+            write_csv(root / f"{split}.csv", lines)
         classes = self.classes_in(annotations)
         if classes is not None:
             write_lines(root / CLASSES, classes)
@@ -254,7 +253,7 @@ def sampler_of(steps: Steps) -> Mapping[str, Any] | None:
 
 def rates_of(sampler: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the settings of a sampler that say how far apart its frames are."""
-    names: Iterable[str] = ("frame_interval", "target_fps")
+    names = ("frame_interval", "target_fps")
     return {name: sampler[name] for name in names if name in (sampler or {})}
 
 

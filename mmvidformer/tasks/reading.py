@@ -77,6 +77,13 @@ class Annotations:
         of_video.extend(read_row(row, place))
         self.rows.append(row)
 
+    def rows_by_split(self, splits: Mapping[str, str]) -> dict[str, list[Row]]:
+        """Return the rows of each split, by the split of each video."""
+        by_split: dict[str, list[Row]] = {split: [] for split in SPLITS}
+        for row in self.rows:
+            by_split[splits[row["video"]]].append(row)
+        return by_split
+
 
 def unknown_class(name: str, classes: Iterable[str], place: str) -> str:
     """Say that a name is none of the classes."""
