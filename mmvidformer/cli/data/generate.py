@@ -7,13 +7,16 @@ a class labels, speed (number), scripts (frames, segments) and boxes.
 """
 
 import os
-from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser
+from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import TypeVar
 
 from mmvidformer.synthetic import PRESETS, settings_of
 from mmvidformer.synthetic.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.synthetic.spec import SPLITS
+
+Settings = TypeVar("Settings")  # a spec, or its look
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -35,11 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         overrides.add_argument(option, type=type(value), default=value, help=text)
     args = parser.parse_args(argv)
 
-    spec, look = (
-        replace(one, **{f.name: getattr(args, f.name) for f in fields(one) if f.name in args})
-        for one in (spec, spec.look)
-    )
-    spec = replace(spec, look=look)
+    spec = replace(with_settings(spec, args), look=with_settings(spec.look, args))
     if getattr(args, "class_folders", False):
         spec = ClassFoldersSpec(**vars(spec))
     written = spec.write(args.folder, args.workers)
@@ -47,3 +46,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     print("  videos: " + ", ".join(f"{getattr(spec, split)} {split}" for split in SPLITS))
     if spec.class_names:
         print(f"  {len(spec.class_names)} classes: {', '.join(spec.class_names)}")
+
+
+def with_settings(settings: Settings, args: Namespace) -> Settings:
+    """Return settings with the values of their options."""
+    names = {field.name for field in fields(settings)}
+    return replace(settings, **{name: x for name, x in vars(args).items() if name in names})
