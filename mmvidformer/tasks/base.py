@@ -25,7 +25,11 @@ Steps = Sequence[Mapping[str, Any]]  # transforms of a pipeline, as in a config
 class Task(Answers):
     """What a model predicts of videos. A subclass is a task, and its file knows all of it.
 
-    ``Answers`` has what concerns predictions, this class what concerns training and testing.
+    This class has what concerns training and testing. What concerns predictions is in ``Answers``,
+    with the attributes ``part``, ``has_windows``, ``needs_boxes``, ``runs_frame_by_frame``,
+    ``is_about_past``, ``is_about_future``, ``has_one_class``, ``finds_parts``, ``threshold``,
+    ``combine``, ``activation`` and ``output_name``. Words such as step, span and part are told
+    apart in ``tasks.prediction``.
 
     Annotations go from ``read`` by ``write_lists`` to lists, which ``read_lists`` reads. Configs of
     one class a video become those of another task by ``fragment``, which is what a child config

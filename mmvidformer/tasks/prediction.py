@@ -1,4 +1,15 @@
-"""Predictions, and what a task says about its own: how they are made, written and drawn."""
+"""Predictions, and what a task says about its own: how they are made, written and drawn.
+
+Words for stretches of a video:
+
+- frame: a picture. The task ``frames`` tells the class of each, which is that of its step.
+- step: the frames that one token of the backbone stands for. A head of steps answers for each.
+- window: the frames that the model sees at once, as if they were a whole video.
+- span: what annotations state, start and end in seconds, and a class.
+- segment: what a model of ``segments`` finds, start and end in seconds, a class and its score.
+- part: what one answer for a long video is about: a window, a step, a segment or boxes, by task
+  (``Answers.part``).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +40,8 @@ class Answers:
     """The answers of a task. The defaults are those of one class a video.
 
     Attributes:
-        part: What the parts of a long video are: ``'windows'``, ``'steps'``, ``'segments'``, ...
+        part: What the parts of a long video are: ``'windows'``, ``'steps'``, ``'segments'`` or
+            ``'boxes'``. For messages.
         has_windows: Whether a long video is answered window by window.
         needs_boxes: Whether it answers for boxes that somebody gives.
         runs_frame_by_frame: Whether a recurrent model answers after each frame.
@@ -38,7 +50,8 @@ class Answers:
         has_one_class: Whether a part has one class.
         finds_parts: Whether start and end of the parts are answers too, each with its class.
         threshold: Probability from which a class counts as found; None: the most likely one does.
-        combine: How probabilities of parts become those of the video.
+        combine: How probabilities of parts become those of the video, a function of their list
+            and ``axis``.
         activation: What makes probabilities of logits: ``'softmax'``, ``'sigmoid'``, or None for
             values, which have no probabilities.
         output_name: Name of the output of an exported model.
@@ -66,7 +79,7 @@ class Answers:
             output: Data sample with ``pred_score``.
             names: Names of the classes.
             is_logits: Whether scores are logits, or probabilities.
-            **where: Further attributes of the predictions.
+            **where: Further attributes of the predictions: source, seconds, static.
         """
         scores = output.pred_score
         scores = scores if isinstance(scores, dict) else {next(iter(names)): scores}
@@ -99,7 +112,9 @@ class Answers:
             options: Arguments of ``Recognizer.timeline``.
 
         Yields:
-            Outputs, as ``answers`` takes them, and where they are.
+            ``(output, where)`` for each part: what the head returns of it, as ``answers`` takes it,
+            and attributes of its predictions: ``seconds``, which is start and end, and perhaps
+            ``static``. Outputs that have their own times, such as segments, need none.
         """
         return reader.windows_of(video, options)
 
