@@ -1,6 +1,6 @@
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -121,8 +121,7 @@ def split_videos(
     Raises:
         ValueError: If the shares leave nothing for training.
     """
-    if min(val, test) < 0 or val + test >= 1:
-        raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
+    check_shares(val, test)
     videos = sorted(videos, key=lambda video: str(video.path))
     if all(video.split is not None for video in videos):
         return videos
@@ -140,6 +139,12 @@ def split_videos(
         for video, split in zip(members, splits, strict=True):
             drawn.append(video._replace(split=split))
     return sorted(drawn, key=lambda video: str(video.path))
+
+
+def check_shares(val: float, test: float) -> None:
+    """Raise a ``ValueError`` if the shares of validation and test leave nothing for training."""
+    if min(val, test) < 0 or val + test >= 1:
+        raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
 
 
 class VideoLists(NamedTuple):
@@ -165,9 +170,8 @@ def write_lists(
         ValueError: If a list cannot hold a path or class, or no video is for training.
     """
     root = Path(folder).resolve()
-    present = [name for name in FILES if (root / name).exists()]
-    if present and not force:
-        raise FileExistsError(f"{root} has {', '.join(present)} already; --force overwrites them")
+    if not force:
+        check_absent(root, FILES)
     above = f"{root.as_posix().rstrip('/')}/"
     names = [video.path.absolute().as_posix().removeprefix(above) for video in videos]
     classes = sorted({video.label for video in videos})
@@ -183,6 +187,13 @@ def write_lists(
     for name, text in lines.items():
         (root / name).write_text("".join(text), encoding="utf-8")
     return read_lists(root)
+
+
+def check_absent(folder: Path, names: Iterable[str]) -> None:
+    """Raise a ``FileExistsError`` if a folder has one of the files."""
+    present = [name for name in names if (folder / name).exists()]
+    if present:
+        raise FileExistsError(f"{folder} has {', '.join(present)} already; --force overwrites them")
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -205,7 +216,7 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
         if not (root / name).is_file():
             wanted = "mmvidformer data list writes it"
             raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
-    files = [file for file in (root / f"{split}.txt" for split in SPLITS) if file.is_file()]
+    files = [root / f"{split}.txt" for split in SPLITS if (root / f"{split}.txt").is_file()]
     delimiter = "\t" if any("\t" in read_text(file) for file in files) else " "
     counts = dict.fromkeys(SPLITS, 0)
     for file in files:

@@ -34,17 +34,17 @@ class Source(NamedTuple):
         """The name without a password."""
         return public_name(self.name)
 
-    def target(self, given: Path | None, suffix: str) -> Path | None:
-        """Where to write: the given path, or a file in it if there are several sources."""
-        if given is None:
+    def target(self, path: Path | None, suffix: str) -> Path | None:
+        """Where to write: ``path``, or a file in it if there are several sources."""
+        if path is None:
             return None
         if self.folder is None:
-            return target_of(given, Path(self.name), Path(self.name), suffix)
+            return target_of(path, Path(self.name), Path(self.name), suffix)
         if not self.is_stream:
-            return target_of(given, Path(self.name), self.folder, suffix)
-        given.mkdir(parents=True, exist_ok=True)
+            return target_of(path, Path(self.name), self.folder, suffix)
+        path.mkdir(parents=True, exist_ok=True)
         letters = (letter if letter.isalnum() else "_" for letter in self.title)
-        return given / f"{''.join(letters)}{suffix}"
+        return path / f"{''.join(letters)}{suffix}"
 
 
 def is_source(word: str) -> bool:

@@ -18,12 +18,16 @@ def set_balance(cfg: Config, task: Task, how: str, lists: VideoLists) -> str:
     """Balance the classes of training by weights or sampling; returns a log line.
 
     Raises:
-        ValueError: If the task cannot be balanced so.
+        ValueError: If the task cannot be balanced so, or the training list states no class.
     """
     if how not in task.balances:
         known = ", ".join(task.balances) or "not available"
         raise ValueError(f"balance of the task {task.name} is {known}, got {how!r}")
     sizes = task.class_sizes(lists)
+    if not sizes.any():
+        raise ValueError(
+            f"balance={how} needs classes, but {lists.root}/train.{task.suffix} has none"
+        )
     if how == "sampling":
         cfg.train_dataloader.sampler = dict(type="mmvidformer.BalancedSampler")
     else:

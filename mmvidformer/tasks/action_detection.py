@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from mmengine.config import Config
-from torch import Tensor, nn
 
 from mmvidformer.config import clip_shape
-from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists, find_named
+from mmvidformer.datasets.own_videos import CLASSES, VideoLists, find_named
 from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of, write_csv
 from mmvidformer.tasks.boxes import COLUMNS, Box, group_boxes, parse_boxes
 from mmvidformer.tasks.prediction import Names, Prediction
@@ -28,6 +27,10 @@ class ActionDetection(Task):
     head = "mmvidformer.BoxesHead"
     metric, best_metric = "mmvidformer.BoxesMetric", "mAP/overall"
     unaware = ("blending", "augment")
+    part = "boxes"
+    has_windows, needs_boxes, runs_frame_by_frame = False, True, False
+    has_one_class, activation, threshold = False, "sigmoid", 0.5
+    combine = staticmethod(np.max)
     worst = staticmethod(nothing_found)
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
@@ -61,24 +64,17 @@ class ActionDetection(Task):
         self, annotations: Annotations, splits: Mapping[str, str], root: Path, paths: Mapping
     ) -> None:
         """Write the rows of each split as they are, and copy the names of the classes."""
-        for split in SPLITS:
-            rows = [
-                [row[name] for name in COLUMNS if row[name] is not None]
-                for row in annotations.rows
-                if splits[row["video"]] == split
-            ]
-            write_csv(root / f"{split}.csv", rows)
+        for split, rows in annotations.rows_by_split(splits).items():
+            lines = []
+            for row in rows:
+                lines.append([row[name] for name in COLUMNS if row[name] is not None])
+            write_csv(root / f"{split}.csv", lines)
         names = (annotations.file.parent / CLASSES).read_bytes()
         (root / CLASSES).write_bytes(names)
 
     def count_samples(self, annotations: Annotations) -> int:
         """Return the number of moments."""
         return len(group_boxes(annotations))
-
-    part = "boxes"
-    has_windows, needs_boxes, runs_frame_by_frame = False, True, False
-    has_one_class, threshold = False, 0.5
-    mean = staticmethod(np.max)
 
     def write_files(self, lists: VideoLists) -> None:
         """Write the names of the classes for the metric."""
@@ -132,15 +128,7 @@ class ActionDetection(Task):
             for scores, box in zip(instances.scores, instances.bboxes.tolist(), strict=True)
         ]
 
-    def activate(self, logits: Tensor) -> Tensor:
-        """Make a probability of each logit (..., classes)."""
-        return logits.sigmoid()
-
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
         """Return the boxes of the first moment that is at most half a second away."""
         near = [box for box in predictions if abs(box.start - seconds) <= SPAN]
         return [box for box in near if box.seconds == near[0].seconds]
-
-    def describe_output(self, head: nn.Module) -> dict[str, Any]:
-        """Describe the output of an exported head."""
-        return {**super().describe_output(head), "activation": "sigmoid"}

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
 from torch.nn.functional import one_hot
 
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
 from mmvidformer.tasks.activitynet import parse_activitynet
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans
-from mmvidformer.tasks.base import Task, nothing_found
+from mmvidformer.tasks.base import nothing_found
 from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.reading import Annotations
 
@@ -29,6 +28,10 @@ class ActionLocalization(ActionSegmentation):
     cover_options = dict(overlap=0.0, clips=TRAINING_CLIPS)
     label_transforms = ()
     worst = staticmethod(nothing_found)
+    part, activation = "segments", "sigmoid"
+    runs_frame_by_frame = False
+    has_one_class, finds_parts = False, True
+    combine = staticmethod(np.max)
 
     def fits_file(self, file: Path, columns: Sequence[str]) -> bool:
         """Whether it is in ActivityNet's format; csv files may be those of frames as well."""
@@ -52,15 +55,6 @@ class ActionLocalization(ActionSegmentation):
         lists = super().read_lists(folder)
         names = tuple(name for name in lists.classes if name != BACKGROUND)
         return lists._replace(classes=names)
-
-    part = "segments"
-    runs_frame_by_frame = False
-    has_one_class, finds_parts = False, True
-    mean = staticmethod(np.max)
-
-    def class_sizes(self, lists: VideoLists) -> np.ndarray:
-        """Classes are not balanced."""
-        return Task.class_sizes(self, lists)
 
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the classes."""
@@ -94,7 +88,3 @@ class ActionLocalization(ActionSegmentation):
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
         """Return the segments in which a time is."""
         return [part for part in predictions if part.start <= seconds < part.end]
-
-    def describe_output(self, head: nn.Module) -> dict[str, Any]:
-        """Describe the output of an exported head."""
-        return {**super().describe_output(head), "activation": "sigmoid"}

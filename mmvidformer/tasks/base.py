@@ -25,7 +25,11 @@ Steps = Sequence[Mapping[str, Any]]  # transforms of a pipeline, as in a config
 class Task(Answers):
     """What a model predicts of videos. A subclass is a task, and its file knows all of it.
 
-    ``Answers`` has what concerns predictions, this class what concerns training and testing.
+    This class has what concerns training and testing. What concerns predictions is in ``Answers``,
+    with the attributes ``part``, ``has_windows``, ``needs_boxes``, ``runs_frame_by_frame``,
+    ``is_about_past``, ``is_about_future``, ``has_one_class``, ``finds_parts``, ``threshold``,
+    ``combine``, ``activation`` and ``output_name``. Words such as step, span and part are told
+    apart in ``tasks.prediction``.
 
     Annotations go from ``read`` by ``write_lists`` to lists, which ``read_lists`` reads. Configs of
     one class a video become those of another task by ``fragment``, which is what a child config
@@ -109,13 +113,12 @@ class Task(Answers):
             paths: Path of each video, relative to ``root`` if it is below.
         """
         columns = self.list_columns(annotations)
-        for split in SPLITS:
-            rows = [
-                [paths[row["video"]].as_posix(), *(row[name] for name in columns[1:])]
-                for row in annotations.rows
-                if splits[row["video"]] == split
-            ]
-            write_csv(root / f"{split}.csv", [columns, *rows])
+        for split, rows in annotations.rows_by_split(splits).items():
+            lines = [columns]
+            for row in rows:
+                path = paths[row["video"]].as_posix()
+                lines.append([path, *(row[name] for name in columns[1:])])
+            write_csv(root / f"{split}.csv", lines)
         classes = self.classes_in(annotations)
         if classes is not None:
             write_lines(root / CLASSES, classes)
@@ -254,7 +257,7 @@ def sampler_of(steps: Steps) -> Mapping[str, Any] | None:
 
 def rates_of(sampler: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the settings of a sampler that say how far apart its frames are."""
-    names: Iterable[str] = ("frame_interval", "target_fps")
+    names = ("frame_interval", "target_fps")
     return {name: sampler[name] for name in names if name in (sampler or {})}
 
 

@@ -18,9 +18,10 @@ class FramesMetric(BaseMetric):
     """Frame accuracy, edit score and F1 of ``FramesHead``, from 0 to 1, as MS-TCN defines them.
 
     Accuracy counts all frames of all videos that have a class; the edit score is the mean over the
-    videos; F1 counts the parts of all videos. Parts of the class ``'background'`` count for the
-    accuracy only. Frames without a class count for nothing, and end a part. In a bad video no frame
-    and no part is right; it lasts until its last annotation, with the mean rate of the others.
+    videos; F1 counts the runs of frames of one class, MS-TCN's segments, of all videos. Runs of the
+    class ``'background'`` count for the accuracy only. Frames without a class count for nothing,
+    and end a run. In a bad video no frame and no run is right; it lasts until its last annotation,
+    with the mean rate of the others.
 
     Args:
         ious: Overlaps of F1.
@@ -68,11 +69,11 @@ class FramesMetric(BaseMetric):
                 continue
             right += int((predicted == truth)[has_class].sum())
             known += int(has_class.sum())
-            predicted_parts = list_parts(np.where(has_class, predicted, NO_LABEL), left_out)
-            true_parts = list_parts(truth, left_out)
-            scores.append(0.0 if is_bad else edit_score(predicted_parts, true_parts))
+            predicted_runs = list_runs(np.where(has_class, predicted, NO_LABEL), left_out)
+            true_runs = list_runs(truth, left_out)
+            scores.append(0.0 if is_bad else edit_score(predicted_runs, true_runs))
             for iou in self.ious:
-                counts[iou] = counts[iou] + match_parts(predicted_parts, true_parts, iou)
+                counts[iou] = counts[iou] + match_runs(predicted_runs, true_runs, iou)
         if not known:
             raise ValueError("accuracy of frames needs annotated frames, but the videos have none")
         f1 = {
@@ -89,7 +90,7 @@ def annotated_frames(annotation: Mapping, rate: float) -> np.ndarray:
     return classes_at(frames, {**annotation, "avg_fps": rate})
 
 
-class Part(NamedTuple):
+class Run(NamedTuple):
     """Successive frames of one class: the first one, and the one after the last."""
 
     label: int
@@ -97,36 +98,36 @@ class Part(NamedTuple):
     end: int
 
 
-def list_parts(labels: Sequence[int], left_out: Sequence[int] = ()) -> list[Part]:
-    """List the parts of frames of one class, but those of the classes that are left out."""
+def list_runs(labels: Sequence[int], left_out: Sequence[int] = ()) -> list[Run]:
+    """List the runs of frames of one class, but those of the classes that are left out."""
     starts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
-    parts = (Part(int(labels[start]), start, end) for start, end in pairwise(starts) if start < end)
-    return [part for part in parts if part.label not in left_out]
+    runs = (Run(int(labels[start]), start, end) for start, end in pairwise(starts) if start < end)
+    return [run for run in runs if run.label not in left_out]
 
 
-def edit_score(predicted: Sequence[Part], truth: Sequence[Part]) -> float:
-    """Return 1 - Levenshtein distance of the classes / number of parts of the longer."""
-    labels = np.array([part.label for part in truth])
+def edit_score(predicted: Sequence[Run], truth: Sequence[Run]) -> float:
+    """Return 1 - Levenshtein distance of the classes / number of runs of the longer."""
+    labels = np.array([run.label for run in truth])
     row = places = np.arange(len(truth) + 1)
-    for part in predicted:
-        changed = np.minimum(row[1:] + 1, row[:-1] + (labels != part.label))
+    for run in predicted:
+        changed = np.minimum(row[1:] + 1, row[:-1] + (labels != run.label))
         row = np.minimum.accumulate(np.append(row[0] + 1, changed) - places) + places
     return 1 - float(row[-1]) / max(len(predicted), len(truth), 1)
 
 
-def match_parts(predicted: Sequence[Part], truth: Sequence[Part], iou: float) -> np.ndarray:
+def match_runs(predicted: Sequence[Run], truth: Sequence[Run], iou: float) -> np.ndarray:
     """Count true positives, false positives and false negatives at an IoU of frames.
 
-    Each found part is compared with the true part of its class that it overlaps most, which counts
+    Each found run is compared with the true run of its class that it overlaps most, which counts
     once, as in the evaluation of MS-TCN (Farha and Gall 2019).
     """
     taken = set()
-    for part in predicted:
+    for run in predicted:
         shares = {
-            number: (min(true.end, part.end) - max(true.start, part.start))
-            / (max(true.end, part.end) - min(true.start, part.start))
+            number: (min(true.end, run.end) - max(true.start, run.start))
+            / (max(true.end, run.end) - min(true.start, run.start))
             for number, true in enumerate(truth)
-            if true.label == part.label
+            if true.label == run.label
         }
         best = max(shares, key=shares.__getitem__, default=None)
         if best is not None and shares[best] >= iou:

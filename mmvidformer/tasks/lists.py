@@ -5,7 +5,14 @@ from pathlib import Path
 from random import Random
 
 from mmvidformer.datasets.csv_rows import read_text
-from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.datasets.own_videos import (
+    CLASSES,
+    FILES,
+    SPLITS,
+    VideoLists,
+    check_absent,
+    check_shares,
+)
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.checks import check_videos
 from mmvidformer.tasks.reading import Annotations
@@ -70,12 +77,11 @@ def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
     """Raise a ``FileExistsError`` if lists are there, or one would overwrite the annotations."""
     names = [f"{split}.csv" for split in SPLITS]
     if not task.has_classes_file:
-        names += [*(f"{split}.txt" for split in SPLITS), CLASSES]
+        names += FILES
     if file.resolve() in [root / name for name in names]:
         raise FileExistsError(f"a list would overwrite {file}; rename it or give --out")
-    present = [name for name in names if (root / name).exists()]
-    if present and not force:
-        raise FileExistsError(f"{root} has {', '.join(present)} already; --force overwrites them")
+    if not force:
+        check_absent(root, names)
 
 
 def _check(task: Task, annotations: Annotations) -> None:
@@ -93,8 +99,7 @@ def _check(task: Task, annotations: Annotations) -> None:
 
 def _draw_splits(stated: Mapping[str, str], val: float, test: float, seed: int) -> dict[str, str]:
     """Return the split of each video: that which is stated, else one that is drawn."""
-    if min(val, test) < 0 or val + test >= 1:
-        raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
+    check_shares(val, test)
     drawn = [video for video in sorted(stated) if not stated[video]]
     Random(seed).shuffle(drawn)
     names = ["val"] * round(len(drawn) * val) + ["test"] * round(len(drawn) * test)

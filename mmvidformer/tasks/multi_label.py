@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
-
 from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists, check_names, read_lists
 from mmvidformer.tasks.base import write_lines
@@ -22,7 +20,7 @@ class MultiLabel(Classification):
     head = "mmvidformer.MultiLabelHead"
     metric, best_metric = "AccMetric", "acc/mean_average_precision"
     has_one_class = False
-    threshold = 0.5
+    activation, threshold = "sigmoid", 0.5
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
         """Whatever fits no other task."""
@@ -88,11 +86,3 @@ class MultiLabel(Classification):
     def metric_config(self, lists: VideoLists, ann_file: str) -> dict[str, Any]:
         """Return MMAction2's metric."""
         return dict(type=self.metric, metric_list=("mean_average_precision",))
-
-    def activate(self, logits: Tensor) -> Tensor:
-        """Make a probability of each logit (..., classes)."""
-        return logits.sigmoid()
-
-    def describe_output(self, head: nn.Module) -> dict[str, Any]:
-        """Describe the output of an exported head."""
-        return {**super().describe_output(head), "activation": "sigmoid"}

@@ -179,10 +179,9 @@ class AnticipationMetric(BaseMetric):
         """Store id, label and the ranks (3, A) of the right verb, noun and action."""
         for sample in data_samples:
             scores, label = sample["pred_score"], sample["gt_label"].tolist()
-            ranks = [
-                [rank_of(row, number) for row in scores[task].float().cpu()]
-                for task, number in zip(TASKS, label, strict=True)
-            ]
+            ranks = []
+            for task, number in zip(TASKS, label, strict=True):
+                ranks.append([rank_of(row, number) for row in scores[task].float().cpu()])
             name = sample["narration_id"] if self.subsets else None
             self.results.append((name, label, ranks))
 

@@ -1,4 +1,15 @@
-"""Predictions, and what a task says about its own: how they are made, written and drawn."""
+"""Predictions, and what a task says about its own: how they are made, written and drawn.
+
+Words for stretches of a video:
+
+- frame: a picture. The task ``frames`` tells the class of each, which is that of its step.
+- step: the frames that one token of the backbone stands for. A head of steps answers for each.
+- window: the frames that the model sees at once, as if they were a whole video.
+- span: what annotations state, start and end in seconds, and a class.
+- segment: what a model of ``segments`` finds, start and end in seconds, a class and its score.
+- part: what one answer for a long video is about: a window, a step, a segment or boxes, by task
+  (``Answers.part``).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +40,8 @@ class Answers:
     """The answers of a task. The defaults are those of one class a video.
 
     Attributes:
-        part: What the parts of a long video are: ``'windows'``, ``'steps'``, ``'segments'``, ...
+        part: What the parts of a long video are: ``'windows'``, ``'steps'``, ``'segments'`` or
+            ``'boxes'``. For messages.
         has_windows: Whether a long video is answered window by window.
         needs_boxes: Whether it answers for boxes that somebody gives.
         runs_frame_by_frame: Whether a recurrent model answers after each frame.
@@ -38,7 +50,10 @@ class Answers:
         has_one_class: Whether a part has one class.
         finds_parts: Whether start and end of the parts are answers too, each with its class.
         threshold: Probability from which a class counts as found; None: the most likely one does.
-        mean: How probabilities of parts become those of the video.
+        combine: How probabilities of parts become those of the video, a function of their list
+            and ``axis``.
+        activation: What makes probabilities of logits: ``'softmax'``, ``'sigmoid'``, or None for
+            values, which have no probabilities.
         output_name: Name of the output of an exported model.
     """
 
@@ -51,7 +66,8 @@ class Answers:
     has_one_class = True
     finds_parts = False
     threshold: float | None = None
-    mean: Callable = staticmethod(np.mean)
+    combine: Callable = staticmethod(np.mean)
+    activation: str | None = "softmax"
     output_name = "logits"
 
     def answers(
@@ -63,7 +79,7 @@ class Answers:
             output: Data sample with ``pred_score``.
             names: Names of the classes.
             is_logits: Whether scores are logits, or probabilities.
-            **where: Further attributes of the predictions.
+            **where: Further attributes of the predictions: source, seconds, static.
         """
         scores = output.pred_score
         scores = scores if isinstance(scores, dict) else {next(iter(names)): scores}
@@ -80,14 +96,12 @@ class Answers:
         return Prediction(kept, probabilities, names, task=self, **where)
 
     def probabilities(self, scores: Tensor, is_logits: bool) -> Tensor | None:
-        """Return probabilities (classes,); None if there are none."""
+        """Return probabilities (classes,), those of views averaged; None for values."""
+        if self.activation is None:
+            return None
         if is_logits:
-            scores = self.activate(scores)
+            scores = scores.sigmoid() if self.activation == "sigmoid" else scores.softmax(dim=-1)
         return scores.mean(dim=0) if scores.dim() > 1 else scores
-
-    def activate(self, logits: Tensor) -> Tensor:
-        """Make probabilities of logits (..., classes)."""
-        return logits.softmax(dim=-1)
 
     def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
         """Answer for the parts of an opened video.
@@ -98,7 +112,9 @@ class Answers:
             options: Arguments of ``Recognizer.timeline``.
 
         Yields:
-            Outputs, as ``answers`` takes them, and where they are.
+            ``(output, where)`` for each part: what the head returns of it, as ``answers`` takes it,
+            and attributes of its predictions: ``seconds``, which is start and end, and perhaps
+            ``static``. Outputs that have their own times, such as segments, need none.
         """
         return reader.windows_of(video, options)
 
@@ -125,13 +141,13 @@ class Answers:
 
     def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
         """Return the fields of a line of JSON, besides where the prediction is."""
-        best = {name: prediction.top(k, name) for name in prediction.scores}
-        return {
-            "predictions": {
-                name: [dict(zip(("class", "name", "score"), row, strict=True)) for row in rows]
-                for name, rows in _rounded(best).items()
-            }
-        }
+        best = {}
+        for name in prediction.scores:
+            best[name] = [
+                {"class": number, "name": label, "score": round(share, 6)}
+                for number, label, share in prediction.top(k, name)
+            ]
+        return {"predictions": best}
 
     def columns(self, prediction: Prediction) -> dict[str, Any]:
         """Return the cells of a csv row by column, besides where the prediction is."""
@@ -145,15 +161,12 @@ class Answers:
 
     def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
         """Return what is drawn beside a frame."""
-        is_single = len(prediction.scores) == 1
-        return [
-            Bars(
-                heading if is_single else f"{name}, {heading}",
-                [(label, share) for _, label, share in prediction.top(k, name)],
-                self.threshold,
-            )
-            for name in prediction.scores
-        ]
+        bars = []
+        for name in prediction.scores:
+            title = heading if len(prediction.scores) == 1 else f"{name}, {heading}"
+            classes = [(label, share) for _, label, share in prediction.top(k, name)]
+            bars.append(Bars(title, classes, self.threshold))
+        return bars
 
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
         """Return what is drawn at a time: the prediction whose moment is nearest."""
@@ -167,12 +180,11 @@ class Answers:
         classes: dict[str, float] = {}
         names = predictions[0].names
         for name, labels in names.items():
-            share = self.mean(
-                [prediction.probabilities[name] for prediction in predictions], axis=0
-            )
+            of_parts = [prediction.probabilities[name] for prediction in predictions]
+            shares = self.combine(of_parts, axis=0)
             prefix = "" if len(names) == 1 else f"{name}: "
-            best = np.argsort(-share)[:k]
-            classes |= {prefix + labels[i]: float(share[i]) for i in best}
+            best = np.argsort(-shares)[:k]
+            classes |= {prefix + labels[i]: float(shares[i]) for i in best}
         return classes
 
     def describe_output(self, head: nn.Module) -> dict[str, Any]:
@@ -180,7 +192,7 @@ class Answers:
         score = getattr(head, "average_clips", None) == "score"
         return {
             "shape": getattr(head, "output_shape", "(batch, classes)"),
-            "activation": "softmax",
+            "activation": self.activation,
             "views": "mean of logits" if score else "mean of probabilities",
         }
 
@@ -240,12 +252,10 @@ class Prediction:
         """The values by name; empty for classes."""
         if self.probabilities:
             return {}
-        pairs = [
-            pair
-            for name, values in self.scores.items()
-            for pair in zip(self.names[name], values, strict=True)
-        ]
-        return {name: float(value) for name, value in pairs}
+        values: dict[str, float] = {}
+        for output, numbers in self.scores.items():
+            values |= zip(self.names[output], map(float, numbers), strict=True)
+        return values
 
     def top(self, k: int = 5, task: str | None = None) -> list[tuple[int, str, float]]:
         """The k most likely classes: (number, name, probability).
@@ -277,10 +287,3 @@ class Prediction:
         if self.ahead is not None:
             record["ahead"] = self.ahead
         return {**record, **self.task.fields(self, k)}
-
-
-def _rounded(best: dict[str, list]) -> dict[str, list]:
-    return {
-        name: [(number, label, round(share, 6)) for number, label, share in rows]
-        for name, rows in best.items()
-    }

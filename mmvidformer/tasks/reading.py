@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,14 @@ class Annotations:
         of_video.extend(read_row(row, place))
         self.rows.append(row)
 
+    def rows_by_split(self, splits: Mapping[str, str]) -> dict[str, list[Row]]:
+        """Return the rows of each split, by the split of each video."""
+        by_split: dict[str, list[Row]] = {split: [] for split in SPLITS}
+        for row in self.rows:
+            by_split[splits[row["video"]]].append(row)
+        return by_split
+
 
 def unknown_class(name: str, classes: Iterable[str], place: str) -> str:
     """Say that a name is none of the classes."""
-    return f"{place}: {name!r} is no class; they are {', '.join([*classes][:MOST_CLASSES])}"
+    return f"{place}: {name!r} is no class; they are {', '.join(islice(classes, MOST_CLASSES))}"

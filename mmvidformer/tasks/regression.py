@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 from mmengine.config import Config
-from torch import Tensor, nn
+from torch import nn
 
 from mmvidformer.datasets.csv_rows import read_float, read_header, read_rows
 from mmvidformer.datasets.own_videos import VideoLists
@@ -27,7 +27,7 @@ class Regression(Task):
     name, has_classes = "number", False
     head = "mmvidformer.NumberHead"
     metric, best_metric = "mmvidformer.NumberMetric", "number/r2"
-    has_one_class = False
+    has_one_class, activation = False, None
     output_name = "values"
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
@@ -66,12 +66,9 @@ class Regression(Task):
         model["cls_head"].update(mean=mean.tolist(), std=scale.tolist())
         return model
 
-    def probabilities(self, scores: Tensor, is_logits: bool) -> None:
-        """Values have none."""
-
     def text(self, prediction: Prediction, k: int) -> str:
         """Return all values, such as ``'level 3.2, size 1'``."""
-        return ", ".join(f"{name} {value:.4g}" for name, value in prediction.values.items())
+        return ", ".join(_texts(prediction.values))
 
     def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
         """Return the values by name."""
@@ -83,19 +80,21 @@ class Regression(Task):
 
     def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
         """Return the values as text."""
-        rows = [(f"{name} {value:.4g}", None) for name, value in prediction.values.items()]
-        return [Bars(heading, rows)]
+        return [Bars(heading, [(text, None) for text in _texts(prediction.values)])]
 
     def summary(self, predictions: Sequence[Prediction], k: int) -> str:
         """Return the mean values over the parts."""
         rows = [list(prediction.values.values()) for prediction in predictions]
         means = zip(predictions[0].values, np.mean(rows, axis=0), strict=True)
-        return ", ".join(f"{name} {value:.4g}" for name, value in means)
+        return ", ".join(_texts(dict(means)))
 
     def describe_output(self, head: nn.Module) -> dict[str, Any]:
         """Describe the output of an exported head."""
-        described = super().describe_output(head)
-        return {**described, "activation": None, "views": "mean of values"}
+        return {**super().describe_output(head), "views": "mean of values"}
+
+
+def _texts(values: Mapping[str, float]) -> list[str]:
+    return [f"{name} {value:.4g}" for name, value in values.items()]
 
 
 class Numbers(NamedTuple):

@@ -124,7 +124,9 @@ class SaveScores(BaseMetric):
     def compute_metrics(self, results: list[dict]) -> dict:
         """Write the file; there are no results."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = {name: np.stack([r[name] for r in results]) for name in results[0]}
+        arrays = {}
+        for name in results[0]:
+            arrays[name] = np.stack([result[name] for result in results])
         names = (self.dataset_meta or {}).get("classes")
         if isinstance(names, list | tuple):
             arrays["classes"] = np.array(names, dtype=str)

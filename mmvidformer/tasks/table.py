@@ -33,18 +33,21 @@ def find_task(name: str) -> Task:
     """Return a task by its name, such as ``'frames'``, or as ``'module:Class'`` of another one.
 
     Raises:
-        ValueError: If there is none of that name.
+        ValueError: If there is none of that name. Other errors of a module are raised unchanged.
     """
     if name in TASKS:
         return TASKS[name]
     module, colon, class_name = name.partition(":")
-    if not colon:
+    if not colon or not module or module.startswith("."):
         known = ", ".join(TASKS)
         raise ValueError(f"no task named {name!r}; choose from {known}, or give MODULE:CLASS")
     try:
-        task_class = getattr(import_module(module), class_name)
-    except (ImportError, AttributeError) as error:
+        imported = import_module(module)
+    except ImportError as error:
         raise ValueError(f"task {name}: {error}") from error
+    if not hasattr(imported, class_name):
+        raise ValueError(f"task {name}: module {module!r} has no attribute {class_name!r}")
+    task_class = getattr(imported, class_name)
     if not (isinstance(task_class, type) and issubclass(task_class, Task)):
         raise ValueError(f"task {name}: {class_name} is no subclass of mmvidformer.tasks.base.Task")
     return task_class()

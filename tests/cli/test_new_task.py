@@ -87,6 +87,8 @@ def test_a_task_in_one_file(
     ("name", "error"),
     [
         ("lables", "no task named 'lables'; choose from classes, labels, .* or give MODULE:CLASS"),
+        (":Task", "no task named ':Task'; .* or give MODULE:CLASS"),
+        (".tasks:Task", "no task named '.tasks:Task'; .* or give MODULE:CLASS"),
         ("no_such_module:Task", "task no_such_module:Task: No module named"),
         ("json:Task", "task json:Task: module 'json' has no attribute 'Task'"),
         ("json:JSONDecoder", "JSONDecoder is no subclass of mmvidformer.tasks.base.Task"),
@@ -95,6 +97,13 @@ def test_a_task_in_one_file(
 def test_a_task_that_is_not_found(name: str, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         find_task(name)
+
+
+def test_errors_of_a_module_keep_their_place(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "task_with_a_mistake.py").write_text("import json\njson.lods('1')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AttributeError, match="lods"):
+        find_task("task_with_a_mistake:Task")
 
 
 @pytest.mark.parametrize(

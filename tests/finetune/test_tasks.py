@@ -110,3 +110,16 @@ def test_classes_of_the_head_and_of_boxes_must_agree(folder) -> None:
     (problem,) = check_classes(dataset, model, "val")
     what = "val_dataloader.dataset has 4 class names, but model.cls_head.num_classes is 3"
     assert problem == (True, what)
+
+
+@pytest.mark.parametrize(
+    ("task", "suffix", "line"), [("frames", "csv", "a.mp4,,,"), ("labels", "txt", "a.mp4")]
+)
+def test_nothing_to_balance(task: str, suffix: str, line: str, tmp_path) -> None:
+    header = "video,start,end,label\n" if suffix == "csv" else ""
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.{suffix}").write_text(f"{header}{line}\n")
+    (tmp_path / "classes.txt").write_text("up\nbackground\n")
+    lists = read_task_lists(tmp_path, task)
+    with pytest.raises(ValueError, match=f"needs classes, but .*train.{suffix} has none"):
+        apply_recipe(get_config("timesformer_motion"), lists, Recipe(task=task, balance="weights"))

@@ -15,6 +15,7 @@ from mmvidformer.tasks.annotations import (
 )
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.lists import read_task_lists, split_annotations
+from mmvidformer.tasks.reading import unknown_class
 from mmvidformer.tasks.regression import ValueDataset
 
 
@@ -176,6 +177,13 @@ def test_all_faults_are_listed(write, tiny_videos) -> None:
     assert find_annotation_faults(values, tiny_videos.root)[0] == [
         f"{values}, line 2: speed must be a number, got 'x'"
     ]
+
+
+def test_a_message_names_some_of_many_classes() -> None:
+    names = iter([f"class {number}" for number in range(1000)])
+    message = unknown_class("up", names, "list.csv, line 2")
+    assert message.startswith("list.csv, line 2: 'up' is no class; they are class 0, class 1,")
+    assert next(names) == "class 20"  # a file may have a fault in each line, and many classes
 
 
 def test_classes_are_balanced() -> None:

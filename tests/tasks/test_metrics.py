@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.metrics import r2_score
 
-from mmvidformer.tasks.frames_metric import FramesMetric, list_parts
+from mmvidformer.tasks.frames_metric import FramesMetric, list_runs
 from mmvidformer.tasks.metrics import NumberMetric, SegmentsMetric
 
 NAMES = ["a", "b", "c", "d", "background"]
@@ -18,7 +18,7 @@ def frames_metric(*videos: tuple[np.ndarray, np.ndarray], names=NAMES, fps=10.0)
     metric = FramesMetric()
     metric.dataset_meta = {"classes": names}
     for found, truth in videos:
-        spans = [(p.start / fps, p.end / fps, p.label) for p in list_parts(truth, [-1])]
+        spans = [(p.start / fps, p.end / fps, p.label) for p in list_runs(truth, [-1])]
         sample = dict(total_frames=len(truth), avg_fps=fps, step=1.0, background=-1, spans=spans)
         scores = torch.eye(len(names))[torch.from_numpy(found)]
         metric.process(None, [{**sample, "pred_score": scores}])

@@ -9,7 +9,7 @@ import torch
 from mmengine.structures import InstanceData
 
 from mmvidformer.tasks.annotations import SpanDataset
-from mmvidformer.tasks.frames_metric import FramesMetric, list_parts
+from mmvidformer.tasks.frames_metric import FramesMetric, list_runs
 from mmvidformer.tasks.lists import split_annotations
 from mmvidformer.tasks.metrics import BoxesMetric, SegmentsMetric
 from tests.tasks import official
@@ -93,7 +93,7 @@ def test_frames_as_ms_tcn(case) -> None:
     metric.dataset_meta = {"classes": names}
     videos = official.frames(case)
     for found, truth in videos:
-        spans = [(p.start / 10, p.end / 10, p.label) for p in list_parts(truth, [-1, background])]
+        spans = [(p.start / 10, p.end / 10, p.label) for p in list_runs(truth, [-1, background])]
         sample = dict(total_frames=len(truth), avg_fps=10.0, step=1.0)
         sample |= dict(background=background, spans=spans)
         scores = torch.eye(len(names))[torch.from_numpy(found)]

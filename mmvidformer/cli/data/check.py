@@ -37,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(bool(wrong))
     entries = read_list(args.ann_file)
     lines = [(os.path.join(args.root, path), text) for text, path in entries]
-    files = [(path,) for path in dict.fromkeys(path for path, _ in lines)]
+    paths = dict.fromkeys(path for path, _ in lines)
+    files = [(path,) for path in paths]
     faults = find_faults(read_to_end, files, args.workers, args.time_limit)
     out_dir = args.out_dir or Path(args.ann_file).parent
     bad, clean = write_report(args.ann_file, out_dir, lines, faults)

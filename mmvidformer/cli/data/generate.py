@@ -10,11 +10,13 @@ import os
 from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import TypeVar
 
 from mmvidformer.synthetic import PRESETS, settings_of
 from mmvidformer.synthetic.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.synthetic.spec import SPLITS
+
+Settings = TypeVar("Settings")  # a spec, or its look
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -36,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         overrides.add_argument(option, type=type(value), default=value, help=text)
     args = parser.parse_args(argv)
 
-    spec = replace(_with_options(spec, args), look=_with_options(spec.look, args))
+    spec = replace(with_settings(spec, args), look=with_settings(spec.look, args))
     if getattr(args, "class_folders", False):
         spec = ClassFoldersSpec(**vars(spec))
     written = spec.write(args.folder, args.workers)
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"  {len(spec.class_names)} classes: {', '.join(spec.class_names)}")
 
 
-def _with_options(settings: Any, args: Namespace) -> Any:
-    """Replace the settings that are options of the command."""
-    names = [field.name for field in fields(settings) if field.name in args]
-    return replace(settings, **{name: getattr(args, name) for name in names})
+def with_settings(settings: Settings, args: Namespace) -> Settings:
+    """Return settings with the values of their options."""
+    names = {field.name for field in fields(settings)}
+    return replace(settings, **{name: x for name, x in vars(args).items() if name in names})

@@ -67,7 +67,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     videos = split_videos(videos, args.val, args.test, args.seed)
     lists = write_lists(videos, args.out or args.source, args.force)
     by_split = Counter((video.label, video.split) for video in videos)
-    counts = {name: [by_split[name, split] for split in SPLITS] for name in lists.classes}
+    counts = {}
+    for name in lists.classes:
+        counts[name] = [by_split[name, split] for split in SPLITS]
     width = max(map(len, [*counts, "class"]))
     print(f"{'class':{width}}  train    val   test")
     for name, row in {**counts, "all": map(sum, zip(*counts.values(), strict=True))}.items():
