@@ -94,9 +94,7 @@ def _optimize(backbone: VideoTransformer) -> None:
             backbone.set_submodule(name, layer.merged())
     for part in list(backbone.modules()):
         if isinstance(part, Encoder):
-            last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
-            separate = all(m.attn.kernel.separate_queries for m in last)
-            part.cls_only = part.cls_token is not None and separate and not part.passes_grid
+            part.cls_only = part.can_leave_grid()
         elif isinstance(part, AttentionSubLayer):
             if is_plain(part.attn.qkv, QueryValueBias):
                 part.attn.qkv = part.attn.qkv.with_full_bias()
@@ -196,7 +194,8 @@ class ReuseBlocks:
 
     def __call__(self, clips: Tensor, *arguments: Any, **options: Any) -> Any:
         """Return ``function(clips)``; the next argument, ``clip_rows``, is for training."""
-        has_arguments = any(value is not None for value in (*arguments[1:], *options.values()))
+        further = (*arguments[1:], *options.values())
+        has_arguments = any(value is not None and value is not False for value in further)
         in_graph = torch.is_grad_enabled() or torch.compiler.is_compiling()
         if has_arguments or in_graph or clips.shape[self.axis] % self.size:
             return self.function(clips, *arguments, **options)
