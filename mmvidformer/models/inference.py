@@ -124,11 +124,11 @@ def _optimize(backbone: VideoTransformer) -> None:
 def _fold(after: nn.Linear | LayerScale, proj: nn.Linear) -> None:
     """Let ``proj`` compute, with new weights, what it and the layer after it compute."""
     both = (*after.parameters(), *proj.parameters())
-    *own, weight, bias = (x.cpu().double() for x in both)  # Apple's GPUs lack float64
-    if len(own) == 1:
-        weight, bias = own[0][:, None] * weight, own[0] * bias
+    *outer, weight, bias = (x.cpu().double() for x in both)  # Apple's GPUs lack float64
+    if len(outer) == 1:
+        weight, bias = outer[0][:, None] * weight, outer[0] * bias
     else:
-        weight, bias = own[0] @ weight, own[0] @ bias + own[1]
+        weight, bias = outer[0] @ weight, outer[0] @ bias + outer[1]
     for name, value in {"weight": weight, "bias": bias}.items():
         old = getattr(proj, name)
         setattr(proj, name, nn.Parameter(value.to(old), old.requires_grad))
