@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mmvidformer.layers.encoder import Tokens
+from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models.horst.layer import HorstOutput
 
 Features = Tokens | HorstOutput

@@ -281,7 +281,16 @@ class AttentionSubLayer(nn.Module):
             nn.init.zeros_(parameter)
 
     def draw(self, tokens: Tensor, context: Context) -> tuple[Tensor | None, Tensor | None]:
-        """Draw factors of stochastic depth, of groups and of a prefix (``Attention.forward``)."""
+        """Draw factors of stochastic depth for ``Attention.forward``.
+
+        Args:
+            tokens: Tokens (B, P + T H W, D).
+            context: Their order, and the rows of each clip.
+
+        Returns:
+            Factors of groups, (B, G) or (B, 1), and of a prefix that attends alone, (B, 1); None
+            for what is not dropped apart.
+        """
         pattern, *others = self.attn.patterns
         groups = 1 if others else pattern.num_groups(context.grid.size)
         keep = self.drop_path(tokens, groups=groups, clip_rows=context.clip_rows)

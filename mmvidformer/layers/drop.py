@@ -12,8 +12,8 @@ class DropPath(nn.Module):
         rate: Probability that an update is dropped, in [0, 1).
         rule: ``'clip'``: a draw for each clip, and kept updates are divided by ``1 - rate`` (timm).
             ``'group'``: likewise for each attention group (TimeSformer), and for a class token that
-            attends alone (``cls='global'``). ``'unscaled'``: a draw for
-            each clip, and kept updates are not divided (scenic's ViViT).
+            attends alone (``cls='global'``). ``'unscaled'``: a draw for each clip, and kept updates
+            are not divided (scenic's ViViT).
 
     Raises:
         KeyError: If the rule is unknown.

@@ -21,10 +21,7 @@ from mmvidformer.layers.norm import NORMS, build_scale
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.rotary import ROPES, with_prefix
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Context, Grid, Places, Size, pool_tokens
-
-Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
-Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
+from mmvidformer.layers.tokens import Context, Grid, Outputs, Places, Size, Tokens, pool_tokens
 
 
 class TransformerBlock(nn.Module):
@@ -212,11 +209,8 @@ class Encoder(nn.Module):
         """
         grid = self.proj(grid)
         if not self.single_frames:
-            if cls_only and self._can_leave_grid():
-                tokens = self.run_blocks(grid, None, state, outputs, places, cls_only=True)
-            else:
-                tokens = self.run_blocks(grid, None, state, outputs, places)
-            return self.normalize(tokens)
+            cls_only = cls_only and self.can_leave_grid()
+            return self.normalize(self.run_blocks(grid, None, state, outputs, places, cls_only))
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
         if places is not None:
             places = places._replace(numbers=places.numbers.repeat_interleave(frames, 0))
@@ -255,9 +249,9 @@ class Encoder(nn.Module):
                 outputs.append(self._split(tokens, context))
         return self._split(tokens, context)
 
-    def _can_leave_grid(self) -> bool:
+    def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""
-        parts = [*self.blocks[-1].modules()]
+        parts = [self, self.norm, *self.blocks[-1].modules()]
         separate = all(part.separate_queries for part in parts if isinstance(part, Kernel))
         hooked = any(has_hooks(part) for part in parts)
         return self.cls_token is not None and not self.passes_grid and separate and not hooked

@@ -24,14 +24,10 @@ class QueryValueBias(nn.Linear):
         super().__init__(dim, 3 * dim)
         self.bias = nn.Parameter(torch.zeros(2 * dim))
 
-    def full_bias(self) -> Tensor:
-        """Return the bias (3 D,) with zeros for the keys."""
-        return full_bias(self.bias)
-
     def with_full_bias(self) -> nn.Linear:
         """Return an ordinary layer that computes the same."""
         layer = nn.Linear(self.in_features, self.out_features, device="meta")
-        layer.weight, layer.bias = self.weight, nn.Parameter(self.full_bias().detach())
+        layer.weight, layer.bias = self.weight, nn.Parameter(full_bias(self.bias).detach())
         return layer
 
     def forward(self, input: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ from torch import Tensor
 from mmvidformer.layers.stream import StreamState
 
 Size = tuple[int, int, int]
+Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
+Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
 
 
 class Grid(NamedTuple):

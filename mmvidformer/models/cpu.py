@@ -9,7 +9,7 @@ from torch.nn.functional import linear
 
 from mmvidformer.layers import Mlp
 from mmvidformer.layers.eager import runs_eagerly
-from mmvidformer.layers.linear import QueryValueBias, has_hooks, is_plain
+from mmvidformer.layers.linear import QueryValueBias, full_bias, has_hooks, is_plain
 
 ONEDNN = torch.ops.mkldnn
 
@@ -66,7 +66,7 @@ class CpuLinear:
     def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
         layer = self.linear
         weight: Tensor = layer.weight
-        bias = layer.full_bias() if isinstance(layer, QueryValueBias) else layer.bias
+        bias = full_bias(layer.bias) if isinstance(layer, QueryValueBias) else layer.bias
         if dtype == torch.float32:  # a copy would be as large as the weights and save little
             return weight, bias
         versions = (0 if x is None or x.is_inference() else x._version for x in (weight, bias))

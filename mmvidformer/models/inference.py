@@ -94,9 +94,7 @@ def _optimize(backbone: VideoTransformer) -> None:
             backbone.set_submodule(name, layer.merged())
     for part in list(backbone.modules()):
         if isinstance(part, Encoder):
-            last = [m for m in part.blocks[-1].modules() if isinstance(m, AttentionSubLayer)]
-            separate = all(m.attn.kernel.separate_queries for m in last)
-            part.cls_only = part.cls_token is not None and separate and not part.passes_grid
+            part.cls_only = part.can_leave_grid()
         elif isinstance(part, AttentionSubLayer):
             if is_plain(part.attn.qkv, QueryValueBias):
                 part.attn.qkv = part.attn.qkv.with_full_bias()
@@ -126,11 +124,11 @@ def _optimize(backbone: VideoTransformer) -> None:
 def _fold(after: nn.Linear | LayerScale, proj: nn.Linear) -> None:
     """Let ``proj`` compute, with new weights, what it and the layer after it compute."""
     both = (*after.parameters(), *proj.parameters())
-    *own, weight, bias = (x.cpu().double() for x in both)  # Apple's GPUs lack float64
-    if len(own) == 1:
-        weight, bias = own[0][:, None] * weight, own[0] * bias
+    *outer, weight, bias = (x.cpu().double() for x in both)  # Apple's GPUs lack float64
+    if len(outer) == 1:
+        weight, bias = outer[0][:, None] * weight, outer[0] * bias
     else:
-        weight, bias = own[0] @ weight, own[0] @ bias + own[1]
+        weight, bias = outer[0] @ weight, outer[0] @ bias + outer[1]
     for name, value in {"weight": weight, "bias": bias}.items():
         old = getattr(proj, name)
         setattr(proj, name, nn.Parameter(value.to(old), old.requires_grad))
@@ -196,7 +194,8 @@ class ReuseBlocks:
 
     def __call__(self, clips: Tensor, *arguments: Any, **options: Any) -> Any:
         """Return ``function(clips)``; the next argument, ``clip_rows``, is for training."""
-        has_arguments = any(value is not None for value in (*arguments[1:], *options.values()))
+        further = (*arguments[1:], *options.values())
+        has_arguments = any(value is not None and value is not False for value in further)
         in_graph = torch.is_grad_enabled() or torch.compiler.is_compiling()
         if has_arguments or in_graph or clips.shape[self.axis] % self.size:
             return self.function(clips, *arguments, **options)

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
 from mmvidformer.layers.checks import check_cls, check_patterns, check_positions, obstacles
 from mmvidformer.layers.config import Choice, check_names, read
-from mmvidformer.layers.encoder import Outputs, Tokens
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
+from mmvidformer.layers.tokens import Outputs, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.frame_blocks import frame_stage
 from mmvidformer.models.lengths import run_by_length, valid_frames

@@ -2,7 +2,7 @@
 
 With A the attention weights of a layer, averaged over its heads, tokens are mixed by
 ``A' = A / 2 + I / 2``, and the product of the layers' A' is the share of each input token in each
-output token. Linear layers, MLPs, norms and the size of the values are ignored.
+output token. Linear layers, MLPs, norms of tokens and the size of the values are ignored.
 
 The product itself is never computed. Its row for the pooled output is a gradient: the model's
 forward pass is run a second time on a mass of one per token instead of features. Each attention
@@ -112,7 +112,11 @@ def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
 def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None]:
     """Make the model's forward pass carry mass (B, T, H, W, 1) instead of features."""
     substitutes: dict[nn.Module, Callable] = {}
+    attentions = nn.ModuleList(part for part in backbone.modules() if isinstance(part, Attention))
+    within = {*attentions.modules()}  # whose norms shape the weights
     for module in backbone.modules():
+        if module in within:
+            continue
         if isinstance(module, TubeletEmbedding):
             substitutes[module] = lambda clip: mass
         elif isinstance(module, PositionEmbedding):
@@ -130,6 +134,7 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
                 exchange = partial(_exchange, sub.attn, seen[sub.attn], weight)
                 substitutes[sub.attn] = exchange
                 substitutes[sub.fc] = lambda x: x
+    optimized = {module: vars(module).get("forward") for module in substitutes}
     try:
         for module, forward in substitutes.items():
             module.forward = forward  # on the instance, before the method of the class
@@ -137,6 +142,8 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
     finally:
         for module in substitutes:
             vars(module).pop("forward", None)
+            if optimized[module] is not None:
+                module.forward = optimized[module]
 
 
 def _no_positions(
@@ -153,13 +160,16 @@ def _exchange(
     mass: Tensor,
     *unused: object,
 ) -> Tensor:
-    """Update of an attention: ``weight * (A - I)`` on mass (B, P + T H W, 1)."""
+    """Update of an attention, ``weight * (A - I)``, on mass (B, P + T H W, 1).
+
+    An optimized model computes that of the prefix alone in its last block.
+    """
 
     def exchange(mass: Tensor) -> Tensor:
         with torch.no_grad():
             q, k, v = attn.project(*inputs)
         out = attn.mix(q, k, _as_values(mass, v), inputs[1])
-        return weight * (out.mean(-1, keepdim=True) - mass)
+        return weight * (out.mean(-1, keepdim=True) - mass[:, : out.shape[1]])
 
     # Queries and keys are projected again in the backward pass instead of being kept.
     return checkpoint(exchange, mass, use_reentrant=False)

@@ -4,13 +4,26 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers import KERNELS, MLPS, NORMS, PATTERNS, POSITIONS, Kernel, Pattern
+from mmvidformer.layers import (
+    KERNELS,
+    MLPS,
+    NORMS,
+    PATTERNS,
+    POSITIONS,
+    Attention,
+    Kernel,
+    Pattern,
+)
+from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.masks import MASK_KINDS
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
+from tests.layers.dense import masked_attention
+from tests.layers.pairs import run
 
 TINY = dict(arch=dict(embed_dims=16, depth=1, num_heads=2), img_size=32, clip_len=4)
 TURNED = "b t h w n d -> b w n (t h) d"
@@ -64,6 +77,14 @@ class Center(nn.Module):
         return x - self.by * x.mean(dim=-1, keepdim=True)
 
 
+class Near(Pattern):
+    """Tokens see their own frame, the one before and the next one."""
+
+    def mask(self, x: Tensor) -> Tensor:
+        frames = torch.arange(x.shape[1]).repeat_interleave(x[0, 0, ..., 0, 0].numel())
+        return ((frames[:, None] - frames).abs() <= 1).expand(x.shape[0], 1, -1, -1)
+
+
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
     """Parts under new names, which are gone after a test."""
@@ -106,6 +127,23 @@ def test_all_together() -> None:
     assert all(weight.grad is not None for weight in block.mlp.parameters())
     with torch.no_grad():
         torch.testing.assert_close(optimize_for_inference(model)(clip), out)
+
+
+@pytest.mark.parametrize("role", ["skip", "mean", "global"])
+def test_a_mask_of_all_tokens_stays_with_a_class_token(role: ClsPolicy) -> None:
+    near = Near("b t h w n d -> b 1 n (t h w) d", frozenset({"pairs"}))
+    PATTERNS.update(near=near)
+    attn = Attention(16, 2, ["near"], role).double()
+    grid, cls = torch.randn(2, 3, 2, 2, 16).double(), torch.randn(2, 1, 16).double()
+    out, update = run(attn, grid, cls)
+    frames = torch.arange(3).repeat_interleave(4)
+    mask = (frames[:, None] - frames).abs() <= 1
+    tokens = grid.flatten(1, 3)
+    found = out.flatten(1, 3)
+    if role != "skip":
+        tokens, found = torch.cat([cls, tokens], dim=1), torch.cat([update, found], dim=1)
+        mask = F.pad(mask, (1, 0, 1, 0), value=True)
+    torch.testing.assert_close(found, attn.proj(masked_attention(attn, tokens, mask)))
 
 
 def test_a_kernel_that_resumes_streams() -> None:

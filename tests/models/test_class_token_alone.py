@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.layers import Encoder
@@ -36,7 +36,7 @@ def test_outputs_and_gradients_stay(name: str, monkeypatch: pytest.MonkeyPatch) 
     model = build(**SIZES, **options).double().train()
     clip = torch.randn(2, 3, 4, 32, 32, dtype=torch.double)
     values, fewer = step(model, clip)
-    monkeypatch.setattr(Encoder, "_can_leave_grid", lambda self: False)
+    monkeypatch.setattr(Encoder, "can_leave_grid", lambda self: False)
     expected, more = step(model, clip)
     for value, other in zip(values, expected, strict=True):
         torch.testing.assert_close(value, other)
@@ -47,8 +47,25 @@ def test_who_reads_the_grid_gets_it() -> None:
     model, clip = TimeSformer(**SIZES).train(), torch.randn(1, 3, 4, 32, 32)
     outputs: list = []
     grid, _ = model.forward_features(clip, outputs)
-    assert grid is not None and outputs[-1][0] is not None
-    seen: list = []
-    model.encoders[0].blocks[-1].register_forward_hook(lambda *args: seen.append(args[2]))
+    assert grid.shape == outputs[-1][0].shape == (1, 4, 2, 2, 12)
+
+
+def part_outputs(model: VideoTransformer, part: nn.Module, clip: Tensor) -> list:
+    """Outputs of a part in a forward pass."""
+    outputs: list = []
+    part.register_forward_hook(lambda module, inputs, output: outputs.append(output))
     model(clip)
-    assert seen[0][0] is not None
+    return outputs
+
+
+def test_hooks_get_the_grid() -> None:
+    clip = torch.randn(1, 3, 4, 32, 32)
+    model = TimeSformer(**SIZES).train()
+    (tokens,) = part_outputs(model, model.encoders[0].blocks[-1], clip)
+    assert tokens.shape == (1, 1 + 16, 12)
+    model = TimeSformer(**SIZES).train()
+    grid, cls = part_outputs(model, model.encoders[0].norm, clip)
+    assert grid.shape == (1, 4, 2, 2, 12) and cls.shape == (1, 1, 12)
+    model = TimeSformer(**SIZES).train()
+    ((grid, cls),) = part_outputs(model, model.encoders[0], clip)
+    assert grid.shape == (1, 4, 2, 2, 12) and cls.shape == (1, 1, 12)

@@ -6,7 +6,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidformer.layers import PATTERNS, Attention, Encoder
-from mmvidformer.models import timesformer, vivit
+from mmvidformer.layers.kernels.naive import attend_naively
+from mmvidformer.models import VideoTransformer, timesformer, vivit
+from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.visualization.attention_rollout import rollout
 from tests.layers.pairs import run
 
@@ -177,6 +179,32 @@ def test_vivit_is_the_product_of_its_matrices(kwargs: dict) -> None:
     check(make_vivit(**kwargs), torch.randn(2, 3, *CLIP["vivit"]))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(qk_norm="layer"),
+        dict(qk_norm="rms", rope=dict(type="axial", axes="hw")),
+        dict(block=[dict(pattern="joint", kernel=dict(type="lara", num_samples=4))]),
+    ],
+    ids=lambda options: "-".join(options),
+)
+@torch.no_grad()
+def test_norms_within_attention_stay(options: dict) -> None:
+    """They shape the weights, unlike those of the tokens, which rollout ignores."""
+    size = dict(img_size=(16, 24), clip_len=3, stem=dict(tubelet=(1, 4, 4)))
+    model = shaken(VideoTransformer({**ARCH, "depth": 1}, **size, **options))
+    (sub,) = model.encoders[0].blocks[0].sublayers.values()
+    inputs: list[tuple] = []
+    sub.attn.register_forward_pre_hook(lambda module, args: inputs.append(args[:2]))
+    clip = torch.randn(2, 3, *CLIP["timesformer"])
+    shares = rollout(model, clip).tokens.flatten(1)
+    queries, keys, values = (x.transpose(1, 2) for x in sub.attn.project(*inputs[0]))
+    identity = torch.eye(values.shape[-2]).expand(*values.shape[:2], -1, -1)
+    weights = attend_naively(sub.attn.kernel, queries, keys, identity).mean(dim=1)
+    expected = (weights.mean(dim=1) + 1 / weights.shape[-1]) / 2
+    torch.testing.assert_close(shares, expected, atol=1e-6, rtol=1e-4)
+
+
 def looking_at_bright_patches(model: nn.Module) -> nn.Module:
     """Make every attention of a model weigh tokens by the brightness of their pixels."""
     for parameter in model.parameters():
@@ -259,6 +287,16 @@ def test_the_model_is_left_as_it_was() -> None:
     assert not any("forward" in vars(m) or m._forward_hooks for m in model.modules())
     assert not any(m._forward_pre_hooks for m in model.modules())
     assert all(p.grad is None for p in model.parameters())
+
+
+@pytest.mark.parametrize("options", [{}, {"registers": 2}], ids=["cls", "registers"])
+def test_optimized_models_have_the_same_shares_and_stay_optimized(options: dict) -> None:
+    model = make_timesformer(**options)
+    optimized = optimize_for_inference(model)
+    before = [vars(module).get("forward") for module in optimized.modules()]
+    clip = torch.randn(1, 3, *CLIP["timesformer"])
+    torch.testing.assert_close(rollout(optimized, clip).tokens, rollout(model, clip).tokens)
+    assert [vars(module).get("forward") for module in optimized.modules()] == before
 
 
 class Doubling(vivit.ViViT):

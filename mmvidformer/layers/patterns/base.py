@@ -81,8 +81,9 @@ class Pattern:
 
     @property
     def whole(self) -> bool:
-        """Whether all tokens are one sequence, in their order, so that nothing is regrouped."""
-        return self.own_keys and not self.groups
+        """Whether all tokens see each other as one sequence, so that nothing is regrouped."""
+        unmasked = type(self).mask is Pattern.mask
+        return self.own_keys and not self.groups and unmasked
 
     @property
     def frame_block(self) -> int | None:

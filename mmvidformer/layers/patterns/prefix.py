@@ -30,8 +30,7 @@ def regroup(
     grid, prefix_only = context.grid, context.prefix_only
     if pattern.whole or (prefix_only and role == "global"):
         q = q[:, : grid.prefix] if prefix_only else q
-        mask = None if grid.prefix else pattern.mask(grid.split(k)[1])
-        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask
+        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), None
     (prefix_q, q), (prefix_k, k), (prefix_v, v) = grid.split(q), grid.split(k), grid.split(v)
     mask = pattern.mask(k)
     if prefix_only:
