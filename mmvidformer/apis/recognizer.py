@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
 
@@ -130,7 +129,7 @@ class Recognizer(LoadedModel):
         opened = self.pipeline.open(video, fps)
         times_of(opened)  # changes ``opened``: frames are numbered at a constant rate
         options.update(min_score=min_score, first=first)
-        for output, where in self.task.parts(PartReader(self), opened, options):
+        for output, where in self.task.parts(self._part_reader(), opened, options):
             yield from self._answers(output, source=opened.get("filename"), **where)
 
     def windows(
@@ -140,7 +139,7 @@ class Recognizer(LoadedModel):
 
         ``opened`` is a result of ``pipeline.open``. Errors are those of ``timeline``.
         """
-        return PartReader(self).windows(opened, window, stride)
+        return self._part_reader().windows(opened, window, stride)
 
     def stream(
         self,
@@ -163,9 +162,9 @@ class Recognizer(LoadedModel):
         - A model of segments finds each at the end of the first clip that ends ``delay`` after it.
 
         Args:
-            source: A video file, camera or address (``Capture``, or what has its ``frames``,
-                ``fps`` and ``name``); or RGB frames (H, W, 3), uint8, which are consumed one by
-                one. Those that a window samples are kept.
+            source: A video file, camera or address (``Capture``, or another ``FrameSource``); or
+                RGB frames (H, W, 3), uint8, which are consumed one by one. Those that a window
+                samples are kept.
             fps: Frames per second of frames; a ``Capture`` knows its own.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one prediction to the next; default: as in ``timeline``.
@@ -202,7 +201,7 @@ class Recognizer(LoadedModel):
         options.update(delay=delay, min_score=min_score)
         parts = without_gaps(source.frames()) if is_capture else [(0.0, source)]
         for offset, frames in parts:
-            for output, where in self.task.stream_parts(PartReader(self), frames, fps, options):
+            for output, where in self.task.stream_parts(self._part_reader(), frames, fps, options):
                 for prediction in self._answers(output, source=name, **where):
                     seconds = prediction.start + offset, prediction.end + offset
                     yield replace(prediction, seconds=seconds)
@@ -255,7 +254,7 @@ class Recognizer(LoadedModel):
         """
         if not self.task.needs_boxes:
             raise ValueError(f"the model is about {self.task.part}, not about boxes")
-        output = PartReader(self).boxes_at(self.pipeline.open(video), second, boxes)
+        output = self._part_reader().boxes_at(self.pipeline.open(video), second, boxes)
         predictions = self._answers(output, source=str(video), seconds=(second, second))
         return [  # as they were given, not as the pipeline rounds them
             replace(prediction, box=tuple(map(float, box)))
@@ -282,11 +281,9 @@ class Recognizer(LoadedModel):
         is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
         return self.task.answers(output, self.names, is_logits, **where)
 
-    @torch.no_grad()
-    def _run(self, sample: dict) -> ActionDataSample:
-        data = {key: [value] for key, value in sample.items()}
-        (output,) = (self._fast or self._model).test_step(data)
-        return output
+    def _part_reader(self) -> PartReader:
+        num_classes = len(next(iter(self.names.values())))
+        return PartReader(self.pipeline, self._run, self._fast or self._model, num_classes)
 
     def _check_windows(self, options: dict[str, float | None]) -> None:
         if self.task.needs_boxes:
