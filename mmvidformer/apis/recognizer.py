@@ -16,7 +16,7 @@ from mmvidformer.apis.pipeline import Source
 from mmvidformer.apis.stream import StreamFrame, without_gaps
 from mmvidformer.apis.windows import times_of
 from mmvidformer.tasks.prediction import Prediction
-from mmvidformer.video.capture import Capture
+from mmvidformer.video.capture import Capture, FrameSource
 
 
 class Recognizer(LoadedModel):
@@ -143,7 +143,7 @@ class Recognizer(LoadedModel):
 
     def stream(
         self,
-        source: Capture | Iterable[np.ndarray],
+        source: FrameSource | Iterable[np.ndarray],
         fps: float | None = None,
         window: float | None = None,
         stride: float | None = None,
@@ -184,22 +184,22 @@ class Recognizer(LoadedModel):
         options = dict(window=window, stride=stride, skip_static=skip_static)
         self._check_windows(options)
         by_windows = any(value is not None for value in options.values())
-        is_capture = hasattr(source, "frames")
-        name = source.name if is_capture else None
-        fps = source.fps if is_capture else fps
+        has_times = isinstance(source, FrameSource)
+        name = source.name if has_times else None
+        fps = source.fps if has_times else fps
         if fps is None:
             raise ValueError("the frame rate of the frames is unknown, set fps")
         if self.is_recurrent and not by_windows:
             if delay:
                 raise ValueError(f"a recurrent model answers at once, got a delay of {delay:g} s")
-            frames = source if is_capture else self.frame_runner.pipeline.take(source, fps)
+            frames = source if has_times else self.frame_runner.pipeline.take(source, fps)
             for frame in self.frame_by_frame(frames, restart):
                 yield from frame.predictions
             return
         if restart is not None:
             raise ValueError("restart is for recurrent models without windows")
         options.update(delay=delay, min_score=min_score)
-        parts = without_gaps(source.frames()) if is_capture else [(0.0, source)]
+        parts = without_gaps(source.frames()) if has_times else [(0.0, source)]
         for offset, frames in parts:
             for output, where in self.task.stream_parts(self._part_reader(), frames, fps, options):
                 for prediction in self._answers(output, source=name, **where):
@@ -207,7 +207,7 @@ class Recognizer(LoadedModel):
                     yield replace(prediction, seconds=seconds)
 
     def frame_by_frame(
-        self, source: Capture | Iterable[StreamFrame], restart: float | None = None
+        self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None
     ) -> Iterator[StreamFrame]:
         """Answer after each frame, by a recurrent model.
 
@@ -225,7 +225,7 @@ class Recognizer(LoadedModel):
         Raises:
             ValueError: If the model is not recurrent, or ``restart`` is not positive.
         """
-        name = source.name if isinstance(source, Capture) else None
+        name = source.name if isinstance(source, FrameSource) else None
         outputs = self.frame_runner.run(lambda: self._fast_frames or self._model, source, restart)
         so_far = self.task.is_about_past
         for frame, start, scores_by_time in outputs:
