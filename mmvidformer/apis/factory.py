@@ -90,6 +90,10 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
     used = pipelines((cfg.get("test_dataloader") or {}).get("dataset", {}))
     intervals = (t.frame_interval for steps in used for t in steps if "frame_interval" in t)
     address = row.address if row else ""
+    of_pixels: dict[str, tuple[float, ...]] = {}
+    for key in ("mean", "std"):
+        if key in pixels:
+            of_pixels[key] = tuple(value / 255 for value in pixels[key])
     description = {
         "url": address if address.startswith("http") else None,
         "hf_hub_id": address.removeprefix("hf://") if address.startswith("hf://") else None,
@@ -98,7 +102,7 @@ def describe(cfg: Config, recognizer: nn.Module, row: Published | None = None) -
         "label_names": tuple(names) if len(names) == count else None,
         "input_size": view_shape(cfg),
         "frame_interval": next(intervals, None),
-        **{key: tuple(x / 255 for x in pixels[key]) for key in ("mean", "std") if key in pixels},
+        **of_pixels,
         "channels": "BGR" if pixels.get("to_rgb") else "RGB",
     }
     return {key: value for key, value in description.items() if value not in (None, "")}

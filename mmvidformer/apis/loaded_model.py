@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 import torch
+from mmaction.structures import ActionDataSample
 from mmengine.config import Config
 from torch import nn
 
@@ -75,6 +76,12 @@ class LoadedModel:
     def device(self) -> torch.device:
         """Where the model runs."""
         return next(self._model.parameters()).device
+
+    @torch.no_grad()
+    def _run(self, sample: dict) -> ActionDataSample:
+        data = {key: [value] for key, value in sample.items()}
+        (output,) = (self._fast or self._model).test_step(data)
+        return output
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""

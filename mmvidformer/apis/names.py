@@ -89,7 +89,8 @@ def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
     if not path.endswith(".csv"):
         return task, read_text(path).splitlines()
     rows = [row for row, _ in read_rows(path)] or [{}]
-    number, name = (next((c for c in known if c in rows[0]), None) for known in (IDS, NAMES))
+    number = next((column for column in IDS if column in rows[0]), None)
+    name = next((column for column in NAMES if column in rows[0]), None)
     if number is None or name is None:
         raise ValueError(f"{path} must have a column of {IDS} and one of {NAMES}")
     labels = {int(row[number]): row[name].strip() for row in rows}

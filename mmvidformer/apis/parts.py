@@ -1,15 +1,18 @@
 """Reads the parts of videos and streams that a task asks for, and runs the model on them."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
+from torch import nn
 
+from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.windows import (
     Answer,
     Frames,
+    Predict,
     answer_windows,
     in_frames,
     list_segments,
@@ -23,9 +26,6 @@ from mmvidformer.apis.windows import (
 )
 from mmvidformer.models.inference import frames_of_stage
 
-if TYPE_CHECKING:
-    from mmvidformer.apis.recognizer import Recognizer
-
 Boxes = Sequence[Sequence[float]]  # left, top, right and bottom, in shares of width and height
 Options = dict[str, Any]  # of ``Recognizer.timeline`` or ``Recognizer.stream``
 
@@ -33,13 +33,23 @@ Options = dict[str, Any]  # of ``Recognizer.timeline`` or ``Recognizer.stream``
 class PartReader:
     """What a task's ``parts`` and ``stream_parts`` choose from: windows, steps or segments.
 
+    They yield pairs (``output``, ``where``). ``output`` is what ``Answers.answers`` of the task
+    takes: a data sample with ``pred_score``, or the ``InstanceData`` of one segment. ``where`` has
+    further attributes of its predictions: ``seconds``, start and end since the first frame; and of
+    windows ``static``. It is empty for segments, whose output has their seconds.
+
     Args:
-        recognizer: The model, its pipeline, and what runs it.
+        pipeline: Reads the clips.
+        predict: Function that runs the model on a sample of the pipeline.
+        model: The recognizer that it runs.
+        num_classes: Number of classes, for the labels that boxes need.
     """
 
-    def __init__(self, recognizer: "Recognizer") -> None:
-        self.recognizer, self.pipeline = recognizer, recognizer.pipeline
-        self.predict = recognizer._run
+    def __init__(
+        self, pipeline: VideoPipeline, predict: Predict, model: nn.Module, num_classes: int
+    ) -> None:
+        self.pipeline, self.predict = pipeline, predict
+        self.model, self.num_classes = model, num_classes
 
     def windows(
         self, video: dict, window: float | None, stride: float | None
@@ -67,10 +77,9 @@ class PartReader:
     def boxes_at(self, video: dict, second: int, boxes: Boxes) -> ActionDataSample:
         """Classify boxes of an opened video at a moment."""
         times_of(video)  # which numbers frames by time
-        count = len(next(iter(self.recognizer.names.values())))
         sample = dict(
             video,
-            gt_labels=torch.zeros(len(boxes), count),
+            gt_labels=torch.zeros(len(boxes), self.num_classes),
             gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4),
             timestamp=second,
             video_id=video["filename"],
@@ -92,11 +101,10 @@ class PartReader:
 
     def segments_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Find the segments of a stream."""
-        model = self.recognizer._fast or self.recognizer._model
         limits = options["delay"], options["min_score"]
-        return stream_segments(self.pipeline, model, frames, fps, *limits)
+        return stream_segments(self.pipeline, self.model, frames, fps, *limits)
 
     def _sizes(self, fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
         """Size and step of windows in frames."""
-        frames = frames_of_stage(self.recognizer._model)
+        frames = frames_of_stage(self.model)
         return in_frames(fps, window, stride, lambda size: self.pipeline.period(size, fps, frames))

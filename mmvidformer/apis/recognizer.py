@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
 
@@ -17,7 +16,7 @@ from mmvidformer.apis.pipeline import Source
 from mmvidformer.apis.stream import StreamFrame, without_gaps
 from mmvidformer.apis.windows import times_of
 from mmvidformer.tasks.prediction import Prediction
-from mmvidformer.video.capture import Capture
+from mmvidformer.video.capture import Capture, FrameSource
 
 
 class Recognizer(LoadedModel):
@@ -130,7 +129,7 @@ class Recognizer(LoadedModel):
         opened = self.pipeline.open(video, fps)
         times_of(opened)  # changes ``opened``: frames are numbered at a constant rate
         options.update(min_score=min_score, first=first)
-        for output, where in self.task.parts(PartReader(self), opened, options):
+        for output, where in self.task.parts(self._part_reader(), opened, options):
             yield from self._answers(output, source=opened.get("filename"), **where)
 
     def windows(
@@ -140,11 +139,11 @@ class Recognizer(LoadedModel):
 
         ``opened`` is a result of ``pipeline.open``. Errors are those of ``timeline``.
         """
-        return PartReader(self).windows(opened, window, stride)
+        return self._part_reader().windows(opened, window, stride)
 
     def stream(
         self,
-        source: Capture | Iterable[np.ndarray],
+        source: FrameSource | Iterable[np.ndarray],
         fps: float | None = None,
         window: float | None = None,
         stride: float | None = None,
@@ -163,9 +162,9 @@ class Recognizer(LoadedModel):
         - A model of segments finds each at the end of the first clip that ends ``delay`` after it.
 
         Args:
-            source: A video file, camera or address (``Capture``, or what has its ``frames``,
-                ``fps`` and ``name``); or RGB frames (H, W, 3), uint8, which are consumed one by
-                one. Those that a window samples are kept.
+            source: A video file, camera or address (``Capture``, or another ``FrameSource``); or
+                RGB frames (H, W, 3), uint8, which are consumed one by one. Those that a window
+                samples are kept.
             fps: Frames per second of frames; a ``Capture`` knows its own.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one prediction to the next; default: as in ``timeline``.
@@ -185,30 +184,30 @@ class Recognizer(LoadedModel):
         options = dict(window=window, stride=stride, skip_static=skip_static)
         self._check_windows(options)
         by_windows = any(value is not None for value in options.values())
-        is_capture = hasattr(source, "frames")
-        name = source.name if is_capture else None
-        fps = source.fps if is_capture else fps
+        has_times = isinstance(source, FrameSource)
+        name = source.name if has_times else None
+        fps = source.fps if has_times else fps
         if fps is None:
             raise ValueError("the frame rate of the frames is unknown, set fps")
         if self.is_recurrent and not by_windows:
             if delay:
                 raise ValueError(f"a recurrent model answers at once, got a delay of {delay:g} s")
-            frames = source if is_capture else self.frame_runner.pipeline.take(source, fps)
+            frames = source if has_times else self.frame_runner.pipeline.take(source, fps)
             for frame in self.frame_by_frame(frames, restart):
                 yield from frame.predictions
             return
         if restart is not None:
             raise ValueError("restart is for recurrent models without windows")
         options.update(delay=delay, min_score=min_score)
-        parts = without_gaps(source.frames()) if is_capture else [(0.0, source)]
+        parts = without_gaps(source.frames()) if has_times else [(0.0, source)]
         for offset, frames in parts:
-            for output, where in self.task.stream_parts(PartReader(self), frames, fps, options):
+            for output, where in self.task.stream_parts(self._part_reader(), frames, fps, options):
                 for prediction in self._answers(output, source=name, **where):
                     seconds = prediction.start + offset, prediction.end + offset
                     yield replace(prediction, seconds=seconds)
 
     def frame_by_frame(
-        self, source: Capture | Iterable[StreamFrame], restart: float | None = None
+        self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None
     ) -> Iterator[StreamFrame]:
         """Answer after each frame, by a recurrent model.
 
@@ -226,7 +225,7 @@ class Recognizer(LoadedModel):
         Raises:
             ValueError: If the model is not recurrent, or ``restart`` is not positive.
         """
-        name = source.name if isinstance(source, Capture) else None
+        name = source.name if isinstance(source, FrameSource) else None
         outputs = self.frame_runner.run(lambda: self._fast_frames or self._model, source, restart)
         so_far = self.task.is_about_past
         for frame, start, scores_by_time in outputs:
@@ -255,7 +254,7 @@ class Recognizer(LoadedModel):
         """
         if not self.task.needs_boxes:
             raise ValueError(f"the model is about {self.task.part}, not about boxes")
-        output = PartReader(self).boxes_at(self.pipeline.open(video), second, boxes)
+        output = self._part_reader().boxes_at(self.pipeline.open(video), second, boxes)
         predictions = self._answers(output, source=str(video), seconds=(second, second))
         return [  # as they were given, not as the pipeline rounds them
             replace(prediction, box=tuple(map(float, box)))
@@ -282,11 +281,9 @@ class Recognizer(LoadedModel):
         is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
         return self.task.answers(output, self.names, is_logits, **where)
 
-    @torch.no_grad()
-    def _run(self, sample: dict) -> ActionDataSample:
-        data = {key: [value] for key, value in sample.items()}
-        (output,) = (self._fast or self._model).test_step(data)
-        return output
+    def _part_reader(self) -> PartReader:
+        num_classes = len(next(iter(self.names.values())))
+        return PartReader(self.pipeline, self._run, self._fast or self._model, num_classes)
 
     def _check_windows(self, options: dict[str, float | None]) -> None:
         if self.task.needs_boxes:

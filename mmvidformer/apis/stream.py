@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mmvidformer.apis.pipeline import inference_transforms, normalize
 from mmvidformer.config import config_scope
 from mmvidformer.tasks.prediction import Prediction
-from mmvidformer.video.capture import Capture, Frame
+from mmvidformer.video.capture import Frame, FrameSource
 from mmvidformer.video.times import FrameTimes
 
 Scores = dict[str, Tensor]  # logits (classes,) by task
@@ -95,7 +95,7 @@ class FramePipeline:
             )
         return inputs
 
-    def read(self, source: Capture) -> Iterator[StreamFrame]:
+    def read(self, source: FrameSource) -> Iterator[StreamFrame]:
         """Read and transform the frames of a source that are steps of the model.
 
         Raises:
@@ -165,7 +165,7 @@ class FrameRunner:
     def run(
         self,
         model: Callable[[], nn.Module],
-        source: Capture | Iterable[StreamFrame],
+        source: FrameSource | Iterable[StreamFrame],
         restart: float | None,
     ) -> Iterator[tuple[StreamFrame, float, list[Scores]]]:
         """Run the model on each frame.
@@ -180,10 +180,12 @@ class FrameRunner:
         """
         if restart is not None and restart <= 0:
             raise ValueError(f"restart must be positive, got {restart} s")
-        frames = self.pipeline.read(source) if isinstance(source, Capture) else source
+        frames, cuts = source, list[int]()
+        if isinstance(source, FrameSource):
+            frames, cuts = self.pipeline.read(source), source.cuts
         state, start, last = None, None, -1
         for frame in frames:
-            is_cut = any(last < number <= frame.number for number in getattr(source, "cuts", ()))
+            is_cut = any(last < number <= frame.number for number in cuts)
             is_over = restart and start is not None and frame.seconds - start > restart - 1e-6
             if start is None or is_cut or is_over:
                 state, start = None, frame.seconds
@@ -203,8 +205,10 @@ class FrameRunner:
                 *(part.expand(-1, len(self.steps_ahead), -1, -1, -1) for part in output)
             )
         logits = model.cls_head(output, ahead=self.steps_ahead or [1])  # (1, times, classes) each
-        count = len(self.times_ahead)
-        return [{task: rows[0, i] for task, rows in logits.items()} for i in range(count)], state
+        scores_by_time = []
+        for i in range(len(self.times_ahead)):
+            scores_by_time.append({task: rows[0, i] for task, rows in logits.items()})
+        return scores_by_time, state
 
 
 def without_gaps(frames: Iterable[Frame]) -> Iterator[tuple[float, Iterator[np.ndarray]]]:

@@ -1,11 +1,14 @@
 """Answer for videos, cameras and addresses: mmvidformer demo MODEL [CHECKPOINT] SOURCE...
 
 A source is a video, a folder of videos, a camera (its number, such as 0) or an address (rtsp://,
-http:// and others of FFmpeg). Prints the most likely classes of each video, with --window those of
-each window, or the values that a model of numbers predicts. A model of frames classifies each step
-of time, a model of segments finds start, end and class of each segment. A recurrent model (HORST,
-causal transformers) answers after each frame, with constant memory and time: the class so far, or
-what comes next; with --window it is treated as others are.
+http:// and others of FFmpeg). A web address is a checkpoint if it stands before other sources and
+its path does not end like a video or a playlist (.mp4, .ts, .m3u8, ...).
+
+Prints the most likely classes of each video, with --window those of each window, or the values that
+a model of numbers predicts. A model of frames classifies each step of time, a model of segments
+finds start, end and class of each segment. A recurrent model (HORST, causal transformers) answers
+after each frame, with constant memory and time: the class so far, or what comes next; with --window
+it is treated as others are.
 
 Exit status: 0, or 1 if a source could not be read (the others are answered).
 """

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from mmvidformer.datasets.own_videos import SUFFIXES, find_videos
 from mmvidformer.video.capture import is_stream, public_name
 from mmvidformer.video.writer import target_of
 
-# Of addresses; hf://, published:// and https:// may be those of checkpoints too.
-STREAM_SCHEMES = ("rtsp", "rtmp", "rtp", "srt", "udp", "tcp")
+CHECKPOINT_SCHEMES = ("hf", "published")
+WEB_SCHEMES = ("http", "https")  # of checkpoints, videos and streams
+PLAYLISTS = (".m3u8", ".mpd")
 
 
 class Source(NamedTuple):
@@ -48,15 +50,19 @@ class Source(NamedTuple):
 
 
 def is_source(word: str) -> bool:
-    """Whether a word of a command line is a source for sure, and no checkpoint."""
-    scheme, separator, _ = word.partition("://")
-    if separator and scheme in STREAM_SCHEMES:
-        return True
+    """Whether a word of a command line is a source, and no checkpoint.
+
+    An address on the web is a source if its path ends as that of a video or a playlist does.
+    """
+    if "://" in word:
+        address = urlsplit(word)
+        if address.scheme in WEB_SCHEMES:
+            return Path(address.path).suffix.lower() in (*SUFFIXES, *PLAYLISTS)
+        return address.scheme not in CHECKPOINT_SCHEMES
     path = Path(word)
     if path.is_dir():
         return not (path / "config.json").is_file()  # of a HuggingFace checkpoint
-    is_camera = is_stream(word) and not separator
-    return is_camera or path.suffix.lower() in SUFFIXES
+    return is_stream(word) or path.suffix.lower() in SUFFIXES
 
 
 def list_sources(words: Sequence[str]) -> list[Source]:

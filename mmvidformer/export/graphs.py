@@ -131,14 +131,13 @@ class StreamGraph(ClipGraph):
         with torch.no_grad():
             states = neck.step(self.model.backbone(self.normalize(self._images(1))))[1]
         # Shape of each part of a layer's state, by its name.
-        self.shapes = [
-            {
-                f"{field}_{i}": (layer.order, *part.shape[1:])
-                for field, part in zip(Entry._fields, state[0], strict=True)
-                if part is not None
-            }
-            for i, (layer, state) in enumerate(zip(neck.layers, states, strict=True))
-        ]
+        self.shapes: list[dict[str, tuple[int, ...]]] = []
+        for i, (layer, state) in enumerate(zip(neck.layers, states, strict=True)):
+            shapes = {}
+            for field, part in zip(Entry._fields, state[0], strict=True):
+                if part is not None:
+                    shapes[f"{field}_{i}"] = (layer.order, *part.shape[1:])
+            self.shapes.append(shapes)
         names = ["count", *(name for layer in self.shapes for name in layer)]
         self.input_names = ["frame", *names]
         self.output_names = [*self.output_names, *(f"next_{name}" for name in names)]

@@ -4,6 +4,7 @@ import itertools
 import math
 import re
 import time
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -45,7 +46,27 @@ def public_name(source: str) -> str:
     return re.sub("//.*@", "//", source).partition("?")[0]
 
 
-class Capture(AbstractContextManager):
+class FrameSource:
+    """Frames, one after the other: a ``Capture``, or what passes on those of one.
+
+    Attributes:
+        name: Its name, for messages and predictions.
+        fps: Frames per second that it states.
+        is_live: Whether frames come by the clock.
+        cuts: Numbers of the first frames after live addresses came back.
+    """
+
+    name: str
+    fps: float
+    is_live: bool
+    cuts: list[int]
+
+    @abstractmethod
+    def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
+        """Read frames; see ``Capture.frames``."""
+
+
+class Capture(FrameSource, AbstractContextManager):
     """A video file, a camera or an address, read frame by frame once; a context manager.
 
     Files and addresses are read with PyAV, cameras with OpenCV. Cameras and addresses that have no

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from threading import RLock
 from types import MappingProxyType
 from typing import BinaryIO, NamedTuple
 from weakref import proxy
@@ -17,7 +18,7 @@ from mmvidformer.video.times import FrameTimes
 
 
 class Reader(ABC):
-    """Decodes frames, which are numbered in the order of display.
+    """Decodes frames, which are numbered in the order of display. Threads may share one.
 
     Containers may count more frames than the stream has. When such a frame is met, ``index``
     becomes shorter, and the last real frame is returned instead.
@@ -79,6 +80,8 @@ class ArrayReader(Reader):
 
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Copy frames."""
+        if not len(self.array):
+            raise ValueError("there is no frame in it")
         return [self.array[number].copy() for number in numbers]
 
 
@@ -116,16 +119,18 @@ class _PyAVReader(Reader):
     ) -> None:
         self.source, self.num_threads, self.max_pixels = source, num_threads, max_pixels
         self.name = _name_of(source)
+        self._lock = RLock()  # FFmpeg would crash if two threads used a container at once
         self._converter = VideoReformatter()
         self._restart()
 
     @cached_property
     def index(self) -> Index:
         """The frames; of a file object that is read meanwhile, decoding starts anew."""
-        index = index_of(self.source)
-        if not isinstance(self.source, str):
-            self._restart()
-        return index
+        with self._lock:
+            index = index_of(self.source)
+            if not isinstance(self.source, str):
+                self._restart()
+            return index
 
     @property
     def stored_size(self) -> tuple[int, int]:
@@ -140,6 +145,10 @@ class _PyAVReader(Reader):
 
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Decode frames."""
+        with self._lock:
+            return self._decode(numbers)
+
+    def _decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         # The first frame alone needs no index.
         index = self.index if numbers[-1] else Index(1, FrameTimes(0.0))
         state, self._state = self._state, _State()
@@ -160,12 +169,12 @@ class _PyAVReader(Reader):
                 if index.stamps is not None and (number is None or number > wanted):
                     # The stated times do not number the frames: count these.
                     self.index = Index(index.length, index.times)
-                    return self.decode(numbers)
+                    return self._decode(numbers)
                 if number is None and state.last < 0:
                     raise ValueError("there is no frame in it")
                 if number is None:
                     self.index = index._replace(length=state.last + 1)
-                    return self.decode(np.minimum(numbers, state.last))
+                    return self._decode(np.minimum(numbers, state.last))
                 state = state._replace(last=number)
             decoded[wanted] = frame
         self._state = state._replace(wanted=decoded)
@@ -224,6 +233,7 @@ class _TorchCodecReader(Reader):
             source.seek(0)
         options = dict(dimension_order="NHWC", num_ffmpeg_threads=num_threads)
         options |= dict(stream_index=stream_index)
+        self._lock = RLock()
         self._decoder = torchcodec.decoders.VideoDecoder(source, **options)
         rate = self._decoder.metadata.average_fps or 0.0
         self.index = Index(len(self._decoder), FrameTimes(rate))
@@ -240,7 +250,8 @@ class _TorchCodecReader(Reader):
 
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Decode frames."""
-        return list(self._decoder.get_frames_at(numbers.tolist()).data.numpy())
+        with self._lock:
+            return list(self._decoder.get_frames_at(numbers.tolist()).data.numpy())
 
 
 READERS: dict[str, type[Reader]] = {"pyav": _PyAVReader, "torchcodec": _TorchCodecReader}

@@ -30,7 +30,7 @@ class Video:
 
     Seconds count from the first frame that is shown. It is the best video stream of the file, not
     the first one, with its edit list and rotation tag applied. ``get_batch`` and ``get_avg_fps``
-    are named as in ``decord.VideoReader``, for MMAction2's transforms.
+    are named as in ``decord.VideoReader``, for MMAction2's transforms. Threads may share a video.
 
     Args:
         reader: Decodes the frames.
@@ -130,7 +130,9 @@ class Video:
         return range(first, max(self.at(max(end - 2 * EPSILON, 0)), first) + 1)
 
     def frames(self, numbers: Sequence[int]) -> Frames:
-        """Decode frames, each of them once. Those beyond the end are the last one, with a warning.
+        """Decode frames, each of them once.
+
+        Numbers beyond the end are the last frame, with a warning, and negative ones the first.
 
         Returns:
             RGB images (H, W, 3), uint8.

@@ -6,15 +6,16 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.apis.windows import times_of
+from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.datasets.sources import Source
 from mmvidformer.tasks.boxes import read_boxes
-from mmvidformer.video.capture import Frame
+from mmvidformer.video.capture import Frame, FrameSource
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization import annotate
 from mmvidformer.visualization.horst import look_back, watch_states
@@ -53,7 +54,9 @@ class SourceAnswers:
             raise ValueError(f"a model of boxes needs --boxes: {what}")
         options = ("window", "stride", "skip_static")
         self.options = {name: getattr(args, name) for name in options}
-        has_windows = bool(args.windows) or any(x is not None for x in self.options.values())
+        if args.windows and args.window is None:
+            self.options["window"] = WINDOW  # or a recurrent model would answer frame by frame
+        has_windows = any(value is not None for value in self.options.values())
         self.options["min_score"] = args.min_score
         self.has_parts = bool(args.timeline or args.csv or has_windows)
         self.has_parts |= not task.has_windows
@@ -260,7 +263,7 @@ class SourceAnswers:
         tqdm.write(text, file=sys.stderr if str(self.args.json) == "-" else None)
 
 
-class ShownFrames:
+class ShownFrames(FrameSource):
     """Frames of a camera or an address, shown with the latest prediction as the model takes them.
 
     Args:
@@ -275,13 +278,14 @@ class ShownFrames:
 
     def __init__(self, capture: Capture, output: VideoOutput, answers: SourceAnswers) -> None:
         self.capture, self.output, self.answers = capture, output, answers
-        self.fps, self.name = capture.fps, capture.name
+        self.name, self.fps = capture.name, capture.fps
+        self.is_live, self.cuts = capture.is_live, capture.cuts
         self.latest: Prediction | None = None
         self.seconds = 0.0
 
-    def frames(self) -> Iterator[Frame]:
-        """Yield the frames until time is over, or q is pressed."""
-        for number, seconds, pixels in self.capture.frames():
+    def frames(self, *steps: Any, **named_steps: Any) -> Iterator[Frame]:
+        """Yield the frames of ``Capture.frames`` until time is over, or q is pressed."""
+        for number, seconds, pixels in self.capture.frames(*steps, **named_steps):
             self.seconds = seconds
             if self.answers.is_late(seconds):
                 return

@@ -123,7 +123,8 @@ class WindowTable:
             ValueError: If it has others.
         """
         rows = self._windows[video]
-        if rows != [[f"{time:.2f}" for time in span] for span in seconds[: len(rows)]]:
+        expected = [[f"{start:.2f}", f"{end:.2f}"] for start, end in seconds[: len(rows)]]
+        if rows != expected:
             raise ValueError(f"{self.path} has other windows of {video}; use another file")
         return len(rows)
 

@@ -1,8 +1,9 @@
 """What is predicted for a stream is what is predicted for the clip of the same frames."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
@@ -12,6 +13,7 @@ from mmengine.registry import DefaultScope
 from mmvidformer import get_config
 from mmvidformer.apis import Capture, FramePipeline, Recognizer, StreamFrame
 from mmvidformer.registry import DATASETS
+from mmvidformer.video.capture import Frame, FrameSource
 
 UNROLL = {"model.cls_head.classifier": "unrolling"}
 
@@ -31,6 +33,29 @@ def dataset(cfg, **changes: object):
     settings = {**cfg.test_dataloader.dataset, **changes}
     with DefaultScope.overwrite_default_scope("mmaction"):
         return DATASETS.build(settings)
+
+
+class PassedOn(FrameSource):
+    """Frames of a file that somebody else looks at first."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture, self.name, self.fps = capture, capture.name, capture.fps
+        self.is_live, self.cuts = capture.is_live, capture.cuts
+
+    def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
+        yield from self.capture.frames(interval, time_step)
+
+
+def test_frames_that_are_passed_on(small: Callable, load: Callable) -> None:
+    """They are read as those of a file, with its name, its rate and the steps of the model."""
+    cfg = small("horst_early_motion")
+    recognizer, video = load(cfg), dataset(cfg).get_data_info(1)["filename"]
+    expected = list(recognizer.stream(Capture(video)))
+    passed_on = list(recognizer.stream(PassedOn(Capture(video))))
+    assert len(expected) > 2 and {prediction.source for prediction in passed_on} == {video}
+    for prediction, other in zip(passed_on, expected, strict=True):
+        assert prediction.seconds == other.seconds
+        np.testing.assert_array_equal(prediction.scores["class"], other.scores["class"])
 
 
 @pytest.mark.parametrize("crop", [False, True])

@@ -180,6 +180,20 @@ def test_a_folder_of_a_recurrent_model(main_of, early, clip, tmp_path, capsys) -
     assert f"{clip}: {len(begins)} windows" in capsys.readouterr().out
 
 
+def test_a_table_of_windows_of_a_camera(main_of, causal, sequence, tmp_path, monkeypatch) -> None:
+    """A recurrent model answers for windows of 2 s, as of a file."""
+    source_of_answers = "mmvidformer.visualization.source_answers.Capture"
+    monkeypatch.setattr(source_of_answers, lambda *_: Capture(sequence))
+    camera, file = tmp_path / "camera.csv", tmp_path / "file.csv"
+    assert main_of("demo")([*causal, "7", "--windows", str(camera)]) == 0
+    assert main_of("demo")([*causal, sequence, "--windows", str(file)]) == 0
+    of_camera, of_file = (list(csv.DictReader(table.open())) for table in (camera, file))
+    assert len(of_camera) > 1
+    for row, expected in zip(of_camera, of_file, strict=False):
+        assert [row["start"], row["end"]] == [expected["start"], expected["end"]]
+        assert row["label"] == expected["label"]
+
+
 def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, monkeypatch) -> None:
     main = main_of("demo")
     for options, message in (

@@ -2,6 +2,7 @@
 
 import io
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,33 @@ def test_an_array_is_a_video() -> None:
         Video.open(array).at(1.0)
     with pytest.raises(ValueError, match=r"must be \(T, H, W, 3\) of type uint8, got \(10, 4, 6\)"):
         Video.open(array[..., 0])
+
+
+def test_an_array_of_one_frame_or_none() -> None:
+    array = np.random.default_rng(0).integers(0, 256, (1, 4, 6, 3), dtype=np.uint8)
+    video = Video.open(array, rate=5)
+    assert (video.times.tolist(), video.duration, video.at(-1.0), video.at(9.0)) == ([0], 0.2, 0, 0)
+    assert video.between(0, 1) == video.between(5, 9) == range(0, 1)
+    empty = Video.open(array[:0], rate=5)
+    for call in (len, lambda video: video.size, lambda video: video.frames([0])):
+        with pytest.raises(ValueError, match="there is no frame in it"):
+            call(empty)
+
+
+@pytest.mark.parametrize("kind", ["path", "bytes", "file"])
+def test_threads_may_share_a_video(videos, kind: str) -> None:
+    path = Path(videos["b_frames"])
+    source = {"path": path, "bytes": path.read_bytes(), "file": io.BytesIO(path.read_bytes())}[kind]
+    video = Video.open(source)
+
+    def read(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        for _ in range(10):
+            numbers = random.integers(0, FRAMES, 3).tolist()
+            assert [number_of(image) for image in video.frames(numbers)] == numbers
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(read, range(4)))
 
 
 def test_seconds_are_those_of_the_container(burst: Path) -> None:
