@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis.features import check_settings, read_views, target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
 from mmvidformer.datasets.lists import read_list
