@@ -12,16 +12,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.checks import check
 from mmvidformer.layers.config import ClsPolicy, EncoderConfig, SubLayer
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.fixation import Fixation
-from mmvidformer.layers.kernels import KERNELS
+from mmvidformer.layers.kernels import KERNELS, check_supported
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.linear import QueryValueBias
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import NORMS, QueryKeyNorm, build_scale
-from mmvidformer.layers.patterns import PATTERNS, Pattern
+from mmvidformer.layers.patterns import PATTERNS, Pattern, check_causal
 from mmvidformer.layers.patterns.prefix import regroup, spread, ungroup
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import Shift, build_shift
@@ -104,8 +103,15 @@ class Attention(nn.Module):
         head_dim = dim // num_heads
         self.kernel = KERNELS.build(kernel, head_dim=head_dim, dropout=attn_drop)
         self.recompute = False
-        check(patterns, self.kernel, cls, shifts, rope)
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
+        for name, pattern in zip(patterns, self.patterns, strict=True):
+            check_supported(self.kernel, pattern.needs, f"pattern {name!r}")
+            check_causal(pattern, name, cls, shifts)
+        if cls == "global":
+            check_supported(self.kernel, {"other_keys"}, "cls='global'")
+        if rope is not None:
+            otherwise = ", or rope=False in its sub-layer"
+            check_supported(self.kernel, {"rotary"}, f"rope={rope!r}", otherwise)
         features = self.kernel.feature_map
         gates: dict[str, nn.Module] = {} if features is None else {"features": features}
         if fixation:

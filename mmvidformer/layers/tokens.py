@@ -60,8 +60,8 @@ class Context(NamedTuple):
         state: State of a stream that the tokens are a part of.
         clip_rows: Number of consecutive batch rows of each clip, (clips,), the frames of which
             share a draw of stochastic depth (``DropPath``). Default: each row is a clip.
-        prefix_only: Whether only the prefix is read afterwards. This needs kernels with
-            ``separate_queries``.
+        prefix_only: Whether only the prefix is read afterwards. This needs kernels that attend for
+            ``some_queries``.
     """
 
     grid: Grid
