@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.backbones import MODELS, backbone_arguments
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
 
