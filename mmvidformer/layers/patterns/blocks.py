@@ -40,8 +40,8 @@ class BlockPattern(Pattern):
         return self.size[0] if "t" in self.groups and not self.shift[0] else None
 
     @property
-    def causal(self) -> bool:
-        """Whether no token sees a later frame: a block has one."""
+    def within_frames(self) -> bool:
+        """Whether no token sees another frame: a block has one."""
         return "t" in self.groups and self.size[0] == 1
 
     @property
