@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.attention import Attention, AttentionSubLayer
 from mmvidformer.layers.config import EncoderConfig, SubLayer, read
-from mmvidformer.layers.drop import DropPath
+from mmvidformer.layers.drop import DropPath, compute_kept
 from mmvidformer.layers.embed import POSITIONS
 from mmvidformer.layers.keep import refusals
 from mmvidformer.layers.kernels import KERNELS, Kernel
@@ -96,19 +96,22 @@ class TransformerBlock(nn.Module):
             x = tokens
             if self.parallel:
                 x = source if skipped is None else source[:, prefix:]
-            update = sub.attn(sub.norm(x), seen, *sub.draw(x, seen))
+            draw, fc_weight = sub.draw(x, seen), sub.fc_weight(x)
+            x, seen = sub.norm(draw.take(x)), seen.take_rows(draw.rows)
+            update = sub.attn(x, seen, draw.keep, draw.prefix_keep, fc_weight)
+            update = sub.fc(update) if fc_weight is None else update + sub.fc.bias.to(update)
             if seen.prefix_only:
                 tokens = tokens[:, :prefix]
-            tokens = tokens + sub.scale(sub.fc(update))
+            tokens = draw.add(tokens, sub.scale(update))
             if skipped is not None:
                 tokens = torch.cat([skipped, tokens], dim=1)
-        x = self.norm(tokens)
+        draw = compute_kept(self.drop_path(tokens, clip_rows=context.clip_rows))
+        x = self.norm(draw.take(tokens))
         if context.grid.prefix:
             update = self.scale(self.mlp(x))
         else:  # an MLP may convolve
             update = self.scale(self.mlp(x.unflatten(1, context.grid.size)).flatten(1, 3))
-        keep = self.drop_path(tokens, clip_rows=context.clip_rows)
-        return tokens + (update if keep is None else update * keep[..., None])
+        return draw.add(tokens, update if draw.keep is None else update * draw.keep[..., None])
 
 
 class Encoder(nn.Module):

@@ -81,6 +81,12 @@ class Context(NamedTuple):
         rope = None if self.rope is None else self.rope[:, self.grid.prefix :]
         return self._replace(grid=self.grid._replace(prefix=0), rope=rope)
 
+    def take_rows(self, rows: Tensor | None) -> "Context":
+        """Return that of some rows (K,) of the batch. Default: of all."""
+        if rows is None or self.rope is None or len(self.rope) == 1:
+            return self
+        return self._replace(rope=self.rope[rows])
+
 
 class Places(NamedTuple):
     """Some places of the clips of a batch, as many in each: the same in all frames, or any.
