@@ -83,9 +83,13 @@ class Context(NamedTuple):
 
     def take_rows(self, rows: Tensor | None) -> "Context":
         """Return that of some rows (K,) of the batch. Default: of all."""
-        if rows is None or self.rope is None or len(self.rope) == 1:
+        if rows is None:
             return self
-        return self._replace(rope=self.rope[rows])
+        keep = self.keep and self.keep._replace(numbers=self.keep.numbers[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        one_table = self.rope is None or len(self.rope) == 1
+        rope = self.rope if one_table else self.rope[rows]
+        return self._replace(keep=keep, weight=weight, rope=rope)
 
 
 class Places(NamedTuple):

@@ -102,6 +102,18 @@ def test_runs_of_equal_tubelets_are_computed_once(name: str) -> None:
         torch.testing.assert_close(fast, model(clips), **EXACT)
 
 
+@pytest.mark.parametrize("with_cp", [False, True])
+def test_clips_whose_updates_are_dropped(with_cp: bool) -> None:
+    """Those that are left keep their weights."""
+    options = dict(drop_path_rate=0.5, arch=dict(ARCH, depth=6), with_cp=with_cp, rope="dinov3")
+    model = build(cls="mean", **options).train()
+    clips, keep, weight = still_clips()
+    torch.manual_seed(3)
+    out = model(clips, keep=keep, weight=weight)
+    torch.manual_seed(3)
+    assert_same(model, out, model(clips))
+
+
 def test_single_precision() -> None:
     model = build(cls="mean").float()
     clips, keep, weight = still_clips()
