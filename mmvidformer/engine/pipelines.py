@@ -14,6 +14,8 @@ CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 # Transforms that open a video, and those that decode it then.
 OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
 DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
+# Facts of a sample that ``PackActionInputs`` keeps by default.
+META_KEYS = ("img_shape", "img_key", "video_id", "timestamp")
 
 
 def parse_views(text: str) -> tuple[int, int]:
@@ -55,6 +57,8 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
 def align_clips(cfg: Config, tubelet: int) -> None:
     """Put ``AlignClips`` after the sampler in the test pipelines of ``cfg``, in place.
 
+    Data samples get the numbers of the frames, ``frame_inds``.
+
     Raises:
         ValueError: If a pipeline samples no clips.
     """
@@ -64,6 +68,8 @@ def align_clips(cfg: Config, tubelet: int) -> None:
             raise ValueError("the test pipeline must have a transform that samples")
         align = {"type": "mmvidformer.AlignClips", "tubelet": tubelet}
         pipeline.insert(next(i for i, step in enumerate(pipeline, 1) if step is sampler), align)
+        packed = pipeline[-1].get("meta_keys", META_KEYS)
+        pipeline[-1]["meta_keys"] = (*packed, "frame_inds")
 
 
 def get_views(cfg: Config) -> tuple[int, int]:

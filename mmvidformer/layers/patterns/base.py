@@ -84,14 +84,6 @@ class Pattern:
         return not self.groups and unmasked and "other_keys" not in self.needs
 
     @property
-    def frame_block(self) -> int | None:
-        """Number of frames of the blocks, from the first on, between which no token sees another.
-
-        None: there are no such blocks.
-        """
-        return 1 if "t" in self.groups else None
-
-    @property
     def within_frames(self) -> bool:
         """Whether no token sees another frame."""
         return "t" in self.groups
