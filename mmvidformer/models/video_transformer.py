@@ -12,7 +12,7 @@ from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Outputs, Tokens
+from mmvidformer.layers.tokens import Outputs, Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
@@ -138,41 +138,68 @@ class VideoTransformer(nn.Module):
 
             init_from_image(self, **{"temporal": self.temporal_init, **options})
 
-    def forward_features(self, clip: Tensor, outputs: Outputs = None) -> Tokens:
+    def forward_features(
+        self,
+        clip: Tensor,
+        outputs: Outputs = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
+    ) -> Tokens:
         """Encode a clip without pooling.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             outputs: See ``layers.Encoder.forward``.
+            keep: As for ``forward``, like the next.
+            weight: Likewise.
 
         Returns:
             Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
             encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` the grid is
             (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
         """
-        grid, cls = self.embed(clip), None
+        grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:
-            grid, cls = encoder(grid, outputs=outputs)
+            grid, cls = encoder(grid, outputs=outputs, keep=keep, weight=weight)
+            keep, weight = encoder.left(keep, weight)
         return grid, cls
 
-    def forward(self, clip: Tensor, valid: Tensor | None = None) -> Tensor | list[Tensor] | None:
+    def forward(
+        self,
+        clip: Tensor,
+        valid: Tensor | None = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
+    ) -> Tensor | list[Tensor] | None:
         """Map clips to features, or to tokens if not pooled.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             valid: Bool mask (B, T') of the frames of each clip (``models.lengths``). Default: all.
+            keep: Places of the tokens to compute (``layers.Places``); the others of the clip are
+                left out. Default: all.
+            weight: How many equal tokens of the clip each one stands for, (B, T, H, W), or in the
+                shape that ``keep`` leaves, (B, T, 1, N) or (B, 1, 1, N); 0: it is padding. Means
+                are weighted. Default: one.
 
         Returns:
             Features (B, D), or tokens (B, T, H, W, D); with ``valid`` a list of B tokens.
+
+        Raises:
+            ValueError: If a part of the model cannot leave out tokens or count them several times,
+                or if ``weight`` or the size of ``keep`` does not fit.
         """
         if valid is not None:
+            if keep is not None or weight is not None:
+                raise ValueError("keep and weight cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
-        grid, cls = self.embed(clip), None
+        grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:  # in training, without the tokens that the head does not read
-            grid, cls = encoder(grid, cls_only=self.training)
-        return self.pool_features(grid, cls)
+            grid, cls = encoder(grid, keep=keep, weight=weight, cls_only=self.training)
+            keep, weight = encoder.left(keep, weight)
+        return self.pool_features(grid, cls, weight)
 
     def encode_frames(self, clip: Tensor) -> Tensor:
         """Encode each tubelet of clips on its own, if the model ``encodes_frames``.
@@ -233,10 +260,12 @@ class VideoTransformer(nn.Module):
             grid, cls = encoder(grid)
         return self.pool_features(grid, cls)
 
-    def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:
-        """Return the output for the result of ``forward_features``."""
+    def pool_features(
+        self, grid: Tensor | None, cls: Tensor | None, weight: Tensor | None = None
+    ) -> Tensor | None:
+        """Return the output for the result of ``forward_features``, and weights of its grid."""
         if self.pool != "none":
-            grid = pool_tokens(grid, cls if self.pool == "cls" else None)
+            grid = pool_tokens(grid, cls if self.pool == "cls" else None, weight)
         return self.fc_norm(grid)
 
     def check_causal(self) -> None:

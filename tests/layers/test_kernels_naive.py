@@ -27,6 +27,7 @@ SHAPES = [(1, 9), (1, 1), (3, 3), (9, 9), (9, 5), (40, 40)]
 MASKS: dict[str, Mask] = {
     "keys": torch.tensor([True, True, False, True, False, True, True, False, True])[None],
     "pairs": torch.eye(9, dtype=torch.bool) | torch.ones(9, 9).tril(-2).bool(),
+    "counts": torch.tensor([2.0, 1.0, 0.0, 3.0, 0.0, 1.0, 7.0, 1.0, 1.0])[None],
     "causal": Causal(),
     "causal, frames of 3": Causal(3),
     "causal, 2 frames of 3": Causal(3, 2),
@@ -51,7 +52,7 @@ def takes(kernel: nn.Module, mask: str | None) -> bool:
         return True
     if mask == "keys":
         return bool({"keys", "padding"} & kernel.supports)
-    needs = {"pairs"} if mask == "pairs" else MASKS[mask].kinds
+    needs = {mask} if mask in ("pairs", "counts") else MASKS[mask].kinds
     return needs <= kernel.supports
 
 

@@ -43,7 +43,8 @@ class Kernel(nn.Module, ABC):
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
             mask: One that it supports: True for keys that a query attends to, broadcasts to
-                (..., n, S, S'); or ``Causal``, with queries that are the last of the keys.
+                (..., n, S, S'); or the number of equal keys that each key stands for, 0 for none,
+                in floating point; or ``Causal``, with queries that are the last of the keys.
 
         Returns:
             Output (..., n, S, d).
@@ -101,10 +102,13 @@ class LinearCostKernel(Kernel):
         if isinstance(mask, Causal):
             fits = mask.kinds <= self.supports
         elif mask is not None:
-            fits = mask.shape[-2] == 1 and takes_keys
+            known = mask.dtype == torch.bool or "counts" in self.supports
+            fits = mask.shape[-2] == 1 and takes_keys and known
         if mask is not None and not fits:
             wanted = "a mask of keys (..., 1, S')" if takes_keys else "no mask"
-            got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
+            got: Any = mask
+            if isinstance(mask, Tensor):
+                got = f"one of shape {tuple(mask.shape)} and {mask.dtype}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
         with without_autocast(v.device):
             return self.attend(*full_precision(q, k, v), mask).to(v.dtype)
@@ -126,5 +130,8 @@ def full_precision(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Ten
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero the rows of x (..., n, S', d) for which the mask (..., 1, S') is False."""
+    """Zero the rows of x (..., n, S', d) for which the mask (..., 1, S') is False.
+
+    Those of keys that count several times are multiplied by the number.
+    """
     return x if mask is None else x * mask.transpose(-1, -2)

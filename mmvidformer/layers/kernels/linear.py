@@ -65,8 +65,8 @@ def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, 
         q: Mapped queries (..., S, m), with m features per token.
         k: Mapped keys (..., S', m).
         v: Values (..., S', d).
-        mask: True for keys that are attended to, broadcasts to (..., 1, S'); a ``Causal`` mask
-            (``causal_sums``); or None.
+        mask: True for keys that are attended to, or how many times they count, broadcasts to
+            (..., 1, S'); a ``Causal`` mask (``causal_sums``); or None.
 
     Returns:
         ``sum_j (q_i.k_j) v_j`` (..., S, d) and ``sum_j q_i.k_j`` (..., S, 1).
@@ -140,7 +140,7 @@ class LinearKernel(LinearCostKernel):
     """
 
     # Not rotary: what is turned before the feature map is not relative, and after it negative.
-    supports = frozenset({"some_queries", "other_keys", "keys", "padding", "causal"})
+    supports = frozenset({"some_queries", "other_keys", "keys", "padding", "causal", "counts"})
 
     def __init__(
         self,

@@ -84,9 +84,14 @@ class Pattern:
         return not self.groups and unmasked and "other_keys" not in self.needs
 
     @property
+    def within_frames(self) -> bool:
+        """Whether no token sees another frame."""
+        return "t" in self.groups
+
+    @property
     def causal(self) -> bool:
         """Whether no token sees a later frame."""
-        return "t" in self.groups or "causal" in self.needs
+        return self.within_frames or "causal" in self.needs
 
     @property
     def any_places(self) -> bool:

@@ -35,8 +35,8 @@ class BlockPattern(Pattern):
     shift: tuple[int, ...] = (0, 0, 0)
 
     @property
-    def causal(self) -> bool:
-        """Whether no token sees a later frame: a block has one."""
+    def within_frames(self) -> bool:
+        """Whether no token sees another frame: a block has one."""
         return "t" in self.groups and self.size[0] == 1
 
     @property
