@@ -13,12 +13,12 @@ from torch.utils.data import DataLoader, Dataset
 
 from mmvidformer.apis.pipeline import VideoPipeline, normalize
 from mmvidformer.apis.windows import check_step, list_windows, read_ahead, times_of
-from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.datasets.workers import init_worker
 from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
+from mmvidformer.storage.atomic import write_atomically
 
 Found = tuple[Path, Tensor | str, dict]  # video, its features or an error, and facts of them
 VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started

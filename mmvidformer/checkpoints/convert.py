@@ -7,7 +7,6 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.backbones import MODELS, backbone_arguments
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of
@@ -19,6 +18,7 @@ from mmvidformer.checkpoints.huggingface import (
 from mmvidformer.checkpoints.keymap import Conversion, Grid, State
 from mmvidformer.checkpoints.partial import load_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
+from mmvidformer.storage.atomic import write_atomically
 
 OUTPUTS = ("mmvidformer", "huggingface")
 

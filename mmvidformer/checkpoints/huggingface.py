@@ -7,9 +7,9 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
+from mmvidformer.storage.atomic import write_atomically
 
 
 def save_huggingface(

@@ -20,7 +20,6 @@ from tqdm import tqdm
 
 from mmvidformer.apis.features import check_settings, read_views, target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
-from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
 from mmvidformer.datasets.lists import read_list
@@ -28,6 +27,7 @@ from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.storage.atomic import write_atomically
 
 # As DINOv2's evaluation (Oquab et al. 2024): numbers of neighbors, temperature of their votes.
 NEIGHBORS = (10, 20, 100, 200)
