@@ -77,11 +77,25 @@ class LoadedModel:
         """Where the model runs."""
         return next(self._model.parameters()).device
 
+    @property
+    def fast_model(self) -> nn.Module:
+        """What runs on clips: the fast copy, or the model itself once it was asked for."""
+        return self._fast or self._model
+
     @torch.no_grad()
+    def run_samples(self, samples: Sequence[dict]) -> list[ActionDataSample]:
+        """Run the model on samples of the pipeline; those of one shape go through it together."""
+        by_shape: dict[torch.Size, list[int]] = {}
+        for number, sample in enumerate(samples):
+            by_shape.setdefault(sample["inputs"].shape, []).append(number)
+        outputs: dict[int, ActionDataSample] = {}
+        for numbers in by_shape.values():
+            stacks = {key: [samples[i][key] for i in numbers] for key in samples[numbers[0]]}
+            outputs |= zip(numbers, self.fast_model.test_step(stacks), strict=True)
+        return [outputs[number] for number in range(len(samples))]
+
     def _run(self, sample: dict) -> ActionDataSample:
-        data = {key: [value] for key, value in sample.items()}
-        (output,) = (self._fast or self._model).test_step(data)
-        return output
+        return self.run_samples([sample])[0]
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""
