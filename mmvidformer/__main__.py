@@ -25,6 +25,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
         "list": "List your own videos for MMAction2",
         "check": "Find bad videos",
         "prepare": "Re-encode a dataset for fast decoding",
+        "shard": "Pack the videos of lists into shards",
         "generate": "Write a motion dataset",
     },
     "plot": {

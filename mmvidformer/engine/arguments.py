@@ -6,7 +6,7 @@ from pathlib import Path
 from mmengine.config import Config, DictAction
 
 from mmvidformer.config import config_name
-from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.engine.pipelines import set_video_backend, use_shards
 from mmvidformer.video.readers import BACKENDS
 
 
@@ -121,6 +121,11 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         help="library that decodes videos in all pipelines; default: the config's transforms",
     )
     parser.add_argument(
+        "--shards",
+        metavar="DIR",
+        help="folder or address with the shards of the config's lists (mmvidformer data shard)",
+    )
+    parser.add_argument(
         "--procs",
         type=positive,
         metavar="N",
@@ -149,6 +154,8 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     cfg.launcher = args.launcher
     preflight = dict(type="mmvidformer.PreflightHook")
     cfg.default_hooks = {"preflight": preflight, **(cfg.get("default_hooks") or {})}
+    if args.shards is not None:
+        use_shards(cfg, args.shards)
     if args.video_backend is not None:
         set_video_backend(cfg, args.video_backend)
     if args.work_dir is not None:
