@@ -11,17 +11,14 @@ Exit status: 0, or 1 if a video failed.
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import partial
-from os.path import abspath
 from pathlib import Path
 
-from mmvidformer.apis.bulk.command import Table, answer_all
+from mmvidformer.apis.bulk.command import Table, answer_all, find_bulk_model
 from mmvidformer.apis.bulk.extraction import FeatureExtractor
 from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.settings import check_settings, make_writable, model_settings
 from mmvidformer.apis.bulk.video_files import VideoFiles
-from mmvidformer.apis.factory import PUBLISHED, find_model
-from mmvidformer.config import load_config
 from mmvidformer.datasets.inputs import list_inputs
 from mmvidformer.engine.arguments import add_bulk_arguments, positive
 
@@ -49,14 +46,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if (args.tokens and args.every) or (args.rows and not (args.every and args.files)):
         parser.error("--rows needs --every and --files, and --every is not for --tokens")
     inputs = list_inputs(args.input)
-    cfg, checkpoint = find_model(
-        load_config(args.config, args.cfg_options), args.checkpoint or PUBLISHED
-    )
+    cfg, checkpoint = find_bulk_model(args, inputs)
     load = partial(FeatureExtractor, cfg, checkpoint, every=args.every, tokens=args.tokens)
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="features", **model_settings(cfg, checkpoint))
     settings |= {name: getattr(args, name) for name in ("tokens", "every", "rows", "files")}
-    settings |= dict(input=abspath(inputs.root))
+    settings |= dict(input=inputs.address)
     table: Table
     if args.files:
         root = Path(inputs.root)
@@ -65,5 +60,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_settings(args.out, settings)
     else:
         table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
-    job = Job(load, inputs.locate, args.batch, args.workers)
-    return answer_all(job, answerer, table, inputs.names, args)
+    job = Job(load, args.batch, args.workers)
+    return answer_all(job, answerer, table, inputs, args)

@@ -10,16 +10,13 @@ Exit status: 0, or 1 if a video failed.
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import partial
-from os.path import abspath
 from pathlib import Path
 
-from mmvidformer.apis.bulk.command import answer_all
+from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
 from mmvidformer.apis.bulk.labels import Labeler
 from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.settings import model_settings
-from mmvidformer.apis.factory import PUBLISHED, find_model
-from mmvidformer.config import load_config
 from mmvidformer.datasets.inputs import list_inputs
 from mmvidformer.engine.arguments import add_bulk_arguments, add_classes_argument
 
@@ -38,16 +35,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     args = parser.parse_intermixed_args(argv)
     inputs = list_inputs(args.input)
-    cfg, checkpoint = find_model(
-        load_config(args.config, args.cfg_options), args.checkpoint or PUBLISHED
-    )
+    cfg, checkpoint = find_bulk_model(args, inputs)
     options = {name: getattr(args, name) for name in ("window", "stride", "min_score", "boxes")}
     load = partial(Labeler, cfg, checkpoint, names=args.classes, **options)
     answerer = load(device="cpu" if args.ray else args.device)
-    settings = dict(command="label", **model_settings(cfg, checkpoint), input=abspath(inputs.root))
+    settings = dict(command="label", **model_settings(cfg, checkpoint), input=inputs.address)
     if not answerer.recognizer.task.finds_parts:
         del options["min_score"]
     settings |= {name: str(value) for name, value in options.items() if value is not None}
     table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
-    job = Job(load, inputs.locate, args.batch, args.workers)
-    return answer_all(job, answerer, table, inputs.names, args)
+    job = Job(load, args.batch, args.workers)
+    return answer_all(job, answerer, table, inputs, args)

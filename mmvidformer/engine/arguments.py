@@ -71,7 +71,8 @@ def add_bulk_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help="folder of videos, list of MMAction2 (.txt), csv file with a column video, or a video",
+        help="folder of videos, list of MMAction2 (.txt), csv file with a column video, folder of "
+        "shards, or a video; or an address of them, such as s3://BUCKET/FOLDER",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")

@@ -194,3 +194,28 @@ def test_all_tasks(task, annotate_task, label, main_of, make_config, tiny_videos
     if task == "frames":
         first = [row for row in rows if row["video"] == "val_0.mp4"]
         assert [row["start"] for row in first] == pytest.approx([n / 3 for n in range(6)])
+
+
+def test_shards_and_storage_give_the_labels_of_files(label, model, tiny_videos, tmp_path) -> None:
+    """``memory:`` is storage that fsspec reads; a folder in it, a list and a video."""
+    fsspec = pytest.importorskip("fsspec", reason="needs fsspec")
+    from mmvidformer.tasks.shards import shard_list
+
+    options = ["--cfg-options", "test_dataloader.dataset.pipeline.0.type=mmvidformer.VideoInit"]
+    options += ["test_dataloader.dataset.pipeline.2.type=mmvidformer.VideoDecode"]
+    label([*model, str(tiny_videos.val), "--out", str(tmp_path / "files"), *options])
+    expected = rows_of(tmp_path / "files")
+    shard_list(tiny_videos.val, tmp_path / "shards", workers=1)
+    storage = fsspec.filesystem("memory")
+    storage.put(str(tiny_videos.root), "/bulk/videos", recursive=True)
+    sources = {"shards": str(tmp_path / "shards"), "list": "memory://bulk/videos/val.txt"}
+    for name, source in sources.items():
+        out = tmp_path / f"out_{name}"
+        assert label([*model, source, "--out", str(out), "--workers", "0"]) == 0
+        assert rows_of(out) == expected
+    out = tmp_path / "out_folder"
+    assert label([*model, "memory://bulk/videos", "--out", str(out), "--workers", "0"]) == 0
+    rows = {row["video"]: row for row in rows_of(out)}
+    assert len(rows) == 15 and all(rows[row["video"]] == row for row in expected)
+    with pytest.raises(FileNotFoundError, match="memory://bulk/nothing has no videos"):
+        label([*model, "memory://bulk/nothing", "--out", str(out)])

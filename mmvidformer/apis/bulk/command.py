@@ -6,13 +6,19 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from mmengine.config import Config
 from tqdm import tqdm
 
 from mmvidformer.apis.bulk.on_ray import answer_on_ray
-from mmvidformer.apis.bulk.run import Answer, Answerer, Job, answer_parts, cut
+from mmvidformer.apis.bulk.run import Answer, Answerer, Job, Part, answer_parts, cut
 from mmvidformer.apis.bulk.settings import write_failed
+from mmvidformer.apis.factory import PUBLISHED, find_model
+from mmvidformer.config import load_config
+from mmvidformer.datasets.inputs import VideoInputs
+from mmvidformer.engine.pipelines import set_video_backend
 
 WORKERS = 4  # that read for a model
+PARTS_OF_WORKERS = 64  # then others start: each holds a copy of the names
 
 
 class Table(Protocol):
@@ -28,8 +34,20 @@ class Table(Protocol):
         """Write a part: all of its answers, or none."""
 
 
+def find_bulk_model(args: Namespace, inputs: VideoInputs) -> tuple[Config, str | None]:
+    """Find the config and the weights of ``add_bulk_arguments``.
+
+    What is in no local file is opened by ``VideoInit``.
+    """
+    cfg = load_config(args.config, args.cfg_options)
+    cfg, checkpoint = find_model(cfg, args.checkpoint or PUBLISHED)
+    if not inputs.are_files:
+        set_video_backend(cfg, "pyav")
+    return cfg, checkpoint
+
+
 def answer_all(
-    job: Job, answerer: Answerer, table: Table, names: Sequence[str], args: Namespace
+    job: Job, answerer: Answerer, table: Table, inputs: VideoInputs, args: Namespace
 ) -> int:
     """Answer for the videos that a table lacks, and write each part as it comes.
 
@@ -37,19 +55,19 @@ def answer_all(
         job: What is asked.
         answerer: What ``job`` loads.
         table: Table of the answers.
-        names: Names of all videos.
+        inputs: All videos.
         args: Arguments of ``add_bulk_arguments``.
 
     Returns:
         The exit status: 1 if a video failed.
     """
-    missing = table.missing(args.retry)
+    names, missing = inputs.names, table.missing(args.retry)
     failed_before = table.failed() if not args.retry else {}
     count = 0
-    with tqdm(
-        total=len(names), initial=len(names) - len(missing), unit="video", disable=None
-    ) as bar:
-        for answers in _answers(job, answerer, cut(missing, args.part), args):
+    parts = cut([(name, inputs.locate(name)) for name in missing], args.part)
+    begun = len(names) - len(missing)
+    with tqdm(total=len(names), initial=begun, unit="video", disable=None) as bar:
+        for answers in _answers(job, answerer, parts, args):
             table.write(answers)
             for answer in answers:
                 if answer.error is not None:
@@ -69,13 +87,13 @@ def answer_all(
 
 
 def _answers(
-    job: Job, answerer: Answerer, parts: Sequence[Sequence[str]], args: Namespace
+    job: Job, answerer: Answerer, parts: Sequence[Part], args: Namespace
 ) -> Iterator[list[Answer]]:
-    if not parts:
-        return iter(())
-    if args.ray is not None:
-        return answer_on_ray(job, parts, args.ray, args.procs)
+    if args.ray is not None and parts:
+        yield from answer_on_ray(job, parts, args.ray, args.procs)
+        return
     workers = job.workers
     if workers is None:
         workers = min(WORKERS, os.cpu_count() or 1)
-    return answer_parts(job, answerer, parts, workers)
+    for some_parts in cut(parts, PARTS_OF_WORKERS):
+        yield from answer_parts(job, answerer, some_parts, workers)

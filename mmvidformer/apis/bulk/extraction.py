@@ -12,6 +12,7 @@ from mmvidformer.apis.factory import find_model
 from mmvidformer.apis.features import backbone_features
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.windows import check_step, list_windows, times_of
+from mmvidformer.datasets.inputs import VideoSource
 from mmvidformer.models.inference import frames_of_stage, optimize_for_inference, reuse_frames
 
 
@@ -28,9 +29,9 @@ class EveryClip:
     every: int
     stage_frames: int | None
 
-    def __call__(self, path: str) -> Iterator[tuple[dict, Where]]:
+    def __call__(self, video: VideoSource) -> Iterator[tuple[dict, Where]]:
         """Yield the sample of each clip."""
-        opened = self.pipeline.open(path)
+        opened = self.pipeline.open(video)
         times = times_of(opened)  # which numbers frames by time
         span = max(round(self.pipeline.span(times.rate) or self.every), 1)
         period = self.pipeline.period(span, times.rate, self.stage_frames)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from mmengine.config import Config
 
-from mmvidformer.apis.bulk.reading import Clip, Paths, ReadClips, WholeVideos, Windows
+from mmvidformer.apis.bulk.reading import Clip, ReadClips, Unread, WholeVideos, Windows
 from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.datasets.inputs import VideoSource
 from mmvidformer.models.inference import frames_of_stage
 from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.tasks.prediction import Prediction
@@ -63,7 +64,7 @@ class Labeler:
 
     def _reader(self, window: float | None, stride: float | None) -> ReadClips:
         if not self.recognizer.task.has_windows:
-            return Paths()
+            return Unread()
         pipeline = self.recognizer.pipeline
         if window is None and stride is None:
             return WholeVideos(pipeline)
@@ -80,9 +81,9 @@ class Labeler:
         return Prediction(zeros, probabilities, names, task=task, **where)
 
     def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
-        """Make the rows of each clip; those of a path are of the whole video."""
-        if isinstance(self.read_clips, Paths):
-            predictions = [self._answer_file(clip.sample["filename"]) for clip in clips]
+        """Make the rows of each clip; those of an unread video are of all of its parts."""
+        if isinstance(self.read_clips, Unread):
+            predictions = [self._answer_video(clip.name, clip.sample["source"]) for clip in clips]
         else:
             places = [clip.where for clip in clips]
             predictions = self.recognizer.answer_samples([clip.sample for clip in clips], places)
@@ -91,16 +92,18 @@ class Labeler:
             for clip, of_clip in zip(clips, predictions, strict=True)
         ]
 
-    def _answer_file(self, path: str) -> list[Prediction]:
+    def _answer_video(self, name: str, video: VideoSource) -> list[Prediction]:
         recognizer = self.recognizer
+        if recognizer.task.is_about_future and not isinstance(video, str):
+            raise ValueError("a model that anticipates reads local files only")
         if not recognizer.task.needs_boxes:
-            return list(recognizer.timeline(path, min_score=self.min_score))
+            return list(recognizer.timeline(video, min_score=self.min_score))
         if self.boxes is None:
-            return recognizer.persons(path)
+            return recognizer.persons(video)
         predictions = []
-        for (name, second), boxes in self.boxes.items():
-            if name == Path(path).stem:
-                predictions += recognizer.boxes(path, second, list(boxes))
+        for (boxed_name, second), boxes in self.boxes.items():
+            if boxed_name == Path(name).stem:
+                predictions += recognizer.boxes(video, second, list(boxes))
         return predictions
 
     def _row(self, prediction: Prediction) -> dict[str, Any]:

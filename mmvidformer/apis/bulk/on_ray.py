@@ -23,11 +23,12 @@ class Actor:
         self.answerer = job.load(None)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list]:
-        """Answer for the parts of a batch, which are lists of names."""
+        """Answer for the parts of a batch."""
         answers = []
-        for names in batch["names"]:
-            parts = answer_parts(self.job, self.answerer, [list(names)], self.workers)
-            answers += [pickle.dumps(part) for part in parts]
+        for content in batch["videos"]:
+            parts = [pickle.loads(content)]
+            for part in answer_parts(self.job, self.answerer, parts, self.workers):
+                answers.append(pickle.dumps(part))
         return {"answers": answers}
 
 
@@ -41,7 +42,7 @@ def answer_on_ray(
 
     Args:
         job: What is asked.
-        parts: Names of videos.
+        parts: Videos.
         address: Of a running cluster, such as ``auto`` or ``ray://HOST:10001``; ``local`` starts
             one on this machine.
         procs: Number of actors; default: one for each GPU, or without any for each core.
@@ -49,6 +50,7 @@ def answer_on_ray(
     Raises:
         ConnectionError: If there is no cluster.
         ImportError: If Ray is missing.
+        OSError, ValueError: As ``answer_parts``.
     """
     try:
         import ray
@@ -57,6 +59,7 @@ def answer_on_ray(
     if not ray.is_initialized():
         options = dict(include_dashboard=False) if address == LOCAL else {}
         ray.init(address, logging_level=logging.WARNING, log_to_driver=False, **options)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     resources = ray.cluster_resources()
@@ -76,5 +79,10 @@ def answer_on_ray(
         num_gpus=1 if gpus else 0,
         fn_constructor_args=(job, workers),
     )
-    for row in answered.iter_rows():
-        yield pickle.loads(row["answers"])
+    try:
+        for row in answered.iter_rows():
+            yield pickle.loads(row["answers"])
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, OSError | ValueError):
+            raise error.cause from None
+        raise

@@ -9,14 +9,17 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.windows import in_frames, list_windows, times_of
+from mmvidformer.datasets.inputs import VideoSource
 from mmvidformer.datasets.workers import init_worker
 from mmvidformer.engine.launch import PRELOADED
+from mmvidformer.storage.errors import StorageError
 
 VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
 
 Where = dict[str, Any]  # what else is known of a clip, such as its ``seconds``
-# From the path of a video to its clips, samples of a pipeline; OSError or ValueError if it is bad.
-ReadClips = Callable[[str], Iterator[tuple[dict, Where]]]
+# From a video to its clips, samples of a pipeline; OSError or ValueError if it is bad.
+ReadClips = Callable[[VideoSource], Iterator[tuple[dict, Where]]]
+Named = tuple[str, VideoSource]  # a video with its name
 
 
 class Clip(NamedTuple):
@@ -42,9 +45,9 @@ class WholeVideos:
 
     pipeline: VideoPipeline
 
-    def __call__(self, path: str) -> Iterator[tuple[dict, Where]]:
+    def __call__(self, video: VideoSource) -> Iterator[tuple[dict, Where]]:
         """Yield the sample of a video."""
-        yield self.pipeline.read(self.pipeline.open(path)), {}
+        yield self.pipeline.read(self.pipeline.open(video)), {}
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,9 @@ class Windows:
     stride: float | None
     stage_frames: int | None
 
-    def __call__(self, path: str) -> Iterator[tuple[dict, Where]]:
+    def __call__(self, video: VideoSource) -> Iterator[tuple[dict, Where]]:
         """Yield the sample of each window."""
-        opened = self.pipeline.open(path)
+        opened = self.pipeline.open(video)
         times = times_of(opened)  # which numbers frames by time
 
         def find_period(size: int) -> int:
@@ -77,12 +80,12 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Paths:
-    """Hands on the path alone, for models that read a video themselves."""
+class Unread:
+    """Hands on the video alone, for models that read it themselves."""
 
-    def __call__(self, path: str) -> Iterator[tuple[dict, Where]]:
-        """Yield the path."""
-        yield dict(filename=path), {}
+    def __call__(self, video: VideoSource) -> Iterator[tuple[dict, Where]]:
+        """Yield the video."""
+        yield dict(source=video), {}
 
 
 class GroupReader(IterableDataset):
@@ -93,14 +96,14 @@ class GroupReader(IterableDataset):
 
     Args:
         read_clips: Reads a video.
-        groups: Name and path of each video, by group.
+        groups: Videos with their names, by group.
         batch_size: Most clips of a batch.
     """
 
     def __init__(
         self,
         read_clips: ReadClips,
-        groups: Sequence[Sequence[tuple[str, str]]],
+        groups: Sequence[Sequence[Named]],
         batch_size: int,
     ) -> None:
         self.read_clips, self.groups, self.batch_size = read_clips, groups, batch_size
@@ -118,17 +121,19 @@ class GroupReader(IterableDataset):
             yield Batch(group, clips, is_last=True)
 
     def _clips_of(self, group: int) -> Iterator[Clip]:
-        for name, path in self.groups[group]:
+        for name, video in self.groups[group]:
             try:
-                for sample, where in self.read_clips(path):
+                for sample, where in self.read_clips(video):
                     yield Clip(name, sample, where)
+            except StorageError:  # which says nothing of the video
+                raise
             except (OSError, ValueError) as error:
                 yield Clip(name, {}, {}, str(error))
 
 
 def read_groups(
     read_clips: ReadClips,
-    groups: Sequence[Sequence[tuple[str, str]]],
+    groups: Sequence[Sequence[Named]],
     batch_size: int,
     workers: int = 0,
 ) -> Iterator[Batch]:

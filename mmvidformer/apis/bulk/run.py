@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from mmvidformer.apis.bulk.reading import Clip, ReadClips, read_groups
+from mmvidformer.apis.bulk.reading import Clip, Named, ReadClips, read_groups
+from mmvidformer.storage.errors import StorageError
 
-VIDEOS_OF_PART = 256
+Item = TypeVar("Item")
 
 
 class Answer(NamedTuple):
@@ -37,23 +38,21 @@ class Job(NamedTuple):
 
     Attributes:
         load: Loads the answerer to a device; None: the GPU if there is one.
-        locate: Gives the path of a video.
         batch_size: Videos of a group, and clips of a batch.
         workers: Processes that read for a model; None: by the number of cores.
     """
 
     load: Callable[[str | None], Answerer]
-    locate: Callable[[str], str]
     batch_size: int
     workers: int | None = None
 
 
-Part = Sequence[str]  # names of videos
+Part = Sequence[Named]
 
 
-def cut(names: Sequence[str], size: int) -> list[Sequence[str]]:
+def cut(videos: Sequence[Item], size: int) -> list[Sequence[Item]]:
     """Cut a list into pieces of a size; the last one may be shorter."""
-    return [names[first : first + size] for first in range(0, len(names), size)]
+    return [videos[first : first + size] for first in range(0, len(videos), size)]
 
 
 def answer_parts(
@@ -66,14 +65,14 @@ def answer_parts(
     groups, part_of = [], []
     for number, part in enumerate(parts):
         for piece in cut(part, job.batch_size):
-            groups.append([(name, job.locate(name)) for name in piece])
+            groups.append(piece)
             part_of.append(number)
     remaining = Counter(part_of)  # groups of each part
     answers: dict[int, dict[str, Answer]] = {}  # of parts that are begun
     for batch in read_groups(answerer.read_clips, groups, job.batch_size, workers):
         number = part_of[batch.group]
         if number not in answers:
-            answers[number] = {name: Answer(name, []) for name in parts[number]}
+            answers[number] = {name: Answer(name, []) for name, _ in parts[number]}
         answer_batch(answerer, batch.clips, answers[number])
         remaining[number] -= batch.is_last
         if not remaining[number]:
@@ -92,6 +91,8 @@ def answer_batch(answerer: Answerer, clips: Sequence[Clip], answers: dict[str, A
         return
     try:
         rows_of_clips = answerer.answer(readable)
+    except StorageError:
+        raise
     except (OSError, ValueError) as error:
         if len(readable) > 1:  # find out which of them it is
             for clip in readable:
