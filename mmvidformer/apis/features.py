@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import normalize
+from mmvidformer.models.shared_frames import SharedFrames
 
 
 @torch.no_grad()
@@ -25,12 +26,36 @@ def backbone_features(
     Raises:
         ValueError: If the model has another backbone.
     """
-    if not hasattr(model.backbone, "forward_features"):
-        raise ValueError(f"{type(model.backbone).__name__} is not a transformer with features")
+    _check_backbone(model)
     parts = []
     for part in normalize(model, clips).split(batch_size):
         features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
-        if not tokens and features.dim() == 5:
-            features = features.mean(dim=(1, 2, 3))
-        parts.append(features.float().cpu())
-    return torch.cat(parts)
+        parts.append(features if tokens else _pool(features))
+    return torch.cat([part.float().cpu() for part in parts])
+
+
+@torch.no_grad()
+def window_features(shared: SharedFrames, sample: dict) -> Tensor:
+    """Return ``backbone_features`` of a window, whose views (N, C, T, H, W) run together.
+
+    Args:
+        shared: The model, and what it knows of the frames of earlier windows.
+        sample: The window, from a ``VideoPipeline``.
+    """
+    model, rest = shared.stages.model, shared.stages.rest
+    _check_backbone(model)
+    views = normalize(model, sample["inputs"])
+    features = shared.encode(views[None], [sample["data_samples"]])
+    if features is None:
+        return backbone_features(model, sample["inputs"])
+    return _pool(rest.backbone(features[0])).float().cpu()
+
+
+def _check_backbone(model: nn.Module) -> None:
+    if not hasattr(model.backbone, "forward_features"):
+        raise ValueError(f"{type(model.backbone).__name__} is not a transformer with features")
+
+
+def _pool(features: Tensor) -> Tensor:
+    """Average tokens (N, T, H, W, D) to (N, D); features that are pooled stay."""
+    return features.mean(dim=(1, 2, 3)) if features.dim() == 5 else features

@@ -15,6 +15,7 @@ from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Source
 from mmvidformer.apis.stream import StreamFrame, without_gaps
 from mmvidformer.apis.windows import times_of
+from mmvidformer.models.shared_frames import SharedFrames
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
@@ -83,7 +84,7 @@ class Recognizer(LoadedModel):
         if not self.task.has_windows:
             return list(self.timeline(videos, fps=fps))  # or an error, if it needs boxes
         opened = self.pipeline.open(videos, fps)
-        output = self._run(self.pipeline.read(opened))
+        output = self._start()(self.pipeline.read(opened))
         (prediction,) = self._answers(output, source=opened.get("filename"))
         return prediction
 
@@ -101,7 +102,7 @@ class Recognizer(LoadedModel):
 
         The last window ends with the video; a video that is shorter than a window is one window.
         Frames that windows share are decoded once, and computed once if the first stage of the
-        model sees frames on their own (``reuse_frames``). Models of frames and segments have no
+        model sees frames on their own (``SharedFrames``). Models of frames and segments have no
         windows. A model that anticipates answers after each frame, as in ``stream``.
 
         Args:
@@ -226,7 +227,7 @@ class Recognizer(LoadedModel):
             ValueError: If the model is not recurrent, or ``restart`` is not positive.
         """
         name = source.name if isinstance(source, FrameSource) else None
-        outputs = self.frame_runner.run(lambda: self._fast_frames or self._model, source, restart)
+        outputs = self.frame_runner.run(lambda: self._fast or self._model, source, restart)
         so_far = self.task.is_about_past
         for frame, start, scores_by_time in outputs:
             seconds = (start if so_far else frame.seconds, frame.seconds)
@@ -274,15 +275,19 @@ class Recognizer(LoadedModel):
         ]
 
     def answer_samples(
-        self, samples: Sequence[dict], places: Sequence[dict[str, Any]]
+        self,
+        samples: Sequence[dict],
+        places: Sequence[dict[str, Any]],
+        shared: SharedFrames | None = None,
     ) -> list[list[Prediction]]:
         """Answer for several samples of ``pipeline.read`` at once, of one video or of many.
 
         Args:
             samples: The samples.
             places: What else the predictions of each say, such as ``source`` and ``seconds``.
+            shared: See ``run_samples``.
         """
-        outputs = self.run_samples(samples)
+        outputs = self.run_samples(samples, shared)
         return [
             self._answers(output, **place) for output, place in zip(outputs, places, strict=True)
         ]
@@ -297,7 +302,7 @@ class Recognizer(LoadedModel):
 
     def _part_reader(self) -> PartReader:
         num_classes = len(next(iter(self.names.values())))
-        return PartReader(self.pipeline, self._run, self.fast_model, num_classes)
+        return PartReader(self.pipeline, self._start, self.fast_model, num_classes)
 
     def check_windows(self, options: dict[str, float | None]) -> None:
         """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""

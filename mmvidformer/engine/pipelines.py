@@ -17,6 +17,8 @@ CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 # Transforms that open a video, and those that decode it then.
 OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
 DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
+# Facts of a sample that ``PackActionInputs`` keeps by default.
+META_KEYS = ("img_shape", "img_key", "video_id", "timestamp")
 
 # Arguments of datasets that do not say how a list is read.
 KEPT_WITH_SHARDS = ("pipeline", "test_mode", "metainfo", "multi_class", "num_classes", "indices")
@@ -61,6 +63,8 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
 def align_clips(cfg: Config, tubelet: int) -> None:
     """Put ``AlignClips`` after the sampler in the test pipelines of ``cfg``, in place.
 
+    Data samples get the numbers of the frames, ``frame_inds``.
+
     Raises:
         ValueError: If a pipeline samples no clips.
     """
@@ -70,6 +74,8 @@ def align_clips(cfg: Config, tubelet: int) -> None:
             raise ValueError("the test pipeline must have a transform that samples")
         align = {"type": "mmvidformer.AlignClips", "tubelet": tubelet}
         pipeline.insert(next(i for i, step in enumerate(pipeline, 1) if step is sampler), align)
+        packed = pipeline[-1].get("meta_keys", META_KEYS)
+        pipeline[-1]["meta_keys"] = (*packed, "frame_inds")
 
 
 def get_views(cfg: Config) -> tuple[int, int]:

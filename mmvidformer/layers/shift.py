@@ -57,11 +57,6 @@ class Shift(nn.Module):
         self.first = first
         self.segment = segment
 
-    @property
-    def frame_block(self) -> int | None:
-        """See ``Pattern.frame_block``."""
-        return self.segment if any(frames for frames, _, _ in self.offsets) else 1
-
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Shift keys and values, (B, T, H, W, n, d) each.
 

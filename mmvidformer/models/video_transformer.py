@@ -16,7 +16,6 @@ from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Outputs, Tokens
 from mmvidformer.models.compose import image_options
-from mmvidformer.models.frame_blocks import frame_stage
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
 
@@ -159,9 +158,9 @@ class VideoTransformer(nn.Module):
             add_lora(self, **config.lora)
 
     @property
-    def frame_stage(self) -> list[tuple[nn.Module, str, int, int]]:
-        """Parts that see blocks of frames on their own: methods, axes, sizes (``reuse_frames``)."""
-        return frame_stage(self.embed, self.encoders[0])
+    def encodes_frames(self) -> bool:
+        """Whether the first encoder sees each tubelet on its own (``encode_frames``)."""
+        return self.embed.separate_frames and self.encoders[0].single_frames
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -238,13 +237,52 @@ class VideoTransformer(nn.Module):
             grid, cls = encoder(grid, cls_only=self.training)
         return self.pool_features(grid, cls)
 
+    def encode_frames(self, clip: Tensor) -> Tensor:
+        """Encode each tubelet of clips on its own, if the model ``encodes_frames``.
+
+        ``forward_frames(encode_frames(clip))`` is ``forward(clip)`` in evaluation mode. Tubelets
+        that clips share need not be encoded again (``models.shared_frames``).
+
+        Args:
+            clip: Normalized pixels (B, 3, T', H', W').
+
+        Returns:
+            Features (B, D, T, h, w) of the T tubelets: one vector each if the encoder pools them,
+            and the tokens that are read if it averages them over time.
+        """
+        grid, encoder = self.embed(clip), self.encoders[0]
+        batch, frames = grid.shape[:2]
+        alone = grid.flatten(0, 1)[:, None]  # (B T, 1, H, W, D): clips of one tubelet
+        if encoder.frames == "pool":
+            features, _ = encoder(alone)
+        else:
+            features, cls = encoder.run_blocks(encoder.proj(alone))
+            if self._reads_first_cls:
+                features = cls[:, None, None]
+        return features.unflatten(0, (batch, frames))[:, :, 0].movedim(-1, 1)
+
+    def forward_frames(self, features: Tensor) -> Tensor | None:
+        """Return the output for clips of the features (B, D, T, h, w) of ``encode_frames``."""
+        grid, encoder = features.movedim(1, -1), self.encoders[0]
+        if encoder.frames == "average":
+            grid = encoder.norm(grid.mean(dim=1, keepdim=True))
+        if self._reads_first_cls:
+            return self.pool_features(None, grid[:, 0, 0])
+        return self._run_rest(grid)
+
+    @property
+    def _reads_first_cls(self) -> bool:
+        """Whether the output is the class token of an only encoder that averages frames."""
+        averages = self.encoders[0].frames == "average"
+        return averages and len(self.encoders) == 1 and self.pool == "cls"
+
     def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
         """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
 
         If the first encoder encodes single frames, it takes those of all clips together.
         """
         first: Any = self.encoders[0]
-        if not (first.single_frames and self.embed.separate_frames):
+        if not self.encodes_frames:
             return run_by_length(self.forward, clips)
         grid = self.embed(torch.cat([*clips], dim=1)[None])
         lengths = [self.embed.grid(clip.shape[1:])[0] for clip in clips]

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
 from mmengine.config import Config
 
-from mmvidformer.apis.bulk.reading import Clip, Where, WholeVideos
+from mmvidformer.apis.bulk.reading import VIDEOS_AT_ONCE, Clip, Where, WholeVideos
 from mmvidformer.apis.factory import find_model
-from mmvidformer.apis.features import backbone_features
+from mmvidformer.apis.features import backbone_features, window_features
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.windows import check_step, list_windows, times_of
 from mmvidformer.datasets.inputs import VideoSource
-from mmvidformer.models.inference import frames_of_stage, optimize_for_inference, reuse_frames
+from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
 
 
 @dataclass(frozen=True)
@@ -74,28 +76,39 @@ class FeatureExtractor:
         model = load_recognizer(cfg, checkpoint, device, head=False)
         if not tokens:  # the optimized model computes no tokens that the features do not need
             model = optimize_for_inference(model)
-        self.model, self.tokens = reuse_frames(model), tokens
+        self.model, self.tokens = model, tokens
         pipeline = VideoPipeline(cfg, 1 if every else None)
         self.read_clips: WholeVideos | EveryClip = WholeVideos(pipeline)
+        self._stages = None
         if every:
-            self.read_clips = EveryClip(pipeline, every, frames_of_stage(self.model))
+            self.read_clips = EveryClip(pipeline, every, frames_of_stage(model))
+            self._stages = split_stages(model)
+        # Of videos that are being read: groups of videos take turns.
+        self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(self._share_frames)
         self.columns = dict(video=str, start=float, end=float, features=list)
         if tokens:
             self.columns["shape"] = tuple
 
     def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
         """Make a row of each clip."""
-        views = [clip.sample["inputs"] for clip in clips]  # (views, C, T, H, W)
         rows = []
-        for clip, values in zip(clips, self._features(views), strict=True):
+        for clip, values in zip(clips, self._features(clips), strict=True):
             start, end = clip.where.get("seconds", (None, None))
             row = dict(video=clip.name, start=start, end=end, features=values.numpy().ravel())
             row |= dict(shape=list(values.shape), facts=clip.where.get("facts", {}))
             rows.append([row])
         return rows
 
-    def _features(self, views: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Compute features (D,) of each video, or tokens (views, T, H, W, D)."""
+    def _share_frames(self, name: str) -> SharedFrames:
+        return SharedFrames(self._stages)
+
+    def _features(self, clips: Sequence[Clip]) -> list[torch.Tensor]:
+        """Compute features (D,) of each clip, or tokens (views, T, H, W, D)."""
+        if self._stages is not None:  # one by one, since clips share frames
+            shared = [self._shared_frames_of(clip.name) for clip in clips]
+            pairs = zip(shared, clips, strict=True)
+            return [window_features(frames, clip.sample).mean(dim=0) for frames, clip in pairs]
+        views = [clip.sample["inputs"] for clip in clips]  # (views, C, T, H, W)
         by_shape: dict[torch.Size, list[int]] = {}
         for number, clip in enumerate(views):
             by_shape.setdefault(clip.shape[1:], []).append(number)

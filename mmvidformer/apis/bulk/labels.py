@@ -1,16 +1,24 @@
 """Labels of many videos: the predictions of a recognizer as rows."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mmengine.config import Config
 
-from mmvidformer.apis.bulk.reading import Clip, ReadClips, Unread, WholeVideos, Windows
+from mmvidformer.apis.bulk.reading import (
+    VIDEOS_AT_ONCE,
+    Clip,
+    ReadClips,
+    Unread,
+    WholeVideos,
+    Windows,
+)
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.datasets.inputs import VideoSource
-from mmvidformer.models.inference import frames_of_stage
+from mmvidformer.models.shared_frames import frames_of_stage
 from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.tasks.prediction import Prediction
 
@@ -47,7 +55,7 @@ class Labeler:
         min_score: float = 0.3,
         boxes: Path | None = None,
     ) -> None:
-        self.recognizer = Recognizer(config, checkpoint, device, names)
+        self.recognizer = recognizer = Recognizer(config, checkpoint, device, names)
         self.min_score = min_score
         task = self.recognizer.task
         windows = dict(window=window, stride=stride)
@@ -59,6 +67,8 @@ class Labeler:
             raise ValueError(f"the model is about {task.part}, not about boxes")
         self.boxes = read_boxes(boxes) if boxes else None
         self.read_clips = self._reader(**windows)
+        # Of videos that are being answered: groups of videos take turns.
+        self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())
         self.columns = {name: _type_of(cell) for name, cell in self._row(self._example()).items()}
         self.columns |= dict(start=float, end=float)
 
@@ -85,12 +95,20 @@ class Labeler:
         if isinstance(self.read_clips, Unread):
             predictions = [self._answer_video(clip.name, clip.sample["source"]) for clip in clips]
         else:
-            places = [clip.where for clip in clips]
-            predictions = self.recognizer.answer_samples([clip.sample for clip in clips], places)
+            predictions = self._answer_samples(clips)
         return [
             [{**self._row(prediction), "video": clip.name} for prediction in of_clip]
             for clip, of_clip in zip(clips, predictions, strict=True)
         ]
+
+    def _answer_samples(self, clips: Sequence[Clip]) -> list[list[Prediction]]:
+        answer = self.recognizer.answer_samples
+        if not isinstance(self.read_clips, Windows) or self.recognizer.share_frames() is None:
+            return answer([clip.sample for clip in clips], [clip.where for clip in clips])
+        predictions = []  # one by one, since windows share frames
+        for clip in clips:
+            predictions += answer([clip.sample], [clip.where], self._shared_frames_of(clip.name))
+        return predictions
 
     def _answer_video(self, name: str, video: VideoSource) -> list[Prediction]:
         recognizer = self.recognizer

@@ -15,6 +15,7 @@ from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.storage.errors import StorageError
 
 VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
+VIDEOS_AT_ONCE = 16  # whose clips come in turns, one of each worker
 
 Where = dict[str, Any]  # what else is known of a clip, such as its ``seconds``
 # From a video to its clips, samples of a pipeline; OSError or ValueError if it is bad.

@@ -86,17 +86,9 @@ class Pattern:
         return self.own_keys and not self.groups and unmasked
 
     @property
-    def frame_block(self) -> int | None:
-        """Number of frames of the blocks, from the first on, between which no token sees another.
-
-        None: there are no such blocks.
-        """
-        return 1 if "t" in self.groups else None
-
-    @property
     def causal(self) -> bool:
         """Whether no token sees a later frame."""
-        return self.frame_block == 1 or "causal" in self.masks
+        return "t" in self.groups or "causal" in self.masks
 
     @property
     def any_places(self) -> bool:

@@ -35,9 +35,9 @@ class BlockPattern(Pattern):
     shift: tuple[int, ...] = (0, 0, 0)
 
     @property
-    def frame_block(self) -> int | None:
-        """See ``Pattern``; shifted blocks join parts of two."""
-        return self.size[0] if "t" in self.groups and not self.shift[0] else None
+    def causal(self) -> bool:
+        """Whether no token sees a later frame: a block has one."""
+        return "t" in self.groups and self.size[0] == 1
 
     @property
     def any_places(self) -> bool:
