@@ -22,6 +22,7 @@ MODELS: dict[str, tuple[str, ...]] = {
     "videomae": ("VideoTransformer", "videomae", "head"),
     "vjepa2": ("VideoTransformer", "vjepa2", "head"),
     "videoprism": ("VideoTransformer", "videoprism"),
+    "streamformer": ("VideoTransformer", "streamformer"),
 }
 # Heads of the published models of a width, where it determines them.
 HEADS = {384: 6, 768: 12, 1024: 16, 1280: 16}
@@ -36,6 +37,7 @@ VIDEO_VITS: dict[str, dict] = {
     ),
     "vjepa2": dict(clip_len=64, img_size=(256, 256), positions="none", rope="vjepa2", pool="none"),
     "videoprism": dict(clip_len=16, img_size=(288, 288), pool="none"),
+    "streamformer": dict(clip_len=16, img_size=(224, 224), pool="none"),
 }
 
 

@@ -36,7 +36,7 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     arch, (height, width), head = settings["arch"], settings["img_size"], result.head
     if "num_heads" not in arch:
         raise ValueError("the checkpoint does not contain the number of heads; give num_heads")
-    if head and head["num_heads"] != arch["num_heads"]:
+    if head.get("num_heads", arch["num_heads"]) != arch["num_heads"]:
         raise ValueError(
             "HuggingFace's classifier has as many heads as the encoder, "
             f"{arch['num_heads']}; this one has {head['num_heads']}"
@@ -54,10 +54,13 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
         "videomae": ("VideoMAE", dict(patch, use_mean_pooling=mean)),
         "vjepa2": ("VJEPA2", dict(patch, **clip, num_pooler_layers=depth)),
         "videoprism": ("VideoPrism", _videoprism_arguments(settings)),
+        "streamformer": ("Timesformer", _streamformer_arguments(settings)),
     }.get(result.scheme or "", ("Timesformer", dict(attention, patch_size=tubelet[-1])))
     norm = settings.get("norm", "layer")
     base = {"vjepa2": "Model", "videoprism": "VisionModel"}.get(result.scheme or "")
     architecture = base if base and not head else "ForVideoClassification"
+    if result.scheme == "streamformer":  # the only class of the official code for it
+        architecture = "MultiTaskingModelSigLIP"
     model_type = "videoprism_vision_model" if model_name == "VideoPrism" else model_name.lower()
     count, labels = len(result.state.get(CLASSIFIER, ())), class_names(result.info)
     labels = labels if len(labels) == count else [f"LABEL_{i}" for i in range(count)]
@@ -88,6 +91,17 @@ def _videoprism_arguments(settings: Mapping) -> dict:
         num_spatial_layers=depths[0],
         num_temporal_layers=depths[1],
         attn_logit_softcapping=sublayer["kernel"]["cap"],
+    )
+
+
+def _streamformer_arguments(settings: Mapping) -> dict:
+    if "rope" in settings or "block" not in settings:  # another model
+        return {}
+    return dict(
+        patch_size=settings["stem"]["tubelet"][-1],
+        hidden_act="gelu_pytorch_tanh" if settings["mlp"]["act"] == "gelu_tanh" else "gelu",
+        attention_type="divided_space_time",
+        enable_causal_temporal=settings["block"][0]["pattern"] == "causal_time",
     )
 
 

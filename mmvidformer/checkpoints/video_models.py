@@ -26,6 +26,7 @@ from mmvidformer.checkpoints.keymap import (
     revert,
     strip_prefixes,
 )
+from mmvidformer.checkpoints.streamformer import streamformer_rules
 from mmvidformer.checkpoints.videoprism import videoprism_rules
 from mmvidformer.layers.embed import flat_sine_positions
 
@@ -219,6 +220,8 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
         raise ValueError("VideoMAE's classifier reads the first token if there is no fc_norm")
     if scheme == "videoprism":
         return revert(state, videoprism_rules(state, dialect))
+    if scheme == "streamformer":
+        return revert(state, streamformer_rules(state))
     return revert(state, _rules(state, scheme, dialect))
 
 

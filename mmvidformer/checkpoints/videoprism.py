@@ -65,7 +65,8 @@ def from_videoprism(
     result.num_heads = meta.get("num_attention_heads", HEADS.get(width))
     result.settings = _settings(result, meta)
     if "cls_head.pooling.query" in result.state:
-        result.head = dict(pooling="videoprism", num_heads=result.num_heads, depth=0, norm="layer")
+        result.head = dict(pooling="videoprism", depth=0, norm="layer")
+        result.head |= {"num_heads": result.num_heads} if result.num_heads else {}
     result.info = dict(mean=[0.0] * 3, std=[255.0] * 3)
     return result
 

@@ -163,7 +163,7 @@ class AttentiveHead(BaseHead):
         depth: Number of blocks of self-attention before, of V-JEPA's pooling.
         norm: Norm, as in ``EncoderConfig``.
         pooling: ``'vjepa'`` (``layers.AttentivePooling``) or ``'videoprism'``, one attention with
-            scaled channels (``layers.pooling.ScaledPooling``).
+            scaled channels, or ``'siglip'``, one attention and an MLP (``layers.pooling``).
         dropout_ratio: Dropout rate of the pooled features.
         **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
     """
