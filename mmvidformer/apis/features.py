@@ -13,12 +13,12 @@ from torch.utils.data import DataLoader, Dataset
 
 from mmvidformer.apis.pipeline import VideoPipeline, normalize
 from mmvidformer.apis.windows import check_step, list_windows, read_ahead, times_of
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.datasets.workers import init_worker
 from mmvidformer.engine.launch import PRELOADED
-from mmvidformer.models.inference import frames_of_stage
+from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
 
 Found = tuple[Path, Tensor | str, dict]  # video, its features or an error, and facts of them
 VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
@@ -43,15 +43,39 @@ def backbone_features(
     Raises:
         ValueError: If the model has another backbone.
     """
-    if not hasattr(model.backbone, "forward_features"):
-        raise ValueError(f"{type(model.backbone).__name__} is not a transformer with features")
+    _check_backbone(model)
     parts = []
     for part in normalize(model, clips).split(batch_size):
         features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
-        if not tokens and features.dim() == 5:
-            features = features.mean(dim=(1, 2, 3))
-        parts.append(features.float().cpu())
-    return torch.cat(parts)
+        parts.append(features if tokens else _pool(features))
+    return torch.cat([part.float().cpu() for part in parts])
+
+
+@torch.no_grad()
+def window_features(shared: SharedFrames, sample: dict) -> Tensor:
+    """Return ``backbone_features`` of a window, whose views (N, C, T, H, W) run together.
+
+    Args:
+        shared: The model, and what it knows of the frames of earlier windows.
+        sample: The window, from a ``VideoPipeline``.
+    """
+    model, rest = shared.stages.model, shared.stages.rest
+    _check_backbone(model)
+    views = normalize(model, sample["inputs"])
+    features = shared.encode(views[None], [sample["data_samples"]])
+    if features is None:
+        return backbone_features(model, sample["inputs"])
+    return _pool(rest.backbone(features[0])).float().cpu()
+
+
+def _check_backbone(model: nn.Module) -> None:
+    if not hasattr(model.backbone, "forward_features"):
+        raise ValueError(f"{type(model.backbone).__name__} is not a transformer with features")
+
+
+def _pool(features: Tensor) -> Tensor:
+    """Average tokens (N, T, H, W, D) to (N, D); features that are pooled stay."""
+    return features.mean(dim=(1, 2, 3)) if features.dim() == 5 else features
 
 
 class VideoViews(Dataset):
@@ -87,13 +111,13 @@ def read_views(
 
 def read_windows(
     pipeline: VideoPipeline, video: dict, every: int, model: nn.Module
-) -> tuple[dict[str, Any], Iterator[Tensor]]:
+) -> tuple[dict[str, Any], Iterator[dict]]:
     """Read the clip that starts every N frames of an opened video, in a thread.
 
     Returns:
         What ``LoadFeatures`` needs to know, ``every``, ``span``, ``fps`` and ``frames``; the span
-        of a clip whose frames are spread over a video is ``every``. And views (crops, C, T, H, W)
-        of each clip; the first of a video that is shorter than a clip.
+        of a clip whose frames are spread over a video is ``every``. And the sample of each clip,
+        with views (crops, C, T, H, W); the first of a video that is shorter than a clip.
 
     Raises:
         ValueError: As ``times_of``.
@@ -103,8 +127,8 @@ def read_windows(
     period = pipeline.period(span, times.rate, frames_of_stage(model))
     check_step(span, every, period, times.seconds(period))
     windows = list_windows(frames, span, every, to_end=False)
-    clips = read_ahead(pipeline.read(video, window)["inputs"] for window in windows)
-    return dict(every=every, span=span, fps=times.rate, frames=frames), clips
+    samples = read_ahead(pipeline.read(video, window) for window in windows)
+    return dict(every=every, span=span, fps=times.rate, frames=frames), samples
 
 
 def every_video(
@@ -126,11 +150,19 @@ def every_window(
     pipeline: VideoPipeline, model: nn.Module, videos: Sequence[Path], every: int
 ) -> Iterator[Found]:
     """Compute the features of the clips that start every N frames, read in a thread."""
+    stages = split_stages(model)
+
+    def features_of(samples: Iterator[dict]) -> list[Tensor]:
+        if stages is None:
+            return [backbone_features(model, sample["inputs"]) for sample in samples]
+        shared = SharedFrames(stages)
+        return [window_features(shared, sample) for sample in samples]
+
     for video in videos:
         try:
             opened = pipeline.open(video)
-            facts, clips = read_windows(pipeline, opened, every, model)
-            rows = [backbone_features(model, views).mean(dim=0) for views in clips]
+            facts, samples = read_windows(pipeline, opened, every, model)
+            rows = [features.mean(dim=0) for features in features_of(samples)]
         except (OSError, ValueError) as error:
             yield video, str(error), {}
             continue

@@ -124,20 +124,25 @@ class VideoPipeline:
         video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
         return _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
 
-    def read_frames(self, frames: Sequence[np.ndarray | None], sampled: dict) -> dict:
+    def read_frames(
+        self, frames: Sequence[np.ndarray | None], sampled: dict, first: int = 0
+    ) -> dict:
         """``read`` RGB frames (H, W, 3), uint8, of a stream's window.
 
-        ``sampled`` is a result of ``sample``. Frames that are not sampled may be None.
+        ``sampled`` is a result of ``sample``. Frames that are not sampled may be None. ``first`` is
+        the number of the window's first frame in the stream.
         """
+        numbers = sampled["frame_inds"]
         # Copies of these alone: transforms may work in place, and windows share frames.
-        pixels = {number: np.array(frames[number]) for number in set(sampled["frame_inds"].flat)}
+        pixels = {first + number: np.array(frames[number]) for number in set(numbers.flat)}
         shapes = {f"{image.shape} of {image.dtype}" for image in pixels.values()}
         image = next(iter(pixels.values()))
         if len(shapes) > 1 or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             text = ", ".join(sorted(shapes))
             raise ValueError(f"frames must be (H, W, 3) of one size and type uint8, got {text}")
         self._check_length(sampled, len(frames))
-        return _apply(self._from_array, {**sampled, "array": pixels})
+        of_stream = dict(frame_inds=numbers + first, start_index=first)
+        return _apply(self._from_array, {**sampled, **of_stream, "array": pixels})
 
     def _check_length(self, sampled: dict, frames: int) -> None:
         """Warn if a video or window is shorter than a clip, so that the clip repeats frames."""

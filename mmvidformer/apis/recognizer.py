@@ -83,7 +83,7 @@ class Recognizer(LoadedModel):
         if not self.task.has_windows:
             return list(self.timeline(videos, fps=fps))  # or an error, if it needs boxes
         opened = self.pipeline.open(videos, fps)
-        output = self._run(self.pipeline.read(opened))
+        output = self._start()(self.pipeline.read(opened))
         (prediction,) = self._answers(output, source=opened.get("filename"))
         return prediction
 
@@ -101,7 +101,7 @@ class Recognizer(LoadedModel):
 
         The last window ends with the video; a video that is shorter than a window is one window.
         Frames that windows share are decoded once, and computed once if the first stage of the
-        model sees frames on their own (``reuse_frames``). Models of frames and segments have no
+        model sees frames on their own (``SharedFrames``). Models of frames and segments have no
         windows. A model that anticipates answers after each frame, as in ``stream``.
 
         Args:
@@ -226,7 +226,7 @@ class Recognizer(LoadedModel):
             ValueError: If the model is not recurrent, or ``restart`` is not positive.
         """
         name = source.name if isinstance(source, FrameSource) else None
-        outputs = self.frame_runner.run(lambda: self._fast_frames or self._model, source, restart)
+        outputs = self.frame_runner.run(lambda: self._fast or self._model, source, restart)
         so_far = self.task.is_about_past
         for frame, start, scores_by_time in outputs:
             seconds = (start if so_far else frame.seconds, frame.seconds)
@@ -283,7 +283,7 @@ class Recognizer(LoadedModel):
 
     def _part_reader(self) -> PartReader:
         num_classes = len(next(iter(self.names.values())))
-        return PartReader(self.pipeline, self._run, self._fast or self._model, num_classes)
+        return PartReader(self.pipeline, self._start, self._fast or self._model, num_classes)
 
     def _check_windows(self, options: dict[str, float | None]) -> None:
         if self.task.needs_boxes:

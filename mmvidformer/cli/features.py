@@ -18,7 +18,7 @@ from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.models.inference import optimize_for_inference, reuse_frames
+from mmvidformer.models.inference import optimize_for_inference
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
     if not args.tokens:  # the optimized model computes no tokens that the features do not need
         model = optimize_for_inference(model)
-    model = reuse_frames(model)
     names = ["config", "checkpoint", "tokens"]
     if args.every:
         names += ["every", "rows"]

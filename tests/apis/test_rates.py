@@ -111,9 +111,10 @@ def test_persons_are_found_at_whole_seconds(cfg, burst: Path, monkeypatch) -> No
 def test_features_have_the_rate_and_the_length(cfg, burst: Path) -> None:
     recognizer = Recognizer(cfg, None)
     pipeline = recognizer.pipeline
-    known, clips = read_windows(pipeline, pipeline.open(burst), 25, recognizer.model)
+    known, samples = read_windows(pipeline, pipeline.open(burst), 25, recognizer.model)
     assert (known["fps"], known["frames"]) == (25, 113)
-    for second, clip in enumerate(clips):
+    for second, sample in enumerate(samples):
+        clip = sample["inputs"]
         assert read_clock(clip[0, :, 0].numpy()[None].transpose(0, 2, 3, 1)) < second + 0.05
 
 
