@@ -53,7 +53,7 @@ def convert_file(
         source: File, HuggingFace folder or address in any of ``FORMATS``.
         target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
-            with one of the three published schemes, VideoMAE, or V-JEPA 2).
+            with one of the three published schemes, VideoMAE, V-JEPA 2, or VideoPrism).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``checkpoints.flax``).
         num_heads: Number of attention heads, if the source does not contain it.

@@ -33,6 +33,11 @@ def _softmax_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
     return weights / weights.sum(dim=-1, keepdim=True)
 
 
+def _capped_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
+    scores = kernel.cap * (q @ k.mT / math.sqrt(q.shape[-1]) / kernel.cap).tanh()
+    return scores.masked_fill(~seen, -torch.inf).softmax(dim=-1)
+
+
 def _linear_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
     if kernel.last_map:
         q, k, _ = kernel.last_map(q, k, k)
@@ -116,6 +121,7 @@ def _xi(x: Tensor, samples: Tensor) -> Tensor:
 
 WEIGHTS: dict[str, Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
     "SoftmaxKernel": _softmax_weights,
+    "CappedKernel": _capped_weights,
     "LinearKernel": _linear_weights,
     "CosformerKernel": _cosformer_weights,
     "PerformerKernel": _performer_weights,
