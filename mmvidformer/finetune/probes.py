@@ -136,7 +136,7 @@ def probe(
     """Train and test a classifier on features of a frozen backbone.
 
     Args:
-        cfg: Config that ``finetune.apply_recipe`` changed, with the weights ``load_from``.
+        cfg: Config that ``finetune.apply_recipe`` made, with the weights ``load_from``.
         recipe: The recipe; its ``method`` is one of ``finetune.settings.PROBES``.
         lists: Lists of one class a video.
         features: Folder of features (``compute_features``).

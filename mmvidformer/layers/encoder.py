@@ -1,6 +1,7 @@
 """Blocks of attention and MLP, and the encoder that runs them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,16 +10,15 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.attention import Attention, AttentionSubLayer
-from mmvidformer.layers.checks import check_encoder, with_length
 from mmvidformer.layers.config import EncoderConfig, SubLayer, read
-from mmvidformer.layers.drop import DropPath
+from mmvidformer.layers.drop import DropPath, compute_kept
 from mmvidformer.layers.embed import POSITIONS
-from mmvidformer.layers.kernels.base import Kernel
+from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.mlp import MLPS, DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS, build_scale
-from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.patterns import PATTERNS, grid_size
 from mmvidformer.layers.rotary import ROPES, with_prefix
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Context, Grid, Outputs, Places, Size, Tokens, pool_tokens
@@ -85,19 +85,22 @@ class TransformerBlock(nn.Module):
             x = tokens
             if self.parallel:
                 x = source if skipped is None else source[:, prefix:]
-            update = sub.attn(sub.norm(x), seen, *sub.draw(x, seen))
+            draw, fc_weight = sub.draw(x, seen), sub.fc_weight(x)
+            x, seen = sub.norm(draw.take(x)), seen.take_rows(draw.rows)
+            update = sub.attn(x, seen, draw.keep, draw.prefix_keep, fc_weight)
+            update = sub.fc(update) if fc_weight is None else update + sub.fc.bias.to(update)
             if seen.prefix_only:
                 tokens = tokens[:, :prefix]
-            tokens = tokens + sub.scale(sub.fc(update))
+            tokens = draw.add(tokens, sub.scale(update))
             if skipped is not None:
                 tokens = torch.cat([skipped, tokens], dim=1)
-        x = self.norm(tokens)
+        draw = compute_kept(self.drop_path(tokens, clip_rows=context.clip_rows))
+        x = self.norm(draw.take(tokens))
         if context.grid.prefix:
             update = self.scale(self.mlp(x))
         else:  # an MLP may convolve
             update = self.scale(self.mlp(x.unflatten(1, context.grid.size)).flatten(1, 3))
-        keep = self.drop_path(tokens, clip_rows=context.clip_rows)
-        return tokens + (update if keep is None else update * keep[..., None])
+        return draw.add(tokens, update if draw.keep is None else update * draw.keep[..., None])
 
 
 class Encoder(nn.Module):
@@ -133,7 +136,7 @@ class Encoder(nn.Module):
         final_norm: bool = True,
     ) -> None:
         super().__init__()
-        check_encoder(config)
+        _check(config, passes_grid)
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
         self.frames = look_up({"together", "pool", "average"}, config.frames, "value of frames")
@@ -158,7 +161,7 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList()
         for number in range(depth):
             row = config.blocks[number % len(config.blocks)]
-            row = [with_length(sublayer, size, has_cls + config.registers) for sublayer in row]
+            row = [_with_length(sublayer, size, has_cls + config.registers) for sublayer in row]
             self.blocks.append(TransformerBlock(config, row, rate * number / max(depth - 1, 1)))
         if has_cls and any(isinstance(part, DepthwiseConv) for part in self.modules()):
             raise ValueError(
@@ -196,7 +199,7 @@ class Encoder(nn.Module):
             outputs: List to which the tokens after each block are appended, not normalized. Single
                 frames are clips of their own.
             places: Places of the tokens, if others are masked. Not every encoder can do without
-                them (``checks.whole_grid``).
+                them (``models.masked.whole_grid``).
             lengths: Numbers of frames (B,) of clips that follow each other in one row of the grid,
                 (1, T, H, W, D'), for encoders of single frames (``single_frames``).
             cls_only: Whether the caller reads the class token alone. Then the last block leaves
@@ -252,7 +255,8 @@ class Encoder(nn.Module):
     def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""
         parts = [self, self.norm, *self.blocks[-1].modules()]
-        separate = all(part.separate_queries for part in parts if isinstance(part, Kernel))
+        kernels = [part for part in parts if isinstance(part, Kernel)]
+        separate = all("some_queries" in kernel.supports for kernel in kernels)
         hooked = any(has_hooks(part) for part in parts)
         return self.cls_token is not None and not self.passes_grid and separate and not hooked
 
@@ -297,3 +301,36 @@ class Encoder(nn.Module):
         """Apply the final norm to grid and class token."""
         grid, cls = (None if x is None else self.norm(x) for x in tokens)
         return grid, cls
+
+
+def _check(config: EncoderConfig, passes_grid: bool) -> None:
+    """Raise a ValueError if options do not go together, or nothing reads the class token."""
+    if config.with_cp not in (False, "activations", True):
+        raise ValueError(f"with_cp must be False, 'activations' or True, got {config.with_cp!r}")
+    if config.cls is None:
+        if config.registers:
+            raise ValueError(
+                f"registers={config.registers} join as the class token does: cls must be 'mean' or "
+                "'global', got None"
+            )
+        return
+    if all(sublayer.cls == "skip" for sublayer in config.sublayers):
+        raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
+    blocks = config.blocks
+    last_block = blocks[(config.sizes["depth"] - 1) % len(blocks)]
+    last = last_block if config.parallel else last_block[-1:]
+    if not passes_grid and any(sublayer.cls == "skip" for sublayer in last):
+        raise ValueError(
+            "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
+            "or the output, which is the class token, would not depend on it; got 'skip'"
+        )
+
+
+def _with_length(sublayer: SubLayer, size: Size, prefix: int) -> SubLayer:
+    """Tell a kernel of a fixed length how many keys a group has, of which P are the prefix."""
+    kernel = sublayer.kernel
+    options: dict[str, Any] = {"type": kernel} if isinstance(kernel, str) else dict(kernel)
+    if look_up(KERNELS, str(options.get("type")), "attention kernel").needs_length:
+        keys = PATTERNS.build(sublayer.patterns[0]).num_keys(size)
+        options.setdefault("length", keys + (0 if sublayer.cls == "skip" else prefix))
+    return replace(sublayer, kernel=options)

@@ -60,8 +60,8 @@ class Context(NamedTuple):
         state: State of a stream that the tokens are a part of.
         clip_rows: Number of consecutive batch rows of each clip, (clips,), the frames of which
             share a draw of stochastic depth (``DropPath``). Default: each row is a clip.
-        prefix_only: Whether only the prefix is read afterwards. This needs kernels with
-            ``separate_queries``.
+        prefix_only: Whether only the prefix is read afterwards. This needs kernels that attend for
+            ``some_queries``.
     """
 
     grid: Grid
@@ -74,6 +74,12 @@ class Context(NamedTuple):
         """Return that of the places alone."""
         rope = None if self.rope is None else self.rope[:, self.grid.prefix :]
         return self._replace(grid=self.grid._replace(prefix=0), rope=rope)
+
+    def take_rows(self, rows: Tensor | None) -> "Context":
+        """Return that of some rows (K,) of the batch. Default: of all."""
+        if rows is None or self.rope is None or len(self.rope) == 1:
+            return self
+        return self._replace(rope=self.rope[rows])
 
 
 class Places(NamedTuple):

@@ -1,7 +1,7 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +11,8 @@ from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
-from mmvidformer.layers.checks import whole_grid
-from mmvidformer.layers.config import read
+from mmvidformer.layers import INITS, KERNELS, PATTERNS, Encoder, EncoderConfig, SubLayer
+from mmvidformer.layers.config import name_of, read
 from mmvidformer.layers.tokens import Places
 from mmvidformer.models.video_transformer import VideoTransformer
 
@@ -166,3 +165,17 @@ class MaskedPretraining(BaseModel):
         if mode == "loss":
             return {"loss_pixels": self.loss(clips, *self.draw_places(clips))}
         return self.reconstruct(clips)
+
+
+def whole_grid(config: EncoderConfig) -> Iterator[str]:
+    """Yield parts of an encoder that need the tokens of all places, so that none can be dropped."""
+    for sublayer in config.sublayers:
+        for pattern in sublayer.patterns:
+            if not PATTERNS.build(pattern).any_places:
+                yield f"pattern {pattern!r}"
+        kernel = str(name_of(sublayer.kernel))
+        if KERNELS[kernel].needs_length:
+            yield f"kernel {kernel!r}"
+        yield from (f"shift {shift!r}" for shift in sublayer.shifts)
+    if isinstance(config.mlp, Mapping) and config.mlp.get("depthwise"):
+        yield "depthwise=True"

@@ -1,83 +1,22 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from inspect import signature
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
-from mmvidformer.layers.checks import check_cls, check_patterns, check_positions, obstacles
-from mmvidformer.layers.config import Choice, check_names, read
+from mmvidformer.layers import INITS, NORMS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Outputs, Tokens
 from mmvidformer.models.compose import image_options
+from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.frame_blocks import frame_stage
 from mmvidformer.models.lengths import run_by_length, valid_frames
-
-
-@dataclass(frozen=True)
-class VideoConfig(EncoderConfig):
-    """A video transformer: what its encoders share (``EncoderConfig``), and the rest.
-
-    Args:
-        arch: As for an encoder, or ``'timm:NAME'``, an image model of timm: all arguments that make
-            it (``convert.arguments_of``), and ``init_from``; the others replace them.
-        clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
-            sizes work too. Their positions are resized; a model that can run frame by frame takes
-            the first rows of a learned time table instead, and refuses clips longer than it.
-        img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
-        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``stride``,
-            ``padding`` and ``norm``.
-        encoders: An ``EncoderConfig`` for each encoder, or a dictionary of what differs from the
-            shared options. Each reads the grid that the previous one returns, through a linear
-            layer if the width changes, but not its class token.
-        pool: Output: ``'cls'``, the class token of the last encoder (the mean of those of all
-            frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens, or
-            ``'none'``, those tokens themselves. Default: ``'cls'`` with a class token.
-        fc_norm: Norm of the output, after ``pool``, in place of the last encoder's (VideoMAE); as
-            ``norm``. None: the tokens are normalized before they are pooled.
-        init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
-        init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
-            or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
-        frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
-            everything before them; with all blocks, also the last norm. 0: the embedding, the
-            positions and the class token. -1: nothing.
-        lora: Arguments of ``layers.linear.add_lora``; with all blocks frozen, its updates are all
-            that is trained. They are merged into the weights by ``optimize_for_inference``.
-    """
-
-    clip_len: int = 8
-    img_size: int | tuple[int, int] = 224
-    stem: Mapping[str, Any] = field(default_factory=lambda: {"tubelet": (1, 16, 16)})
-    encoders: Sequence[EncoderConfig | Mapping[str, Any]] = ({},)
-    pool: str | None = None
-    fc_norm: Choice | None = None
-    init: str = "timm"
-    init_from: str | Mapping[str, Any] | None = None
-    frozen_stages: int = -1
-    lora: Mapping[str, Any] | None = None
-
-    @property
-    def configs(self) -> list[EncoderConfig]:
-        """The encoders, complete.
-
-        Raises:
-            KeyError: If an entry of ``encoders`` has an unknown key.
-            ValueError: If there is none.
-        """
-        if not self.encoders:
-            raise ValueError("encoders must have at least one entry, got none")
-        shared = {option.name: getattr(self, option.name) for option in fields(EncoderConfig)}
-        configs = []
-        for entry in self.encoders:
-            options = entry if isinstance(entry, EncoderConfig) else {**shared, **entry}
-            configs.append(read(EncoderConfig, options, "option of an encoder"))
-        return configs
 
 
 class VideoTransformer(nn.Module):
@@ -120,7 +59,6 @@ class VideoTransformer(nn.Module):
         config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         self.configs = config.configs
-        check_positions(self.configs)
         has_cls = self.configs[-1].cls is not None
         pool = ("cls" if has_cls else "mean") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
@@ -138,7 +76,6 @@ class VideoTransformer(nn.Module):
             last = number == len(self.configs)
             passes_grid = self.pool != "cls" if last else part.frames != "pool"
             check_patterns(part, axes)
-            check_cls(part, passes_grid)
             encoder: Any = Encoder(part, grid, dim, passes_grid, not last or config.fc_norm is None)
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)

@@ -270,12 +270,12 @@ def test_a_stream_keeps_the_keys_that_the_next_frame_sees() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_say_whether_they_treat_each_query_on_its_own(case: str) -> None:
     kernel, (q, k, v) = make(CASES[case]), tokens()
-    if kernel.needs_own_keys:  # which they then cannot
-        assert not kernel.separate_queries
+    if "other_keys" not in kernel.supports:  # which they then cannot
+        assert "some_queries" not in kernel.supports
         return
     alone = apply(kernel, q[..., 4:5, :], k, v)
     same = torch.allclose(alone, apply(kernel, q, k, v)[..., 4:5, :], atol=1e-10)
-    assert same == kernel.separate_queries
+    assert same == ("some_queries" in kernel.supports)
 
 
 def test_unsupported_arguments_are_named() -> None:

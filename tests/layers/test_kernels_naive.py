@@ -50,9 +50,9 @@ def takes(kernel: nn.Module, mask: str | None) -> bool:
     if mask is None:
         return True
     if mask == "keys":
-        return bool({"keys", "padding"} & kernel.masks)
-    tensor_or_causal = MASKS[mask]
-    return tensor_or_causal.kinds <= kernel.masks if mask != "pairs" else "pairs" in kernel.masks
+        return bool({"keys", "padding"} & kernel.supports)
+    needs = {"pairs"} if mask == "pairs" else MASKS[mask].kinds
+    return needs <= kernel.supports
 
 
 CALLS = [call for call in CALLS if takes(build(call[0]), call[3])]

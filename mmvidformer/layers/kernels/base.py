@@ -15,27 +15,20 @@ class Kernel(nn.Module, ABC):
     """How grouped queries, keys and values become an output.
 
     Built with ``head_dim``, ``dropout`` (the rate for attention weights) and its own options. What
-    ``Attention`` and others may ask of a kernel are the attributes below, ``forward`` and, with
-    ``resumes``, ``resume``.
+    ``Attention`` and others may ask of a kernel are the attributes below, ``forward``, and for
+    streams ``resume``.
 
     Attributes:
-        masks: Kinds of masks that it supports (``layers.masks.MASK_KINDS``).
-        resumes: Whether causal patterns can run it frame by frame.
-        separate_queries: Whether the output of a query does not depend on the other queries.
-        needs_own_keys: Whether the keys of a group must be its queries.
+        supports: What it can do (``layers.masks.ABILITIES``). ``Attention`` refuses what asks for
+            more.
         needs_length: Whether it has weights along the sequence and takes the number of keys as an
             argument ``length``.
-        rotary: Whether queries and keys may be turned by their places (``layers.rotary``).
         feature_map: Module that maps queries, keys and values (..., n, d) of single tokens first
             (such as ``layers.kernels.linear.FeatureMap``), before gates and grouping, or None.
     """
 
-    masks: ClassVar[frozenset[str]] = frozenset()
-    resumes: ClassVar[bool] = False
-    separate_queries: ClassVar[bool] = False
-    needs_own_keys: ClassVar[bool] = False
+    supports: ClassVar[frozenset[str]] = frozenset({"other_keys", "rotary"})
     needs_length: ClassVar[bool] = False
-    rotary: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +42,7 @@ class Kernel(nn.Module, ABC):
             q: Queries (..., n, S, d).
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
-            mask: One of ``masks``: True for keys that a query attends to, broadcasts to
+            mask: One that it supports: True for keys that a query attends to, broadcasts to
                 (..., n, S, S'); or ``Causal``, with queries that are the last of the keys.
 
         Returns:
@@ -83,7 +76,7 @@ class LinearCostKernel(Kernel):
         ValueError: If ``dropout`` is not 0, or a number is below 1.
     """
 
-    masks = frozenset({"keys", "padding"})
+    supports = frozenset({"other_keys", "keys", "padding", "rotary"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0, **counts: int) -> None:
         super().__init__()
@@ -104,12 +97,13 @@ class LinearCostKernel(Kernel):
         Raises:
             ValueError: If the kernel does not support the mask.
         """
+        takes_keys = bool({"keys", "padding"} & self.supports)
         if isinstance(mask, Causal):
-            fits = mask.kinds <= self.masks
+            fits = mask.kinds <= self.supports
         elif mask is not None:
-            fits = mask.shape[-2] == 1 and bool({"keys", "padding"} & self.masks)
+            fits = mask.shape[-2] == 1 and takes_keys
         if mask is not None and not fits:
-            wanted = "a mask of keys (..., 1, S')" if self.masks else "no mask"
+            wanted = "a mask of keys (..., 1, S')" if takes_keys else "no mask"
             got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
         with without_autocast(v.device):

@@ -139,10 +139,8 @@ class LinearKernel(LinearCostKernel):
             they read and change the queries and keys as projected (feature fixation, footnote 3).
     """
 
-    masks = LinearCostKernel.masks | {"causal"}
-    resumes = True
-    separate_queries = True
-    rotary = False  # what is turned before the feature map is not relative, and after it negative
+    # Not rotary: what is turned before the feature map is not relative, and after it negative.
+    supports = frozenset({"some_queries", "other_keys", "keys", "padding", "causal"})
 
     def __init__(
         self,
@@ -185,10 +183,8 @@ class CosformerKernel(LinearCostKernel):
     section 3. Places follow the order of the tokens in a group; a class token comes first.
     """
 
-    needs_own_keys = True
-    rotary = False  # as for LinearKernel
-
-    masks = frozenset({"padding", "causal"})  # cannot resume: its weights depend on the length M
+    # Not rotary, as LinearKernel. It cannot resume: its weights depend on the length M.
+    supports = frozenset({"padding", "causal"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__(head_dim, dropout)

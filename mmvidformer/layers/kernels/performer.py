@@ -35,7 +35,7 @@ class PerformerKernel(LinearCostKernel):
         eps: Number added to the features, so that none is zero.
     """
 
-    separate_queries = True
+    supports = LinearCostKernel.supports | {"some_queries"}
     directions: Tensor
 
     def __init__(

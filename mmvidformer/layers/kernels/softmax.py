@@ -3,7 +3,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.layers.kernels.base import Kernel
-from mmvidformer.layers.masks import MASK_KINDS, Causal, Mask
+from mmvidformer.layers.masks import ABILITIES, Causal, Mask
 from mmvidformer.layers.stream import Past
 
 SCORES = 2**20  # scores of a head that are in memory at once if matmuls compute them
@@ -19,9 +19,7 @@ class SoftmaxKernel(Kernel):
         dropout: Dropout rate of the attention weights in training.
     """
 
-    masks = frozenset(MASK_KINDS)
-    resumes = True
-    separate_queries = True
+    supports = frozenset(ABILITIES)
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
