@@ -16,6 +16,7 @@ ABILITIES = {
     "pairs": "mask pairs of a query and a key",
     "causal": "mask later frames",
     "past": "mask frames of the distant past",
+    "counts": "count a key several times",
     "rotary": "use rotary positions",
 }
 

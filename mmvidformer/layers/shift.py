@@ -58,11 +58,6 @@ class Shift(nn.Module):
         self.segment = segment
 
     @property
-    def frame_block(self) -> int | None:
-        """See ``Pattern.frame_block``."""
-        return self.segment if any(frames for frames, _, _ in self.offsets) else 1
-
-    @property
     def frames(self) -> set[int]:
         """From which frames channels come, 0 for that of the token."""
         return {frames for frames, _, _ in self.offsets}

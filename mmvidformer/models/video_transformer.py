@@ -12,10 +12,9 @@ from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Outputs, Tokens
+from mmvidformer.layers.tokens import Outputs, Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
-from mmvidformer.models.frame_blocks import frame_stage
 from mmvidformer.models.lengths import run_by_length, valid_frames
 
 
@@ -96,9 +95,9 @@ class VideoTransformer(nn.Module):
             add_lora(self, **config.lora)
 
     @property
-    def frame_stage(self) -> list[tuple[nn.Module, str, int, int]]:
-        """Parts that see blocks of frames on their own: methods, axes, sizes (``reuse_frames``)."""
-        return frame_stage(self.embed, self.encoders[0])
+    def encodes_frames(self) -> bool:
+        """Whether the first encoder sees each tubelet on its own (``encode_frames``)."""
+        return self.embed.separate_frames and self.encoders[0].single_frames
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -139,41 +138,107 @@ class VideoTransformer(nn.Module):
 
             init_from_image(self, **{"temporal": self.temporal_init, **options})
 
-    def forward_features(self, clip: Tensor, outputs: Outputs = None) -> Tokens:
+    def forward_features(
+        self,
+        clip: Tensor,
+        outputs: Outputs = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
+    ) -> Tokens:
         """Encode a clip without pooling.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             outputs: See ``layers.Encoder.forward``.
+            keep: As for ``forward``, like the next.
+            weight: Likewise.
 
         Returns:
             Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
             encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` the grid is
             (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
         """
-        grid, cls = self.embed(clip), None
+        grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:
-            grid, cls = encoder(grid, outputs=outputs)
+            grid, cls = encoder(grid, outputs=outputs, keep=keep, weight=weight)
+            keep, weight = encoder.left(keep, weight)
         return grid, cls
 
-    def forward(self, clip: Tensor, valid: Tensor | None = None) -> Tensor | list[Tensor] | None:
+    def forward(
+        self,
+        clip: Tensor,
+        valid: Tensor | None = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
+    ) -> Tensor | list[Tensor] | None:
         """Map clips to features, or to tokens if not pooled.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             valid: Bool mask (B, T') of the frames of each clip (``models.lengths``). Default: all.
+            keep: Places of the tokens to compute (``layers.Places``); the others of the clip are
+                left out. Default: all.
+            weight: How many equal tokens of the clip each one stands for, (B, T, H, W), or in the
+                shape that ``keep`` leaves, (B, T, 1, N) or (B, 1, 1, N); 0: it is padding. Means
+                are weighted. Default: one.
 
         Returns:
             Features (B, D), or tokens (B, T, H, W, D); with ``valid`` a list of B tokens.
+
+        Raises:
+            ValueError: If a part of the model cannot leave out tokens or count them several times,
+                or if ``weight`` or the size of ``keep`` does not fit.
         """
         if valid is not None:
+            if keep is not None or weight is not None:
+                raise ValueError("keep and weight cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
-        grid, cls = self.embed(clip), None
+        grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:  # in training, without the tokens that the head does not read
-            grid, cls = encoder(grid, cls_only=self.training)
-        return self.pool_features(grid, cls)
+            grid, cls = encoder(grid, keep=keep, weight=weight, cls_only=self.training)
+            keep, weight = encoder.left(keep, weight)
+        return self.pool_features(grid, cls, weight)
+
+    def encode_frames(self, clip: Tensor) -> Tensor:
+        """Encode each tubelet of clips on its own, if the model ``encodes_frames``.
+
+        ``forward_frames(encode_frames(clip))`` is ``forward(clip)`` in evaluation mode. Tubelets
+        that clips share need not be encoded again (``models.shared_frames``).
+
+        Args:
+            clip: Normalized pixels (B, 3, T', H', W').
+
+        Returns:
+            Features (B, D, T, h, w) of the T tubelets: one vector each if the encoder pools them,
+            and the tokens that are read if it averages them over time.
+        """
+        grid, encoder = self.embed(clip), self.encoders[0]
+        batch, frames = grid.shape[:2]
+        alone = grid.flatten(0, 1)[:, None]  # (B T, 1, H, W, D): clips of one tubelet
+        if encoder.frames == "pool":
+            features, _ = encoder(alone)
+        else:
+            features, cls = encoder.run_blocks(encoder.proj(alone))
+            if self._reads_first_cls:
+                features = cls[:, None, None]
+        return features.unflatten(0, (batch, frames))[:, :, 0].movedim(-1, 1)
+
+    def forward_frames(self, features: Tensor) -> Tensor | None:
+        """Return the output for clips of the features (B, D, T, h, w) of ``encode_frames``."""
+        grid, encoder = features.movedim(1, -1), self.encoders[0]
+        if encoder.frames == "average":
+            grid = encoder.norm(grid.mean(dim=1, keepdim=True))
+        if self._reads_first_cls:
+            return self.pool_features(None, grid[:, 0, 0])
+        return self._run_rest(grid)
+
+    @property
+    def _reads_first_cls(self) -> bool:
+        """Whether the output is the class token of an only encoder that averages frames."""
+        averages = self.encoders[0].frames == "average"
+        return averages and len(self.encoders) == 1 and self.pool == "cls"
 
     def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
         """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
@@ -181,7 +246,7 @@ class VideoTransformer(nn.Module):
         If the first encoder encodes single frames, it takes those of all clips together.
         """
         first: Any = self.encoders[0]
-        if not (first.single_frames and self.embed.separate_frames):
+        if not self.encodes_frames:
             return run_by_length(self.forward, clips)
         grid = self.embed(torch.cat([*clips], dim=1)[None])
         lengths = [self.embed.grid(clip.shape[1:])[0] for clip in clips]
@@ -195,10 +260,12 @@ class VideoTransformer(nn.Module):
             grid, cls = encoder(grid)
         return self.pool_features(grid, cls)
 
-    def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:
-        """Return the output for the result of ``forward_features``."""
+    def pool_features(
+        self, grid: Tensor | None, cls: Tensor | None, weight: Tensor | None = None
+    ) -> Tensor | None:
+        """Return the output for the result of ``forward_features``, and weights of its grid."""
         if self.pool != "none":
-            grid = pool_tokens(grid, cls if self.pool == "cls" else None)
+            grid = pool_tokens(grid, cls if self.pool == "cls" else None, weight)
         return self.fc_norm(grid)
 
     def check_causal(self) -> None:

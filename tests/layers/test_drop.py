@@ -88,7 +88,7 @@ def test_updates_that_are_dropped_are_not_computed(
     def run() -> tuple[list[Tensor], int]:
         torch.manual_seed(1)
         with FlopCounterMode(display=False) as flops:
-            tokens = [x for x in encoder(grid, places=places) if x is not None]
+            tokens = [x for x in encoder(grid, keep=places) if x is not None]
             sum(x.square().sum() for x in tokens).backward()
         gradients = [leaf.grad for leaf in leaves]
         for leaf in leaves:

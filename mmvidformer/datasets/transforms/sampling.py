@@ -7,7 +7,8 @@ from mmcv.transforms import BaseTransform
 
 from mmvidformer.datasets.transforms.rates import number_by_time, rescale
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.video.errors import BadVideo, UserError, path_of
+from mmvidformer.storage.errors import UserError
+from mmvidformer.video.errors import BadVideo, path_of
 from mmvidformer.video.times import FrameTimes
 
 
@@ -218,7 +219,7 @@ class AlignClips(BaseTransform):
     """Move clips towards the first one, so that the frames that they share are computed once.
 
     After it they begin a multiple of ``interval x tubelet`` frames after the first clip, by which
-    the tubelets of one coincide with those of another (``models.reuse_frames``). Each moves by
+    the tubelets of one coincide with those of another (``models.shared_frames``). Each moves by
     fewer frames than that. Goes after a sampler. Changed keys: ``frame_inds``.
 
     Args:

@@ -43,7 +43,8 @@ class Kernel(nn.Module, ABC):
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
             mask: One that it supports: True for keys that a query attends to, broadcasts to
-                (..., n, S, S'); or ``Causal``, with queries that are the last of the keys.
+                (..., n, S, S'); or the number of equal keys that each key stands for, 0 for none,
+                in floating point; or ``Causal``, with queries that are the last of the keys.
 
         Returns:
             Output (..., n, S, d).
@@ -66,6 +67,9 @@ class LinearCostKernel(Kernel):
     Outputs are quotients of long sums, so ``attend`` runs in float32 (float64 for float64 inputs),
     under autocast too. The output has the type of the values. A subclass implements ``attend``, and
     its docstring lists the further arguments.
+
+    Attributes:
+        half_products: Whether ``attend`` takes bfloat16 inputs, too, and has sums in float32.
 
     Args:
         head_dim: Width d of a head.
@@ -90,6 +94,7 @@ class LinearCostKernel(Kernel):
                 f"be 0, got {dropout}"
             )
         self.head_dim = head_dim
+        self.half_products = False
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
         """Attend; see ``Kernel``. A mask of keys broadcasts to (..., n, 1, S').
@@ -101,17 +106,31 @@ class LinearCostKernel(Kernel):
         if isinstance(mask, Causal):
             fits = mask.kinds <= self.supports
         elif mask is not None:
-            fits = mask.shape[-2] == 1 and takes_keys
+            known = mask.dtype == torch.bool or "counts" in self.supports
+            fits = mask.shape[-2] == 1 and takes_keys and known
         if mask is not None and not fits:
             wanted = "a mask of keys (..., 1, S')" if takes_keys else "no mask"
-            got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
+            got: Any = mask
+            if isinstance(mask, Tensor):
+                got = f"one of shape {tuple(mask.shape)} and {mask.dtype}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
+        in_half = self.half_products and not isinstance(mask, Causal)
+        inputs = (q, k, v)
+        if not in_half or not _multiplies_halves(*inputs):
+            inputs = full_precision(*inputs)
         with without_autocast(v.device):
-            return self.attend(*full_precision(q, k, v), mask).to(v.dtype)
+            return self.attend(*inputs, mask).to(v.dtype)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
         """Attend in the precision of the inputs; arguments and shapes as in ``forward``."""
+
+
+def _multiplies_halves(*inputs: Tensor) -> bool:
+    """Return whether the device has products of bfloat16, the type of all inputs."""
+    if any(x.dtype != torch.bfloat16 for x in inputs):
+        return False
+    return inputs[0].device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
@@ -126,5 +145,8 @@ def full_precision(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Ten
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero the rows of x (..., n, S', d) for which the mask (..., 1, S') is False."""
+    """Zero the rows of x (..., n, S', d) for which the mask (..., 1, S') is False.
+
+    Those of keys that count several times are multiplied by the number.
+    """
     return x if mask is None else x * mask.transpose(-1, -2)

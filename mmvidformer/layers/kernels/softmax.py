@@ -30,6 +30,8 @@ class SoftmaxKernel(Kernel):
         """Attend; see ``Kernel``. A bounded past costs in proportion to it."""
         if isinstance(mask, Causal):
             return self._attend_causal(q, k, v, mask)
+        if mask is not None and mask.is_floating_point():  # n equal keys weigh n times one
+            mask = mask.to(torch.promote_types(q.dtype, torch.float32)).log().to(q.dtype)
         dropout = self.dropout if self.training else 0.0
         plain = mask is None and not dropout and not torch.is_grad_enabled()
         if plain and q.dtype == torch.bfloat16 and q.device.type == "cpu":  # matmuls are faster

@@ -84,17 +84,14 @@ class Pattern:
         return not self.groups and unmasked and "other_keys" not in self.needs
 
     @property
-    def frame_block(self) -> int | None:
-        """Number of frames of the blocks, from the first on, between which no token sees another.
-
-        None: there are no such blocks.
-        """
-        return 1 if "t" in self.groups else None
+    def within_frames(self) -> bool:
+        """Whether no token sees another frame."""
+        return "t" in self.groups
 
     @property
     def causal(self) -> bool:
         """Whether no token sees a later frame."""
-        return "t" in self.groups or "causal" in self.needs
+        return self.within_frames or "causal" in self.needs
 
     @property
     def any_places(self) -> bool:

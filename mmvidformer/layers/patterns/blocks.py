@@ -35,13 +35,8 @@ class BlockPattern(Pattern):
     shift: tuple[int, ...] = (0, 0, 0)
 
     @property
-    def frame_block(self) -> int | None:
-        """See ``Pattern``; shifted blocks join parts of two."""
-        return self.size[0] if "t" in self.groups and not self.shift[0] else None
-
-    @property
-    def causal(self) -> bool:
-        """Whether no token sees a later frame: a block has one."""
+    def within_frames(self) -> bool:
+        """Whether no token sees another frame: a block has one."""
         return "t" in self.groups and self.size[0] == 1
 
     @property
