@@ -68,6 +68,9 @@ class LinearCostKernel(Kernel):
     under autocast too. The output has the type of the values. A subclass implements ``attend``, and
     its docstring lists the further arguments.
 
+    Attributes:
+        half_products: Whether ``attend`` takes bfloat16 inputs, too, and has sums in float32.
+
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0, because there are no attention weights to drop.
@@ -91,6 +94,7 @@ class LinearCostKernel(Kernel):
                 f"be 0, got {dropout}"
             )
         self.head_dim = head_dim
+        self.half_products = False
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
         """Attend; see ``Kernel``. A mask of keys broadcasts to (..., n, 1, S').
@@ -110,12 +114,23 @@ class LinearCostKernel(Kernel):
             if isinstance(mask, Tensor):
                 got = f"one of shape {tuple(mask.shape)} and {mask.dtype}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
+        in_half = self.half_products and not isinstance(mask, Causal)
+        inputs = (q, k, v)
+        if not in_half or not _multiplies_halves(*inputs):
+            inputs = full_precision(*inputs)
         with without_autocast(v.device):
-            return self.attend(*full_precision(q, k, v), mask).to(v.dtype)
+            return self.attend(*inputs, mask).to(v.dtype)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
         """Attend in the precision of the inputs; arguments and shapes as in ``forward``."""
+
+
+def _multiplies_halves(*inputs: Tensor) -> bool:
+    """Return whether the device has products of bfloat16, the type of all inputs."""
+    if any(x.dtype != torch.bfloat16 for x in inputs):
+        return False
+    return inputs[0].device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
@@ -134,4 +149,4 @@ def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
 
     Those of keys that count several times are multiplied by the number.
     """
-    return x if mask is None else x * mask.transpose(-1, -2)
+    return x if mask is None else (x * mask.transpose(-1, -2)).to(x.dtype)
