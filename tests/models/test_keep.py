@@ -234,7 +234,7 @@ def test_attention(kernel: str, role: Any) -> None:
     prefix = 0 if role == "skip" else 2
     tokens, counts = noise(1, prefix + 4, 12), torch.tensor([3, 1, 2, 5])
     repeats = torch.cat([torch.ones(prefix, dtype=torch.long), counts])
-    weight = counts[None].double()
+    weight = counts[None, None, None].double()  # (B, T, H, W)
     out = attn(tokens, Context(Grid(1, 1, 4, prefix), weight=weight))
     whole = attn(tokens.repeat_interleave(repeats, 1), Context(Grid(1, 1, 11, prefix)))
     first = repeats.cumsum(0) - repeats
