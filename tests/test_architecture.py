@@ -13,19 +13,21 @@ FILES = sorted(p for p in PACKAGE.rglob("*.py") if ".mim" not in p.parts)
 
 # subpackage: subpackages that it may import, besides itself
 ALLOWED = {
+    "atomic": set(),
     "layers": set(),
-    "checkpoints": {"layers"},
+    "checkpoints": {"atomic", "layers"},
     "registry": {"checkpoints"},
     "config": {"checkpoints", "layers", "registry"},
     "models": {"checkpoints", "layers", "registry", "video"},
-    "video": set(),
+    "video": {"atomic"},
     "datasets": {"checkpoints", "layers", "registry", "video"},
     "synthetic": {"registry", "video"},
     "tasks": {"config", "datasets", "registry", "video"},
-    "engine": {"checkpoints", "config", "datasets", "registry", "video"},
+    "engine": {"atomic", "checkpoints", "config", "datasets", "registry", "video"},
     "papers": {"config", "registry"},
     "export": {"layers", "models", "registry", "tasks"},
     "apis": {
+        "atomic",
         "checkpoints",
         "config",
         "datasets",
@@ -36,7 +38,16 @@ ALLOWED = {
         "tasks",
         "video",
     },
-    "finetune": {"apis", "checkpoints", "config", "datasets", "engine", "registry", "tasks"},
+    "finetune": {
+        "apis",
+        "atomic",
+        "checkpoints",
+        "config",
+        "datasets",
+        "engine",
+        "registry",
+        "tasks",
+    },
     "visualization": {"apis", "datasets", "layers", "tasks", "video"},
     "web": {"apis", "checkpoints", "config", "datasets", "engine", "video", "visualization"},
     "cli": {

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from mmvidformer.apis.pipeline import VideoPipeline, normalize
 from mmvidformer.apis.windows import check_step, list_windows, read_ahead, times_of
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.datasets.workers import init_worker

@@ -11,7 +11,6 @@ Each module imports only modules above it:
 - ``reading``: the content of a local file or folder, without running code
 - ``formats``: all formats; recognizing one, converting its weights
 - ``download``: the local file or folder of an address
-- ``atomic``: writing a file whole or not at all
 - ``partial``: files with trained weights only, read with the weights that they were trained from
 - ``huggingface``: writing a HuggingFace folder
 - ``convert``: from one file to another

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.backbones import MODELS, backbone_arguments
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of
@@ -94,10 +95,11 @@ def convert_file(
 
 def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping) -> None:
     """Write a checkpoint for MMEngine, with weights and ``meta``; to .safetensors weights only."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    if Path(path).suffix == ".safetensors":
-        return save_file({name: value.contiguous() for name, value in state.items()}, path)
-    torch.save({"state_dict": dict(state), "meta": dict(meta)}, path)
+    with write_atomically(path) as part:
+        if Path(path).suffix == ".safetensors":
+            save_file({name: value.contiguous() for name, value in state.items()}, part)
+        else:
+            torch.save({"state_dict": dict(state), "meta": dict(meta)}, part)
 
 
 def _write_huggingface(folder: Path, conversion: Conversion, source: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import Tensor
 
+from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
 
@@ -20,7 +21,8 @@ def save_huggingface(
     for name, content in (("config", config), ("preprocessor_config", processor)):
         if content:
             (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
-    save_file(dict(state), folder / "model.safetensors", metadata={"format": "pt"})
+    with write_atomically(folder / "model.safetensors") as part:
+        save_file(dict(state), part, metadata={"format": "pt"})
 
 
 def huggingface_config(result: Conversion, settings: Mapping) -> dict:

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.formats import convert_checkpoint
 from mmvidformer.checkpoints.keymap import State, strip_prefixes

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis.features import check_settings, read_views, target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
 from mmvidformer.datasets.lists import read_list
@@ -136,7 +136,7 @@ def probe(
     """Train and test a classifier on features of a frozen backbone.
 
     Args:
-        cfg: Config that ``finetune.apply_recipe`` changed, with the weights ``load_from``.
+        cfg: Config that ``finetune.apply_recipe`` made, with the weights ``load_from``.
         recipe: The recipe; its ``method`` is one of ``finetune.settings.PROBES``.
         lists: Lists of one class a video.
         features: Folder of features (``compute_features``).

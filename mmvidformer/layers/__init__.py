@@ -19,4 +19,4 @@ from mmvidformer.layers.pooling import AttentivePooling
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import SHIFTS, build_shift
-from mmvidformer.layers.tokens import Context, Grid, pool_tokens
+from mmvidformer.layers.tokens import Context, Grid, Places, pool_tokens

@@ -13,6 +13,8 @@ lara                      softmax by importance sampling, R proposals           
 ========================  ==========================================================  ===========
 """
 
+from collections.abc import Set
+
 from mmvidformer.layers.kernels.base import Kernel
 from mmvidformer.layers.kernels.lara import LaraKernel
 from mmvidformer.layers.kernels.linear import CosformerKernel, LinearKernel
@@ -21,6 +23,7 @@ from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
 from mmvidformer.layers.lookup import Registry
+from mmvidformer.layers.masks import ABILITIES
 
 KERNELS: Registry[Kernel] = Registry(
     "attention kernel",
@@ -34,3 +37,21 @@ KERNELS: Registry[Kernel] = Registry(
         "lara": LaraKernel,
     },
 )
+
+
+def check_supported(kernel: Kernel, needs: Set[str], part: str, otherwise: str = "") -> None:
+    """Raise a ValueError if a kernel cannot do what a part of its attention needs.
+
+    Args:
+        kernel: The kernel.
+        needs: What is needed (``layers.masks.ABILITIES``).
+        part: What needs it, for the message.
+        otherwise: What else would work, for the message.
+    """
+    missing = [words for ability, words in ABILITIES.items() if ability in needs - kernel.supports]
+    if missing:
+        able = [name for name, other in KERNELS.items() if needs <= other.supports]
+        raise ValueError(
+            f"{type(kernel).__name__} cannot {' or '.join(missing)}, as {part} needs; use kernel "
+            f"{', '.join(able)}{otherwise}"
+        )

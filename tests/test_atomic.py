@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.atomic import write_atomically
 from mmvidformer.engine.checkpointing.hook import AtomicBackend
 
 
