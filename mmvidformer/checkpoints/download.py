@@ -13,10 +13,14 @@ from torch.hub import download_url_to_file, get_dir
 
 from mmvidformer.checkpoints.published import PREFIX, Published, row_of, same_weights
 from mmvidformer.checkpoints.reading import CONFIGS, WEIGHTS
+from mmvidformer.storage.cache import local_copy
+from mmvidformer.storage.files import SCHEMES as REMOTE
 
 HUB = "hf://"
 PACKAGE = "package:"  # a file in mmvidformer/weights
-SCHEMES = (HUB, PREFIX, "http://", "https://")
+WEB = ("http://", "https://")
+OBJECT_STORAGE = tuple(f"{name}://" for name in REMOTE if f"{name}://" not in WEB)
+SCHEMES = (HUB, PREFIX, *WEB, *OBJECT_STORAGE)
 TRIES = 5  # downloads of a file whose connection breaks
 
 
@@ -34,7 +38,8 @@ def fetch(source: str | Path) -> Path:
     apply.
 
     Args:
-        source: ``hf://ORG/NAME[@REVISION]``, ``published://NAME``, URL, or local path.
+        source: ``hf://ORG/NAME[@REVISION]``, ``published://NAME``, URL, address in object storage
+            (``OBJECT_STORAGE``), or local path.
 
     Raises:
         KeyError: If there is no published checkpoint of that name.
@@ -45,6 +50,8 @@ def fetch(source: str | Path) -> Path:
         return Path(source).expanduser()
     row = row_of(source)
     address = row.address if row else str(source)
+    if address.startswith(OBJECT_STORAGE):
+        return local_copy(address)
     if address.startswith(PACKAGE):
         return Path(__file__).parents[1] / "weights" / address.removeprefix(PACKAGE)
     if not is_address(address):

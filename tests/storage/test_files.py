@@ -6,7 +6,10 @@ import av
 import fsspec
 import numpy as np
 import pytest
+import torch
+from mmengine.runner import CheckpointLoader
 
+from mmvidformer.checkpoints.download import fetch
 from mmvidformer.storage import cache as caches
 from mmvidformer.storage import files
 from mmvidformer.storage.cache import NodeCache, local_copy, read_cached
@@ -168,3 +171,14 @@ def test_damage_is_no_fault_of_storage(memory) -> None:
     memory.pipe_file("/bad.mp4", b"no video" * 100)
     with RangeFile.open("memory://bad.mp4") as file, pytest.raises((av.FFmpegError, ValueError)):
         Video.open(file)
+
+
+def test_checkpoints_are_read_from_object_storage(memory, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv(caches.FOLDER, str(tmp_path / "cache"))
+    torch.save({"state_dict": {"x": torch.arange(3)}}, tmp_path / "a.pth")
+    files.upload(tmp_path / "a.pth", "memory://run/epoch_1.pth")
+    content = CheckpointLoader.load_checkpoint("memory://run/epoch_1.pth", map_location="cpu")
+    assert content["state_dict"]["x"].tolist() == [0, 1, 2]
+    assert fetch("memory://run/epoch_1.pth").name == "epoch_1.pth"
+    with pytest.raises(FileNotFoundError, match="memory://run/gone.pth does not exist"):
+        fetch("memory://run/gone.pth")
