@@ -30,7 +30,7 @@ import torch
 from mmengine.hooks import Hook
 from tqdm import tqdm
 
-from mmvidformer.checkpoints import atomic
+from mmvidformer import atomic
 from mmvidformer.cli.train import main as train
 from mmvidformer.registry import HOOKS
 from stress.tiny_run import BATCHES, fork, prepare, write_config

@@ -200,12 +200,13 @@ class Recognizer(LoadedModel):
         if restart is not None:
             raise ValueError("restart is for recurrent models without windows")
         options.update(delay=delay, min_score=min_score)
-        parts = without_gaps(source.frames()) if has_times else [(0.0, source)]
-        for offset, frames in parts:
-            for output, where in self.task.stream_parts(self._part_reader(), frames, fps, options):
+        for part in without_gaps(source) if has_times else [source]:
+            for output, where in self.task.stream_parts(self._part_reader(), part, fps, options):
                 for prediction in self._answers(output, source=name, **where):
-                    seconds = prediction.start + offset, prediction.end + offset
-                    yield replace(prediction, seconds=seconds)
+                    if has_times:
+                        ends = part.seconds(prediction.start), part.seconds(prediction.end)
+                        prediction = replace(prediction, seconds=ends)
+                    yield prediction
 
     def frame_by_frame(
         self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None

@@ -1,7 +1,9 @@
 """Answers of a recurrent model as frames come in, with constant memory and time per frame."""
 
+import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,11 @@ from mmvidformer.config import config_scope
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Frame, FrameSource
 from mmvidformer.video.times import FrameTimes
+
+logger = logging.getLogger("mmvidformer")
+
+KEPT = 8192  # frames whose arrival is remembered, more than those of any window or clip
+SURE = 5.0  # seconds in which the rate of a camera shows
 
 Scores = dict[str, Tensor]  # logits (classes,) by task
 
@@ -211,15 +218,60 @@ class FrameRunner:
         return scores_by_time, state
 
 
-def without_gaps(frames: Iterable[Frame]) -> Iterator[tuple[float, Iterator[np.ndarray]]]:
-    """Split frames where numbers are missing; yields the time of the first frame, and the pixels.
+class PartClock:
+    """The seconds of a part of a source, whose frames it passes on.
 
-    ``frames`` are those of ``Capture.frames``.
+    Windows count frames at the rate that a source states. A camera may deliver another one, such as
+    half of it in the dark: then the times at which its frames arrive tell their seconds.
+
+    Args:
+        source: Where the frames are from.
+        frames: The frames of the part, as of ``Capture.frames``.
     """
-    for _, part in groupby(enumerate(frames), lambda pair: pair[1][0] - pair[0]):
-        yield _split_time((frame for _, frame in part))
+
+    def __init__(self, source: FrameSource, frames: Iterator[Frame]) -> None:
+        self._source, self._frames = source, frames
+        self._times = FrameTimes(source.fps)
+        self._arrivals: deque[float] = deque(maxlen=KEPT)
+        self._count = 0  # of the frames that were passed on
+        self._start = 0.0
+        self._is_checked = not source.is_live
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Yield the pixels of the frames."""
+        for _, seconds, pixels in self._frames:
+            if not self._count:
+                self._start = seconds
+            self._count += 1
+            self._arrivals.append(seconds)
+            if not self._is_checked and seconds - self._start > 2 * SURE:
+                self._check_rate(seconds)
+            yield pixels
+
+    def seconds(self, counted: float) -> float:
+        """Return seconds of the source for those since the start of the part at its stated rate."""
+        if not self._source.is_live:
+            return self._start + counted
+        arrivals = np.array(list(self._arrivals))  # a copy, as a thread may read the frames
+        number = self._times.count(counted) - (self._count - len(arrivals))
+        times = FrameTimes(self._source.fps, arrivals - arrivals[0])
+        return float(arrivals[0] + times.seconds(number))
+
+    def _check_rate(self, now: float) -> None:
+        """Say so if a camera does not deliver the frames that it states."""
+        self._is_checked = True
+        # Not those of the start, where frames that had waited come at once.
+        stated, recent = self._source.fps, np.array(list(self._arrivals)) > now - SURE
+        delivered = np.count_nonzero(recent) / SURE
+        if not 0.8 < delivered / stated < 1.25:
+            logger.warning(
+                "%s states %.3g frames per second, but delivers %.3g: windows span %.3g times as "
+                "many seconds as they should",
+                *(self._source.name, stated, delivered, stated / delivered),
+            )
 
 
-def _split_time(frames: Iterator[Frame]) -> tuple[float, Iterator[np.ndarray]]:
-    _, seconds, first = next(frames)
-    return seconds, chain([first], (pixels for _, _, pixels in frames))
+def without_gaps(source: FrameSource) -> Iterator[PartClock]:
+    """Split the frames of a source where numbers are missing."""
+    for _, part in groupby(enumerate(source.frames()), lambda pair: pair[1][0] - pair[0]):
+        yield PartClock(source, (frame for _, frame in part))

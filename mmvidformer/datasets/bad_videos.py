@@ -12,6 +12,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
+from mmvidformer.datasets.listed_videos import share_samples
 from mmvidformer.datasets.transforms.decode import check_decoders
 from mmvidformer.datasets.workers import limited_time, set_seed
 from mmvidformer.registry import DATASETS
@@ -73,6 +74,7 @@ class SafeDataset:
             raise ValueError(f"max_bad_share must be from 0 to 1, got {max_bad_share}")
         self.dataset = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
         for inner in with_inner(self.dataset):
+            share_samples(inner)
             check_decoders(getattr(getattr(inner, "pipeline", None), "transforms", ()))
         self.on_bad_video, self.max_bad_share = on_bad_video, max_bad_share
         # The workers of a process write to the same memory.

@@ -23,7 +23,6 @@ from mmvidformer.apis.bulk.run import cut
 from mmvidformer.apis.bulk.settings import check_settings
 from mmvidformer.apis.bulk.video_files import target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
 from mmvidformer.datasets.lists import read_list
@@ -31,6 +30,7 @@ from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.storage.atomic import write_atomically
 
 # As DINOv2's evaluation (Oquab et al. 2024): numbers of neighbors, temperature of their votes.
 NEIGHBORS = (10, 20, 100, 200)
@@ -142,7 +142,7 @@ def probe(
     """Train and test a classifier on features of a frozen backbone.
 
     Args:
-        cfg: Config that ``finetune.apply_recipe`` changed, with the weights ``load_from``.
+        cfg: Config that ``finetune.apply_recipe`` made, with the weights ``load_from``.
         recipe: The recipe; its ``method`` is one of ``finetune.settings.PROBES``.
         lists: Lists of one class a video.
         features: Folder of features (``compute_features``).

@@ -13,7 +13,7 @@ from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Size
+from mmvidformer.layers.tokens import Places, Size
 
 logger = logging.getLogger("mmvidformer")
 
@@ -86,24 +86,46 @@ class TubeletEmbedding(nn.Module):
             raise ValueError(f"a clip of {sides} is smaller than a tubelet {self.tubelet}")
         return grid
 
-    def forward(self, clip: Tensor) -> Tensor:
+    def forward(self, clip: Tensor, keep: Places | None = None) -> Tensor:
         """Embed a clip.
 
         Args:
             clip: Pixels (B, C, T', H', W').
+            keep: Places of the tokens that are wanted. Default: all.
 
         Returns:
-            Tokens (B, T, H, W, D).
+            Tokens (B, T, H, W, D); those at some places are as ``Places.take`` returns them.
 
         Raises:
             ValueError: If the clip does not have five axes and C channels, or is smaller than a
-                tubelet.
+                tubelet, or places are left out, but tubelets overlap.
         """
         channels, shape = self.in_channels, tuple(clip.shape)
         if len(shape) != 5 or shape[1] != channels:
             raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}")
         self.grid(clip.shape[2:])
+        clip = clip if keep is None else self.row(clip, keep)
         return self.norm(self.proj(clip).permute(0, 2, 3, 4, 1))
+
+    def row(self, clip: Tensor, keep: Places) -> Tensor:
+        """Lay the tubelets of some places in a row: a clip (B, C, T'', j, N k) of pixels."""
+        if self.stride != self.tubelet or any(self.padding):
+            raise ValueError(
+                "places can be left out if tubelets do not overlap, without padding; got "
+                f"tubelet {self.tubelet}, stride {self.stride}, padding {self.padding}"
+            )
+        grid = self.grid(clip.shape[2:])
+        if tuple(keep.size) not in (grid, grid[1:]):
+            raise ValueError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
+        boxes = keep.take(self.boxes(clip))
+        sizes = dict(zip("ijk", self.tubelet, strict=True))
+        return rearrange(boxes, "b t 1 n (i j k c) -> b c (t i) j (n k)", **sizes)
+
+    def boxes(self, clip: Tensor) -> Tensor:
+        """Cut a clip (B, C, T', H', W') into tubelets (B, T, H, W, i j k C) of pixels."""
+        (i, j, k), (t, h, w) = self.tubelet, self.grid(clip.shape[2:])
+        whole = clip[:, :, : t * i, : h * j, : w * k]
+        return rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (i j k c)", i=i, j=j, k=k)
 
 
 class PositionEmbedding(nn.Module):

@@ -57,6 +57,11 @@ class Shift(nn.Module):
         self.first = first
         self.segment = segment
 
+    @property
+    def frames(self) -> set[int]:
+        """From which frames channels come, 0 for that of the token."""
+        return {frames for frames, _, _ in self.offsets}
+
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Shift keys and values, (B, T, H, W, n, d) each.
 

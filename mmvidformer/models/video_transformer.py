@@ -1,82 +1,21 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from inspect import signature
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
-from mmvidformer.layers.checks import check_cls, check_patterns, check_positions, obstacles
-from mmvidformer.layers.config import Choice, check_names, read
+from mmvidformer.layers import INITS, NORMS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Outputs, Tokens
+from mmvidformer.layers.tokens import Outputs, Places, Tokens
 from mmvidformer.models.compose import image_options
+from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
-
-
-@dataclass(frozen=True)
-class VideoConfig(EncoderConfig):
-    """A video transformer: what its encoders share (``EncoderConfig``), and the rest.
-
-    Args:
-        arch: As for an encoder, or ``'timm:NAME'``, an image model of timm: all arguments that make
-            it (``convert.arguments_of``), and ``init_from``; the others replace them.
-        clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
-            sizes work too. Their positions are resized; a model that can run frame by frame takes
-            the first rows of a learned time table instead, and refuses clips longer than it.
-        img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
-        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``stride``,
-            ``padding`` and ``norm``.
-        encoders: An ``EncoderConfig`` for each encoder, or a dictionary of what differs from the
-            shared options. Each reads the grid that the previous one returns, through a linear
-            layer if the width changes, but not its class token.
-        pool: Output: ``'cls'``, the class token of the last encoder (the mean of those of all
-            frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens, or
-            ``'none'``, those tokens themselves. Default: ``'cls'`` with a class token.
-        fc_norm: Norm of the output, after ``pool``, in place of the last encoder's (VideoMAE); as
-            ``norm``. None: the tokens are normalized before they are pooled.
-        init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
-        init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
-            or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
-        frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
-            everything before them; with all blocks, also the last norm. 0: the embedding, the
-            positions and the class token. -1: nothing.
-        lora: Arguments of ``layers.linear.add_lora``; with all blocks frozen, its updates are all
-            that is trained. They are merged into the weights by ``optimize_for_inference``.
-    """
-
-    clip_len: int = 8
-    img_size: int | tuple[int, int] = 224
-    stem: Mapping[str, Any] = field(default_factory=lambda: {"tubelet": (1, 16, 16)})
-    encoders: Sequence[EncoderConfig | Mapping[str, Any]] = ({},)
-    pool: str | None = None
-    fc_norm: Choice | None = None
-    init: str = "timm"
-    init_from: str | Mapping[str, Any] | None = None
-    frozen_stages: int = -1
-    lora: Mapping[str, Any] | None = None
-
-    @property
-    def configs(self) -> list[EncoderConfig]:
-        """The encoders, complete.
-
-        Raises:
-            KeyError: If an entry of ``encoders`` has an unknown key.
-            ValueError: If there is none.
-        """
-        if not self.encoders:
-            raise ValueError("encoders must have at least one entry, got none")
-        shared = {option.name: getattr(self, option.name) for option in fields(EncoderConfig)}
-        configs = []
-        for entry in self.encoders:
-            options = entry if isinstance(entry, EncoderConfig) else {**shared, **entry}
-            configs.append(read(EncoderConfig, options, "option of an encoder"))
-        return configs
 
 
 class VideoTransformer(nn.Module):
@@ -119,7 +58,6 @@ class VideoTransformer(nn.Module):
         config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         self.configs = config.configs
-        check_positions(self.configs)
         has_cls = self.configs[-1].cls is not None
         pool = ("cls" if has_cls else "mean") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
@@ -137,7 +75,6 @@ class VideoTransformer(nn.Module):
             last = number == len(self.configs)
             passes_grid = self.pool != "cls" if last else part.frames != "pool"
             check_patterns(part, axes)
-            check_cls(part, passes_grid)
             encoder: Any = Encoder(part, grid, dim, passes_grid, not last or config.fc_norm is None)
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
@@ -201,41 +138,68 @@ class VideoTransformer(nn.Module):
 
             init_from_image(self, **{"temporal": self.temporal_init, **options})
 
-    def forward_features(self, clip: Tensor, outputs: Outputs = None) -> Tokens:
+    def forward_features(
+        self,
+        clip: Tensor,
+        outputs: Outputs = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
+    ) -> Tokens:
         """Encode a clip without pooling.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             outputs: See ``layers.Encoder.forward``.
+            keep: As for ``forward``, like the next.
+            weight: Likewise.
 
         Returns:
             Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
             encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` the grid is
             (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
         """
-        grid, cls = self.embed(clip), None
+        grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:
-            grid, cls = encoder(grid, outputs=outputs)
+            grid, cls = encoder(grid, outputs=outputs, keep=keep, weight=weight)
+            keep, weight = encoder.left(keep, weight)
         return grid, cls
 
-    def forward(self, clip: Tensor, valid: Tensor | None = None) -> Tensor | list[Tensor] | None:
+    def forward(
+        self,
+        clip: Tensor,
+        valid: Tensor | None = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
+    ) -> Tensor | list[Tensor] | None:
         """Map clips to features, or to tokens if not pooled.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             valid: Bool mask (B, T') of the frames of each clip (``models.lengths``). Default: all.
+            keep: Places of the tokens to compute (``layers.Places``); the others of the clip are
+                left out. Default: all.
+            weight: How many equal tokens of the clip each one stands for, (B, T, H, W), or in the
+                shape that ``keep`` leaves, (B, T, 1, N) or (B, 1, 1, N); 0: it is padding. Means
+                are weighted. Default: one.
 
         Returns:
             Features (B, D), or tokens (B, T, H, W, D); with ``valid`` a list of B tokens.
+
+        Raises:
+            ValueError: If a part of the model cannot leave out tokens or count them several times,
+                or if ``weight`` or the size of ``keep`` does not fit.
         """
         if valid is not None:
+            if keep is not None or weight is not None:
+                raise ValueError("keep and weight cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
-        grid, cls = self.embed(clip), None
+        grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:  # in training, without the tokens that the head does not read
-            grid, cls = encoder(grid, cls_only=self.training)
-        return self.pool_features(grid, cls)
+            grid, cls = encoder(grid, keep=keep, weight=weight, cls_only=self.training)
+            keep, weight = encoder.left(keep, weight)
+        return self.pool_features(grid, cls, weight)
 
     def encode_frames(self, clip: Tensor) -> Tensor:
         """Encode each tubelet of clips on its own, if the model ``encodes_frames``.
@@ -296,10 +260,12 @@ class VideoTransformer(nn.Module):
             grid, cls = encoder(grid)
         return self.pool_features(grid, cls)
 
-    def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:
-        """Return the output for the result of ``forward_features``."""
+    def pool_features(
+        self, grid: Tensor | None, cls: Tensor | None, weight: Tensor | None = None
+    ) -> Tensor | None:
+        """Return the output for the result of ``forward_features``, and weights of its grid."""
         if self.pool != "none":
-            grid = pool_tokens(grid, cls if self.pool == "cls" else None)
+            grid = pool_tokens(grid, cls if self.pool == "cls" else None, weight)
         return self.fc_norm(grid)
 
     def check_causal(self) -> None:

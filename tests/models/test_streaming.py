@@ -240,7 +240,7 @@ def test_under_autocast() -> None:
         (dict(block=[dict(pattern="strided")]), "pattern 'strided' sees later frames"),
         (dict(block=[dict(pattern=dict(type="window", size=(2, 2, 2)))]), "'window'.* later"),
         (dict(block=[{**TIME, "kernel": "cosformer"}]), "kernel 'cosformer' depends on the clip's "
-         "length; use softmax or linear"),
+         "length; use softmax or linear or capped"),
         (dict(block=[dict(pattern="space", shifts=["temporal"])]), r"shifts \['temporal'\] read"),
         (dict(block=[dict(pattern="space")], cls="mean"), "encoders.0: the class token sees all"),
         (dict(encoders=[dict(block=[TIME]), dict(frames="average")]), "encoders.1: frames='av"),
@@ -286,5 +286,5 @@ def test_a_past_must_be_a_number_of_frames(past: object) -> None:
 
 def test_sums_over_all_frames_cannot_forget() -> None:
     with pytest.raises(ValueError, match="LinearKernel cannot mask frames of the distant past, .*"
-                       "'past': 4.*; use kernel softmax$"):  # fmt: skip
+                       "'past': 4.*; use kernel softmax, capped$"):  # fmt: skip
         build(block=[{**BOUNDED, "kernel": "linear"}])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.datasets.shards.index import ShardIndex, WrongShards
@@ -53,6 +54,11 @@ class ShardedVideoDataset(VideoDataset):
         if index.classes:
             self._metainfo["classes"] = index.classes
         return index
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """The label of each sample (n,); None if they are not known at once."""
+        return getattr(self.data_list, "labels", None)
 
     @property
     def index(self) -> ShardIndex:

@@ -50,6 +50,11 @@ class StoredVideo(NamedTuple):
         """Return itself: MMEngine copies the samples of a list."""
         return self
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file; 0 if it was missing when the shards were written."""
+        return int(self.index.samples["size"][self.number])
+
     def read(self) -> bytes:
         """Read the file; raises as ``ShardIndex.read``."""
         return self.index.read(self.number)
@@ -126,12 +131,14 @@ class ShardIndex(Sequence):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, number: int) -> dict[str, Any]:
-        """Return what the list says of a sample: ``filename`` and the keys of its task.
+    def __getitem__(self, place: int | slice) -> Any:
+        """Return what the list says of a sample, or a list of that of several.
 
-        ``stored_video`` is the ``StoredVideo``.
+        It has ``filename``, the keys of its task, and a ``stored_video``, the ``StoredVideo``.
         """
-        number = range(self._count)[number]
+        number = range(self._count)[place]
+        if isinstance(number, range):
+            return [self[place] for place in number]
         sample = self.samples[number]
         start, size = int(sample["row"]), int(sample["row_size"])
         row = read_row(self._rows[start : start + size].tobytes())
@@ -161,9 +168,10 @@ class ShardIndex(Sequence):
         return read_cached(shard, int(sample["offset"]), size, self.version)
 
     @property
-    def labels(self) -> np.ndarray:
-        """The class of each sample (n,), -1 if it has none or several."""
-        return self.samples["label"]
+    def labels(self) -> np.ndarray | None:
+        """The class of each sample (n,); None if one has none or several."""
+        labels = self.samples["label"]
+        return None if (labels == NO_LABEL).any() else labels
 
 
 def shard_name(number: int) -> str:
