@@ -78,21 +78,46 @@ class LoadedModel:
         """Where the model runs."""
         return next(self._model.parameters()).device
 
+    @property
+    def fast_model(self) -> nn.Module:
+        """What runs on clips: the fast copy, or the model itself once it was asked for."""
+        return self._fast or self._model
+
+    def share_frames(self) -> SharedFrames | None:
+        """Return what encodes the frames that samples of one video share once, if the model can."""
+        return SharedFrames(self._stages) if self._stages else None
+
+    @torch.no_grad()
+    def run_samples(
+        self, samples: Sequence[dict], shared: SharedFrames | None = None
+    ) -> list[ActionDataSample]:
+        """Run the model on samples of the pipeline; those of one shape go through it together.
+
+        Args:
+            samples: The samples. With ``shared``, one alone.
+            shared: What knows the frames of earlier samples of the video (``share_frames``).
+        """
+        model: Any = self.fast_model
+        if self._stages is not None:  # ``model`` was not asked for
+            model = shared or SharedFrames(self._stages)
+        by_shape: dict[torch.Size, list[int]] = {}
+        for number, sample in enumerate(samples):
+            by_shape.setdefault(sample["inputs"].shape, []).append(number)
+        outputs: dict[int, ActionDataSample] = {}
+        for numbers in by_shape.values():
+            stacks = {key: [samples[i][key] for i in numbers] for key in samples[numbers[0]]}
+            outputs |= zip(numbers, model.test_step(stacks), strict=True)
+        return [outputs[number] for number in range(len(samples))]
+
     def _start(self) -> Callable[[dict], ActionDataSample]:
         """Return what runs the model on samples of one video, in the order of their frames.
 
         Frames that they share are encoded once. The features are in what is returned.
         """
-        return partial(self._run, shared=SharedFrames(self._stages) if self._stages else None)
+        return partial(self._run, shared=self.share_frames())
 
-    @torch.no_grad()
     def _run(self, sample: dict, shared: SharedFrames | None = None) -> ActionDataSample:
-        data = {key: [value] for key, value in sample.items()}
-        model: Any = self._fast or self._model
-        if shared is not None and self._stages is not None:  # ``model`` was not asked for since
-            model = shared
-        (output,) = model.test_step(data)
-        return output
+        return self.run_samples([sample], shared)[0]
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""

@@ -7,7 +7,6 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.atomic import write_atomically
 from mmvidformer.checkpoints.backbones import MODELS, backbone_arguments
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of
@@ -19,6 +18,7 @@ from mmvidformer.checkpoints.huggingface import (
 from mmvidformer.checkpoints.keymap import Conversion, Grid, State
 from mmvidformer.checkpoints.partial import load_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
+from mmvidformer.storage.atomic import write_atomically
 
 OUTPUTS = ("mmvidformer", "huggingface")
 
@@ -53,7 +53,7 @@ def convert_file(
         source: File, HuggingFace folder or address in any of ``FORMATS``.
         target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
-            with one of the three published schemes, VideoMAE, or V-JEPA 2).
+            with one of the three published schemes, VideoMAE, V-JEPA 2, or VideoPrism).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``checkpoints.flax``).
         num_heads: Number of attention heads, if the source does not contain it.

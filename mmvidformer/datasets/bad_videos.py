@@ -12,9 +12,11 @@ from mmaction.structures import ActionDataSample
 from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
+from mmvidformer.datasets.listed_videos import share_samples
 from mmvidformer.datasets.transforms.decode import check_decoders
 from mmvidformer.datasets.workers import limited_time, set_seed
 from mmvidformer.registry import DATASETS
+from mmvidformer.storage.errors import UserError
 from mmvidformer.video.errors import BadVideo, TooManyBadVideos, first_line, path_of
 
 # Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
@@ -37,9 +39,10 @@ class SafeDataset:
     """A dataset with a policy for videos that cannot be read.
 
     A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``, and
-    those with an attribute ``reads_files``) raises any error but ``ImportError``, ``MemoryError``
-    and ``KeyError``. All other errors are raised unchanged. Errors of storage (``PASSING``) get two
-    further tries, after 1 and 4 seconds.
+    those with an attribute ``reads_files``) raises any error but ``ImportError``, ``MemoryError``,
+    ``KeyError`` and a ``UserError``, such as that of storage that does not answer. All other errors
+    are raised unchanged. Errors of mounted storage (``PASSING``) get two further tries, after 1 and
+    4 seconds.
     With ``'resample'`` a bad sample is logged and
 
     - in training a random one is read in its place;
@@ -71,6 +74,7 @@ class SafeDataset:
             raise ValueError(f"max_bad_share must be from 0 to 1, got {max_bad_share}")
         self.dataset = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
         for inner in with_inner(self.dataset):
+            share_samples(inner)
             check_decoders(getattr(getattr(inner, "pipeline", None), "transforms", ()))
         self.on_bad_video, self.max_bad_share = on_bad_video, max_bad_share
         # The workers of a process write to the same memory.
@@ -141,8 +145,8 @@ class SafeDataset:
 
     def _fault(self, idx: int, error: Exception) -> BadVideo | None:
         """Return why a sample could not be read, or None if that is not the video's fault."""
-        if isinstance(error, BadVideo):
-            return error
+        if isinstance(error, UserError):  # else it says itself that no video is to blame
+            return error if isinstance(error, BadVideo) else None
         owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
         names = [type(owner).__name__ for owner in owners if _reads_files(type(owner))]
         # FFmpeg's "cannot allocate memory" is what a damaged header asks for.

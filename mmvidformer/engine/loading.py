@@ -15,7 +15,7 @@ from mmvidformer.checkpoints.addresses import Device, load_from_source
 from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
 from mmvidformer.registry import MODELS
-from mmvidformer.video.errors import UserError
+from mmvidformer.storage.errors import UserError
 
 HEAD = ("cls_head.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")  # or of pretraining
 Purpose = Literal["evaluation", "features", "resume", "start"]

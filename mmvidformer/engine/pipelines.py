@@ -1,6 +1,7 @@
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
@@ -8,6 +9,8 @@ from mmengine.config import Config
 from mmvidformer.config import leaf_datasets, pipelines, type_name
 from mmvidformer.config.fragments import Fragment, replace, without
 from mmvidformer.datasets.own_videos import SPLITS
+from mmvidformer.datasets.shards.index import INDEX
+from mmvidformer.storage.files import exists, join
 
 # Crop transforms, and how many crops of a frame each takes.
 CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
@@ -17,6 +20,9 @@ OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
 DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
 # Facts of a sample that ``PackActionInputs`` keeps by default.
 META_KEYS = ("img_shape", "img_key", "video_id", "timestamp")
+
+# Arguments of datasets that do not say how a list is read.
+KEPT_WITH_SHARDS = ("pipeline", "test_mode", "metainfo", "multi_class", "num_classes", "indices")
 
 
 def parse_views(text: str) -> tuple[int, int]:
@@ -130,6 +136,31 @@ def datasets_in(cfg: Config) -> Iterator[tuple[str, Any, Any]]:
     for split in SPLITS:
         if loader := cfg.get(f"{split}_dataloader"):
             yield from ((split, loader, leaf) for leaf in leaf_datasets(loader.dataset))
+
+
+def use_shards(cfg: Config, folder: str) -> None:
+    """Let the datasets of a config read the shards of their lists (``mmvidformer data shard``).
+
+    Those of the list ``train.csv`` are in ``folder/train``. Lists without shards stay.
+
+    Args:
+        cfg: Config; changed in place.
+        folder: Folder or address.
+
+    Raises:
+        ValueError: If there are no shards of any list.
+    """
+    names = []
+    for _, _, dataset in datasets_in(cfg):
+        names.append(Path(dataset.get("ann_file") or "").stem)
+        shards = join(folder, names[-1])
+        if not exists(join(shards, INDEX)):
+            continue
+        for key in [key for key in dataset if key not in KEPT_WITH_SHARDS]:
+            del dataset[key]
+        dataset.update(type="mmvidformer.ShardedVideoDataset", ann_file=shards)
+    if not any(type_name(dataset) == "ShardedVideoDataset" for _, _, dataset in datasets_in(cfg)):
+        raise ValueError(f"{folder} has no shards of the lists {', '.join(dict.fromkeys(names))}")
 
 
 def classes_fragment(cfg: Config, names: Sequence[str], least: int = 2) -> Fragment:

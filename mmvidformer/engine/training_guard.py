@@ -8,7 +8,7 @@ from mmengine.runner import Runner
 
 from mmvidformer.engine.checkpointing.hook import AtomicCheckpointHook
 from mmvidformer.registry import HOOKS
-from mmvidformer.video.errors import UserError
+from mmvidformer.storage.errors import UserError
 
 
 class LossNotFinite(UserError, FloatingPointError):

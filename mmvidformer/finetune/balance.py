@@ -9,6 +9,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import type_name
 from mmvidformer.config.fragments import Change, replace
+from mmvidformer.datasets.labels import label_table
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune.settings import Recipe
@@ -73,16 +74,8 @@ class BalancedSampler(ResumableSampler):
     @cached_property
     def weights(self) -> torch.Tensor:
         """How often each sample is drawn, relative to the others (samples,)."""
-        samples: list[int] = []  # that have a class, once for each of theirs
-        classes: list[int] = []
-        for number in range(len(self.dataset)):
-            label = self.dataset.get_data_info(number)["label"]
-            # A vector of zeros and ones, or a number.
-            is_vector = isinstance(label, torch.Tensor)
-            labels = label.nonzero()[:, 0].tolist() if is_vector else [int(label)]
-            classes += labels
-            samples += [number] * len(labels)
+        labels = label_table(self.dataset)
         weights = np.zeros(len(self.dataset))
-        of_classes = np.array(class_weights(np.bincount(classes)))
-        np.maximum.at(weights, samples, of_classes[classes])
+        of_classes = np.array(class_weights(np.bincount(labels.classes)))
+        np.maximum.at(weights, labels.samples, of_classes[labels.classes])
         return torch.from_numpy(np.where(weights > 0, weights, 1.0))

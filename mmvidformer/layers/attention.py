@@ -18,7 +18,13 @@ from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS, check_supported
 from mmvidformer.layers.kernels.base import LinearCostKernel
-from mmvidformer.layers.linear import QueryValueBias, has_hooks, is_plain, project_twice
+from mmvidformer.layers.linear import (
+    GatedLinear,
+    QueryValueBias,
+    has_hooks,
+    is_plain,
+    project_twice,
+)
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import NORMS, QueryKeyNorm, build_scale
 from mmvidformer.layers.patterns import PATTERNS, Pattern, check_causal
@@ -282,15 +288,20 @@ class AttentionSubLayer(nn.Module):
             rope=config.rope if sublayer.rope else None,
         )
         self.drop_path = drop_path
-        self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
+        if sublayer.fc not in (False, True, "gated"):
+            raise ValueError(f"fc must be False, True or 'gated', got {sublayer.fc!r}")
+        self.fc: nn.Module = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
+        if sublayer.fc == "gated":
+            self.fc = GatedLinear(dim)
         self.scale = build_scale(dim, config.layer_scale)
         self.zero_init = sublayer.zero_init
         self.zero_parameters()
 
     def zero_parameters(self) -> None:
         """Zero what is to start at zero; for use after an initialization."""
-        zero = [self.fc, self.attn.proj] if self.zero_init else [self.fc]
-        for parameter in nn.ModuleList(zero).parameters():
+        zero = list(self.attn.proj.parameters()) if self.zero_init else []
+        zero += [self.fc.gate] if isinstance(self.fc, GatedLinear) else self.fc.parameters()
+        for parameter in zero:
             nn.init.zeros_(parameter)
 
     def fc_weight(self, tokens: Tensor) -> Tensor | None:

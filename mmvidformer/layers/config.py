@@ -30,7 +30,8 @@ class SubLayer:
             ``'skip'``. Default: that of the encoder.
         kernel: Attention kernel (``layers.kernels``).
         fc: Whether to add a linear layer on the update, after stochastic depth, that is initialized
-            to zero (``temporal_fc`` of TimeSformer).
+            to zero (``temporal_fc`` of TimeSformer). ``'gated'``: one whose output is multiplied by
+            the tanh of a learned number, which is 0 at first (StreamFormer).
         fixation: Gates on queries and keys (``layers.fixation``), or None for no gates.
         shifts: Shifts of keys and values along the grid (``layers.shift``), in their order.
         shift_last: Whether to shift after the feature map and the gates instead of before.
@@ -45,7 +46,7 @@ class SubLayer:
     pattern: Choice | Sequence[Choice] = "joint"
     cls: ClsPolicy | None = None
     kernel: Choice = "softmax"
-    fc: bool = False
+    fc: bool | Literal["gated"] = False
     fixation: Choice | None = None
     shifts: Sequence[Choice] = ()
     shift_last: bool = False

@@ -1,4 +1,4 @@
-"""Linear layers: a bias without that of the keys, and low-rank adaptation."""
+"""Linear layers: a bias without that of the keys, a gate, and low-rank adaptation."""
 
 import copy
 import math
@@ -34,6 +34,30 @@ class QueryValueBias(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., D) to (..., 3 D)."""
         return linear(input, self.weight, full_bias(self.bias))
+
+
+class GatedLinear(nn.Linear):
+    """A linear layer times the hyperbolic tangent of a learned number, 0 at first (StreamFormer).
+
+    Args:
+        dim: Token width D.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, dim)
+        self.gate = nn.Parameter(torch.zeros(()))
+
+    def without_gate(self) -> nn.Linear:
+        """Return an ordinary layer that computes the same."""
+        layer = nn.Linear(self.in_features, self.out_features, device="meta")
+        factor = self.gate.detach().tanh()
+        layer.weight = nn.Parameter(self.weight.detach() * factor)
+        layer.bias = nn.Parameter(self.bias.detach() * factor)
+        return layer
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Map (..., D) to (..., D)."""
+        return self.gate.tanh() * linear(input, self.weight, self.bias)
 
 
 def full_bias(bias: Tensor) -> Tensor:

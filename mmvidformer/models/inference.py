@@ -16,7 +16,7 @@ from mmvidformer.layers import (
     TransformerBlock,
 )
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
+from mmvidformer.layers.linear import GatedLinear, LoraLinear, QueryValueBias, has_hooks, is_plain
 from mmvidformer.models.cpu import CpuLinear, feed_forward
 from mmvidformer.models.video_transformer import VideoTransformer
 
@@ -89,6 +89,8 @@ def _optimize(backbone: VideoTransformer) -> None:
         elif isinstance(part, AttentionSubLayer):
             if is_plain(part.attn.qkv, QueryValueBias):
                 part.attn.qkv = part.attn.qkv.with_full_bias()
+            if is_plain(part.fc, GatedLinear):
+                part.fc = part.fc.without_gate()
             for name in ("fc", "scale"):
                 after = getattr(part, name)
                 plain = is_plain(after, nn.Linear) or is_plain(after, LayerScale)

@@ -7,7 +7,7 @@ import numpy as np
 from av import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.atomic import write_atomically
+from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.index import index_of, repeat_frames
 

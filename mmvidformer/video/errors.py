@@ -2,18 +2,12 @@ import os
 import re
 from collections.abc import Mapping
 
+from mmvidformer.storage.errors import UserError
+
 # Keys under which datasets keep the path of a sample's video or folder of frames.
 PATH_KEYS = ("filename", "frame_dir", "img_path", "audio_path")
 # Place in the source code with which messages of decord and TorchCodec begin.
 _SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: |\w+, \S+\.cpp:\d+, ")
-
-
-class UserError(Exception):
-    """Its message says all that a user needs: the tools print it without traceback, at any time.
-
-    Errors of any room that are raised while a runner runs are subclasses, and of a builtin class
-    as well.
-    """
 
 
 class TooManyBadVideos(UserError, RuntimeError):

@@ -115,12 +115,18 @@ class _PyAVReader(Reader):
     _state = _State()
 
     def __init__(
-        self, source: str | BinaryIO, num_threads: int = 1, max_pixels: int | None = None
+        self,
+        source: str | BinaryIO,
+        num_threads: int = 1,
+        max_pixels: int | None = None,
+        index: Index | None = None,
     ) -> None:
         self.source, self.num_threads, self.max_pixels = source, num_threads, max_pixels
         self.name = _name_of(source)
         self._lock = RLock()  # FFmpeg would crash if two threads used a container at once
         self._converter = VideoReformatter()
+        if index is not None:
+            self.index = index
         self._restart()
 
     @cached_property
@@ -217,7 +223,11 @@ class _TorchCodecReader(Reader):
     """Numbers frames by time stamps, which it reads first."""
 
     def __init__(
-        self, source: str | BinaryIO, num_threads: int = 1, max_pixels: int | None = None
+        self,
+        source: str | BinaryIO,
+        num_threads: int = 1,
+        max_pixels: int | None = None,
+        index: Index | None = None,
     ) -> None:
         try:
             import torchcodec
@@ -237,6 +247,8 @@ class _TorchCodecReader(Reader):
         self._decoder = torchcodec.decoders.VideoDecoder(source, **options)
         rate = self._decoder.metadata.average_fps or 0.0
         self.index = Index(len(self._decoder), FrameTimes(rate))
+        if index is not None:
+            self.times = index.times
 
     @cached_property
     def times(self) -> FrameTimes:

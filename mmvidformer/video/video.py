@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from mmvidformer.video.index import Index
 from mmvidformer.video.readers import READERS, ArrayReader, Reader
 from mmvidformer.video.times import EPSILON, FrameTimes
 
@@ -15,6 +16,14 @@ Source = str | Path | bytes | BinaryIO | np.ndarray
 # With which MP4 and QuickTime files begin, after the size of the box; and Matroska and WebM files.
 _BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
 _MATROSKA = b"\x1aE\xdf\xa3"
+
+
+class _Content(io.BytesIO):
+    """The content of a file, with a name for messages."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        super().__init__(content)
+        self.name = name or "the file"
 
 
 class Frames(list):
@@ -49,7 +58,8 @@ class Video:
         source: Source,
         backend: str = "pyav",
         rate: float = 0.0,
-        **options: int | None,
+        name: str = "",
+        **options: int | Index | None,
     ) -> "Video":
         """Open a video.
 
@@ -58,7 +68,9 @@ class Video:
             backend: Name in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
                 always read by PyAV, since TorchCodec returns wrong frames of them.
             rate: Frames per second of an array; default: unknown.
-            **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``.
+            name: What messages call the content of a file.
+            **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``, and ``index``, what is
+                known of the frames already (``index_of``).
 
         Raises:
             OSError: If the file cannot be opened.
@@ -70,7 +82,7 @@ class Video:
         if isinstance(source, np.ndarray):
             return cls(ArrayReader(source, rate))
         if isinstance(source, bytes):
-            source = io.BytesIO(source)
+            source = _Content(source, name)
         if isinstance(source, str | Path):
             source = str(source)
             with open(source, "rb") as file:

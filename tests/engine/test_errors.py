@@ -31,8 +31,8 @@ from mmvidformer.engine.training_guard import LossNotFinite
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.kernels.performer import orthogonal_gaussian
 from mmvidformer.registry import MODELS
+from mmvidformer.storage.errors import UserError
 from mmvidformer.video.capture import Capture
-from mmvidformer.video.errors import UserError
 
 
 def in_loop(main: Callable) -> Callable:

@@ -14,6 +14,7 @@ from mmaction.datasets.transforms import (
 
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.storage.files import RangeFile, is_remote
 from mmvidformer.video.errors import with_suffix
 from mmvidformer.video.readers import BACKENDS
 from mmvidformer.video.video import Video
@@ -54,12 +55,24 @@ class VideoInit(DecordInit):
         self.options = dict(num_threads=num_threads, max_pixels=max_pixels)
 
     def transform(self, results: dict) -> dict:
-        """Open ``results['filename']``, unless frames are given as ``array`` (``ArrayDecode``)."""
-        return results if "array" in results else super().transform(results)
+        """Open ``results['filename']``, or the video of a shard, ``results['stored_video']``.
+
+        Frames that are given as ``array`` stay (``ArrayDecode``).
+        """
+        if "array" in results:
+            return results
+        stored = results.pop("stored_video", None)
+        if stored is None:
+            return super().transform(results)
+        video = stored.open(self.backend, **self.options)
+        facts = dict(total_frames=len(video), avg_fps=video.get_avg_fps())
+        return {**results, **facts, "video_reader": video}
 
     def _get_video_reader(self, filename: str) -> object:
         if self.backend == "decord":
             return super()._get_video_reader(filename)
+        if is_remote(filename):
+            return Video.open(RangeFile.open(filename), self.backend, **self.options)
         return Video.open(with_suffix(filename), self.backend, **self.options)
 
 

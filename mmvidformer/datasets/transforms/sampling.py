@@ -7,7 +7,8 @@ from mmcv.transforms import BaseTransform
 
 from mmvidformer.datasets.transforms.rates import number_by_time, rescale
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.video.errors import BadVideo, UserError, path_of
+from mmvidformer.storage.errors import UserError
+from mmvidformer.video.errors import BadVideo, path_of
 from mmvidformer.video.times import FrameTimes
 
 

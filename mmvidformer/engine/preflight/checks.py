@@ -3,8 +3,7 @@ import multiprocessing
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from traceback import walk_stack
 
@@ -20,10 +19,13 @@ from torch.utils.data import DataLoader
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.epic_kitchens import SegmentDataset
 from mmvidformer.datasets.image_folder import ImageFolderDataset
-from mmvidformer.video.errors import PATH_KEYS
+from mmvidformer.datasets.labels import label_table
+from mmvidformer.datasets.listed_videos import ListedVideoDataset
+from mmvidformer.video.errors import PATH_KEYS, path_of, with_suffix
 
 Problems = Iterator[tuple[bool, str]]  # whether it is an error, and its description
 LISTS = (VideoDataset, RawframeDataset)  # whose samples are the lines of a file
+MOST_FILES = 1000  # that are looked at
 UNLABELED = -1  # MMAction2's label of a line that has none
 SOURCES = ("init_cfg", "init_from", "pretrained", "checkpoint")  # of a backbone's weights
 
@@ -38,58 +40,60 @@ def classes_of(model: nn.Module) -> dict[str, int]:
 def check_samples(
     dataset: object, model: nn.Module, split: str, policy: SafeDataset | None
 ) -> Problems:
-    """Check a dataset of videos, frames or images. A policy may allow some missing files."""
+    """Check a dataset of videos, frames or images: all labels, and some of the files.
+
+    A policy may allow some missing files.
+    """
     if not isinstance(dataset, (*LISTS, SegmentDataset, ImageFolderDataset)):
         return
-    labels, paths, empty = [], [], []
-    for item in range(len(dataset)):
-        # Not by the dataset's own method, which may turn labels into vectors.
-        info = BaseDataset.get_data_info(dataset, item)
-        label = np.ravel(info.get("label", ()))
-        labels.append(label if label.dtype.kind in "iu" else label[:0])  # not distributions
-        paths.append(next((str(info[key]) for key in PATH_KEYS if info.get(key)), ""))
-        empty.append(info.get("total_frames", 1) < 1)
+    labels = label_table(dataset)
 
     def at(item: int) -> str:
-        is_line = type(dataset) in LISTS and dataset._indices is None
+        is_line = type(dataset) in (*LISTS, ListedVideoDataset) and dataset._indices is None
         place = f"{dataset.ann_file}, {'line' if is_line else 'entry'} {item + 1}"
         return BaseDataset.get_data_info(dataset, item).get("where", place)
 
     for task, (name, count) in enumerate(classes_of(model).items()):
-        columns = slice(None) if dataset.multi_class else slice(task, task + 1)
-        wrong = [
-            (item, label)
-            for item, labels_of_item in enumerate(labels)
-            for label in labels_of_item[columns]
-            if not 0 <= label < count
-        ]
-        if wrong:
+        is_of_task = dataset.multi_class | (labels.places == task)
+        is_wrong = is_of_task & ((labels.classes < 0) | (labels.classes >= count))
+        wrong = np.flatnonzero(is_wrong)
+        if wrong.size:
             # The first one, but after a line without label, which may be meant.
-            item, label = max(wrong, key=lambda pair: pair[1] != UNLABELED)
+            first = wrong[np.argmax(labels.classes[wrong] != UNLABELED)]
+            item, label = int(labels.samples[first]), labels.classes[first]
             allowed = f"0 to {count - 1} (model.cls_head.{name} is {count})"
             what = f"label must be in {allowed}, got {label}; {len(wrong)} wrong in all"
             yield label != UNLABELED or split == "train", f"{at(item)}: {what}"
     backends = {getattr(step, "io_backend", "disk") for step in dataset.pipeline.transforms}
     if backends - {"disk", "local"}:
         return
-    gone = _missing(paths)
-    if missing := [i for i, path in enumerate(paths) if path in gone or empty[i]]:
+    items = _some(len(dataset))
+    if missing := [item for item in items if _is_missing(dataset, item)]:
         resample = policy is not None and policy.on_bad_video == "resample"
-        allowed = policy.max_bad_share * len(paths) if resample else 0
-        what = f"{len(missing)} of {len(paths)} files are missing or have no frames"
-        problem = f"{at(missing[0])}: {what}, the first is {paths[missing[0]]!r}"
-        yield len(missing) > allowed, problem
+        allowed = policy.max_bad_share * len(items) if resample else 0
+        path = path_of(BaseDataset.get_data_info(dataset, missing[0]))
+        looked = f"{len(items)} files" + " looked at" * (len(items) < len(dataset))
+        what = f"{len(missing)} of {looked} are missing or have no frames"
+        yield len(missing) > allowed, f"{at(missing[0])}: {what}, the first is {path!r}"
 
 
-def _missing(paths: Sequence[str]) -> set[str]:
-    """Return paths that do not exist. Listing folders is faster than asking for each file."""
-    listed: set[str] = set()
-    for folder in {os.path.dirname(path) for path in paths}:
-        with suppress(OSError):
-            listed.update(os.path.join(folder, name) for name in os.listdir(folder or "."))
-    # MMAction2 looks for a video without suffix as .mp4. Addresses are not looked up.
-    others = {path for path in paths if path not in listed and f"{path}.mp4" not in listed}
-    return {path for path in others if path and "://" not in path and not os.path.exists(path)}
+def _some(count: int) -> list[int]:
+    """Return all numbers, or ``MOST_FILES`` of them at regular intervals and the last."""
+    if count <= MOST_FILES:
+        return list(range(count))
+    return np.linspace(0, count - 1, MOST_FILES).astype(int).tolist()
+
+
+def _is_missing(dataset: BaseDataset, item: int) -> bool:
+    """Whether a sample has no file, or no frames. Addresses are not looked up."""
+    info = BaseDataset.get_data_info(dataset, item)
+    if info.get("total_frames", 1) < 1:
+        return True
+    stored = info.get("stored_video")
+    if stored is not None:
+        return not stored.size
+    path = next((str(info[key]) for key in PATH_KEYS if info.get(key)), "")
+    return bool(path) and "://" not in path and not os.path.exists(with_suffix(path))
 
 
 def names_side(name: str) -> bool:

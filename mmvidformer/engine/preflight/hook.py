@@ -10,7 +10,7 @@ from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.config import idle_variables
 from mmvidformer.engine.loading import WrongWeights, load_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
-from mmvidformer.video.errors import UserError
+from mmvidformer.storage.errors import UserError
 
 # Whose parts behave in known ways.
 KNOWN = {"mmaction", "mmcv", "mmengine", "mmvidformer", "torchvision"}

@@ -4,6 +4,7 @@
 name                      weight of key j for query i, before normalization           cost
 ========================  ==========================================================  ===========
 softmax                   ``exp(q_i.k_j / sqrt(d))``                                  S S' d
+capped                    ``exp(c tanh(q_i.k_j / (c sqrt(d))))``                      S S' d
 linear                    ``f(q_i).f(k_j)``, f ReLU, ELU + 1, sigmoid, identity       S d^2
 cosformer                 ``relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)``               2 S d^2
 performer                 softmax in expectation, m random features                   S m d
@@ -16,6 +17,7 @@ lara                      softmax by importance sampling, R proposals           
 from collections.abc import Set
 
 from mmvidformer.layers.kernels.base import Kernel
+from mmvidformer.layers.kernels.capped import CappedKernel
 from mmvidformer.layers.kernels.lara import LaraKernel
 from mmvidformer.layers.kernels.linear import CosformerKernel, LinearKernel
 from mmvidformer.layers.kernels.linformer import LinformerKernel
@@ -35,6 +37,7 @@ KERNELS: Registry[Kernel] = Registry(
         "linformer": LinformerKernel,
         "orthoformer": OrthoformerKernel,
         "lara": LaraKernel,
+        "capped": CappedKernel,
     },
 )
 

@@ -28,7 +28,15 @@ def attend_naively(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, mask: Mask =
 
 
 def _softmax_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return _normalize(q @ k.mT / math.sqrt(q.shape[-1]), seen)
+
+
+def _capped_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
+    scores = kernel.cap * (q @ k.mT / math.sqrt(q.shape[-1]) / kernel.cap).tanh()
+    return _normalize(scores, seen)
+
+
+def _normalize(scores: Tensor, seen: Tensor) -> Tensor:
     weights = (scores - scores.amax(dim=-1, keepdim=True)).exp() * seen
     return weights / weights.sum(dim=-1, keepdim=True)
 
@@ -116,6 +124,7 @@ def _xi(x: Tensor, samples: Tensor) -> Tensor:
 
 WEIGHTS: dict[str, Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
     "SoftmaxKernel": _softmax_weights,
+    "CappedKernel": _capped_weights,
     "LinearKernel": _linear_weights,
     "CosformerKernel": _cosformer_weights,
     "PerformerKernel": _performer_weights,

@@ -17,7 +17,8 @@ from mmvidformer.datasets.transforms.sampling import (
     SpanFrames,
 )
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.video.errors import BadVideo, UserError
+from mmvidformer.storage.errors import UserError
+from mmvidformer.video.errors import BadVideo
 
 check = settings(max_examples=100, deadline=None, derandomize=True)
 totals = st.integers(1, 2000)

@@ -1,0 +1,238 @@
+"""Writing shards."""
+
+import io
+import json
+import tarfile
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
+from os.path import splitext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from av.error import FFmpegError
+from tqdm import tqdm
+
+from mmvidformer.datasets.shards import index as shards
+from mmvidformer.datasets.shards.rows import write_row
+from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.files import exists, is_remote, join, read_file, upload
+from mmvidformer.video.errors import first_line, with_suffix
+from mmvidformer.video.index import index_of
+from mmvidformer.video.packed_index import pack_index
+
+
+class _Sample(NamedTuple):
+    """A sample: the number of its video, its row, and its class, -1 if it has none or several."""
+
+    video: int
+    row: str
+    label: int
+
+
+class _Place(NamedTuple):
+    """Where a video is in its shard, its packed index, and why it cannot be read, if so."""
+
+    offset: int = 0
+    size: int = 0
+    frames: bytes = b""
+    fault: str = ""
+
+
+def write_shards(
+    samples: Iterable[Mapping[str, Any]],
+    out: str | Path,
+    facts: Mapping[str, Any],
+    videos_per_shard: int = 1000,
+    workers: int = 1,
+    force: bool = False,
+) -> dict[str, str]:
+    """Write the videos of a list and its index.
+
+    A video that several samples show is written once. One that is missing, or whose frames cannot
+    be listed, keeps its samples, so that the policy for bad videos is that of files.
+
+    Args:
+        samples: Samples of a dataset: ``filename``, what its rows say, and ``path`` if the file is
+            elsewhere. ``filename`` is what messages name.
+        out: Folder or address to write to.
+        facts: ``task`` and ``classes`` for ``index.json``.
+        videos_per_shard: Number of videos in a tar file.
+        workers: Number of processes, each of which writes a shard at a time.
+        force: Whether to overwrite an index.
+
+    Returns:
+        The bad videos by path, with the reason.
+
+    Raises:
+        FileExistsError: If there is an index, and not ``force``.
+        OSError: If a file cannot be written.
+        TypeError: If a row holds what JSON cannot.
+        ValueError: If there are no samples.
+    """
+    if exists(join(out, shards.INDEX)) and not force:
+        raise FileExistsError(f"{join(out, shards.INDEX)} exists already; --force overwrites it")
+    paths, rows = _read_samples(samples)
+    if not rows:
+        raise ValueError("there are no samples to write")
+    rows_of_video: list[list[_Sample]] = [[] for _ in paths]
+    for row in rows:
+        rows_of_video[row.video].append(row)
+    jobs = []
+    for first in range(0, len(paths), videos_per_shard):
+        chosen = slice(first, first + videos_per_shard)
+        jobs.append((first // videos_per_shard, first, paths[chosen], rows_of_video[chosen]))
+    places = _write_all(partial(_write_shard, str(out)), jobs, workers)
+    table, frames = _sample_table(rows, places, videos_per_shard)
+    _write_index(out, table, rows, frames, {**facts, "shards": len(jobs), "videos": len(paths)})
+    return {path: place.fault for path, place in zip(paths, places, strict=True) if place.fault}
+
+
+def _read_samples(samples: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[_Sample]]:
+    """Return the paths of the videos in the order in which they come first, and the samples."""
+    numbers: dict[str, int] = {}
+    rows = []
+    for sample in samples:
+        row = dict(sample)
+        path = with_suffix(str(row.pop("path", row["filename"])))
+        label = shards.NO_LABEL
+        if isinstance(row.get("label"), int | np.integer):
+            label = int(row.pop("label"))
+        if label == shards.NO_LABEL and "label" in sample:
+            row["label"] = sample["label"]  # several, or MMAction2's number of no class
+        rows.append(_Sample(numbers.setdefault(path, len(numbers)), write_row(row), label))
+    return list(numbers), rows
+
+
+def _write_all(write: partial, jobs: Sequence[tuple], workers: int) -> list[_Place]:
+    """Write all shards, and return the places of their videos in order."""
+    places: list[_Place] = []
+    if workers < 2:
+        for job in tqdm(jobs, unit="shard", disable=None):
+            places += write(job)
+        return places
+    with ProcessPoolExecutor(workers, mp_context=get_context("forkserver")) as pool:
+        for of_shard in tqdm(pool.map(write, jobs), total=len(jobs), unit="shard", disable=None):
+            places += of_shard
+    return places
+
+
+def _write_shard(
+    out: str, job: tuple[int, int, Sequence[str], Sequence[Sequence[_Sample]]]
+) -> list[_Place]:
+    """Write a shard, and return where its videos are.
+
+    Args:
+        out: Folder or address.
+        job: Number of the shard, that of its first video, paths of the videos, and their rows.
+    """
+    number, first, paths, rows_of_video = job
+    places = []
+    with (
+        _target(out, shards.shard_name(number)) as file,
+        tarfile.open(file, "w", format=tarfile.GNU_FORMAT) as tar,
+    ):
+        for key, (path, rows) in enumerate(zip(paths, rows_of_video, strict=True), first):
+            content, frames, fault = _read_video(path)
+            place = _Place(fault=fault)
+            if content:
+                suffix = splitext(path)[1].lower() or ".mp4"
+                offset = _add_member(tar, f"{key:09d}{suffix}", content)
+                place = _Place(offset, len(content), frames, fault)
+                _add_member(tar, f"{key:09d}.json", _describe(rows))
+                labels = {row.label for row in rows}
+                if len(labels) == 1 and labels != {shards.NO_LABEL}:
+                    _add_member(tar, f"{key:09d}.cls", str(labels.pop()).encode())
+            places.append(place)
+    return places
+
+
+def _read_video(path: str) -> tuple[bytes, bytes, str]:
+    """Return the content of a file, its packed index, and what is wrong with it, if anything."""
+    try:
+        content = read_file(path)
+    except FileNotFoundError:
+        return b"", b"", "does not exist"
+    if not content:
+        return b"", b"", "is empty"
+    try:
+        return content, pack_index(index_of(io.BytesIO(content))), ""
+    except (FFmpegError, ValueError, StopIteration) as error:  # training says what is wrong
+        return content, b"", first_line(error)
+
+
+def _describe(rows: Sequence[_Sample]) -> bytes:
+    """Return the JSON of a video: its row, or the list of its rows."""
+    described = []
+    for sample in rows:
+        row = json.loads(sample.row)
+        if sample.label != shards.NO_LABEL:
+            row["label"] = sample.label
+        described.append(row)
+    content = described[0] if len(described) == 1 else {"samples": described}
+    return json.dumps(content, ensure_ascii=False).encode()
+
+
+def _add_member(tar: tarfile.TarFile, name: str, content: bytes) -> int:
+    """Add a file to a tar file, and return the place of its content."""
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    offset = tar.offset + tarfile.BLOCKSIZE  # names are short, so a header has one block
+    tar.addfile(member, io.BytesIO(content))
+    return offset
+
+
+def _sample_table(
+    rows: Sequence[_Sample], places: Sequence[_Place], videos_per_shard: int
+) -> tuple[np.ndarray, bytes]:
+    """Return the table of the samples, and what is known of the frames of all videos."""
+    video = np.array([row.video for row in rows])
+    row_sizes = np.array([len(row.row.encode()) for row in rows])
+    frames_sizes = np.array([len(place.frames) for place in places])
+    table = np.zeros(len(rows), shards.SAMPLE)
+    table["shard"] = video // videos_per_shard
+    table["offset"] = np.array([place.offset for place in places])[video]
+    table["size"] = np.array([place.size for place in places])[video]
+    table["label"] = [row.label for row in rows]
+    table["row"] = np.cumsum(row_sizes + 1) - row_sizes - 1  # after each is a line break
+    table["row_size"] = row_sizes
+    table["frames"] = (np.cumsum(frames_sizes) - frames_sizes)[video]
+    table["frames_size"] = frames_sizes[video]
+    return table, b"".join(place.frames for place in places)
+
+
+def _write_index(
+    out: str | Path,
+    table: np.ndarray,
+    rows: Sequence[_Sample],
+    frames: bytes,
+    facts: Mapping[str, Any],
+) -> None:
+    """Write the files of the index; the last one says that the shards are complete."""
+    with _target(out, shards.SAMPLES) as path, path.open("wb") as file:
+        np.save(file, table, allow_pickle=False)
+    with _target(out, shards.ROWS) as path, path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{row.row}\n" for row in rows)
+    with _target(out, shards.FRAMES) as path:
+        path.write_bytes(frames)
+    known = dict(format=shards.FORMAT, id=uuid.uuid4().hex, samples=len(table))
+    with _target(out, shards.INDEX) as path:
+        path.write_text(json.dumps({**known, **facts}, indent=1, ensure_ascii=False), "utf-8")
+
+
+@contextmanager
+def _target(out: str | Path, name: str) -> Iterator[Path]:
+    """Yield a local path to write to; the file is then at its place as a whole."""
+    if not is_remote(out):
+        with write_atomically(join(out, name)) as path:
+            yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        yield path
+        upload(path, join(out, name))
