@@ -31,13 +31,14 @@ from mmengine.hooks import Hook
 from tqdm import tqdm
 
 from mmvidformer.cli.train import main as train
+from mmvidformer.engine.checkpointing import hook
 from mmvidformer.registry import HOOKS
-from mmvidformer.storage import atomic
 from stress.tiny_run import BATCHES, fork, prepare, write_config
 
 # Shared with the runs: the step that a run began with, its finished steps, whether it is writing.
 STATE = struct.Struct("iii")
 SHARED = mmap.mmap(-1, STATE.size)
+WRITING = ["half written", "written", "before rename", "after rename"]
 
 
 def report(**changes: int) -> None:
@@ -91,7 +92,7 @@ def arm(stage: str, number: int) -> None:
 
 def watch_writes() -> None:
     """Report when a file is being written."""
-    write = atomic.write_atomically
+    write = hook.write_atomically
 
     @contextmanager
     def watched(path: str) -> Iterator[Path]:
@@ -100,7 +101,7 @@ def watch_writes() -> None:
             yield part
         report(writing=0)
 
-    atomic.write_atomically = watched
+    hook.write_atomically = watched
 
 
 def live(
@@ -210,7 +211,7 @@ def _kill(args: argparse.Namespace, folder: Path) -> tuple[list[dict], list[str]
     expected = weights(folder / "undisturbed")
     chance = random.Random(args.seed)
     stages = ["training"] * 4 + ["starting"]
-    stages += ["half written", "written", "before rename", "after rename"]
+    stages += WRITING
     rows: list[dict] = []
     faults: list[str] = []
     bar = tqdm(total=args.kills, unit="kill", disable=None)
@@ -226,6 +227,8 @@ def _kill(args: argparse.Namespace, folder: Path) -> tuple[list[dict], list[str]
             faults.append(f"run {run} began at step {row['began']} after step {reached}")
         if row["failed"]:
             faults.append(f"run {run} did not resume: see {work_dir.with_suffix('.log')}")
+        if row["killed"] and when in WRITING and not row["writing"]:
+            faults.append(f"run {run} was to be killed while it writes, and did not tell")
         reached = max(reached if row["began"] < 0 else 0, row["done"])
         if row["killed"]:
             kills += 1

@@ -51,3 +51,15 @@ def test_every_parameter_gets_a_gradient(
     model(torch.randn(2, 3, 4, 32, 32)).square().sum().backward()
     without = [name for name, weight in model.named_parameters() if weight.grad is None]
     assert without == []
+
+
+@pytest.mark.parametrize("build, options", PRESETS[::3], ids=name_preset)
+def test_parameters_of_dropped_updates_get_gradients_of_zero(
+    build: type[VideoTransformer], options: dict[str, Any]
+) -> None:
+    torch.manual_seed(0)
+    model = perturb(build(**SIZES, **options, drop_path_rate=0.99)).train()
+    model(torch.randn(1, 3, 4, 32, 32)).square().sum().backward()
+    gradients = {name: weight.grad for name, weight in model.named_parameters()}
+    assert [name for name, gradient in gradients.items() if gradient is None] == []
+    assert any(not gradient.any() for gradient in gradients.values())
