@@ -34,6 +34,7 @@ class Settings:
         repeats: Number of timed rounds; each round runs all models once.
         warmup: Number of rounds before them.
         memory: Whether to measure peak memory, on a CPU each model in a process of its own.
+        without: Names of baselines to leave out.
     """
 
     device: str = "cpu"
@@ -45,6 +46,7 @@ class Settings:
     repeats: int = 5
     warmup: int = 1
     memory: bool = True
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Result:
         phase: One of ``PASSES``. A training step is a forward and a backward pass, and SGD.
         seconds: Median over the rounds.
         cpu_seconds: Median of the CPU time of all threads; on a GPU the same as ``seconds``.
+        least_cpu_seconds: Least of them, which other programs on the machine change least.
         ratio: Median over the rounds of the time relative to this package's model in the same
             round, the optimized one if it is included.
         cpu_ratio: The same for the CPU time.
@@ -72,6 +75,7 @@ class Result:
     phase: str
     seconds: float
     cpu_seconds: float
+    least_cpu_seconds: float
     ratio: float
     cpu_ratio: float
     clips_per_second: float
@@ -95,7 +99,11 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     torch.set_num_threads(settings.threads)
     shape = clip_shape(Config({"model": dict(model)}))
     clip = torch.randn(settings.batch, *shape)
-    entries = list(build_entries(model, settings.optimize))
+    entries = [
+        entry
+        for entry in build_entries(model, settings.optimize)
+        if entry.name not in settings.without
+    ]
     check_equal(entries, clip[:1])
     macs = {entry.name: entry.macs(shape) for entry in entries}
     # Some baselines have operators that cannot be counted, but compute the same function.
@@ -128,6 +136,7 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
                     phase,
                     seconds,
                     cpu_seconds,
+                    min(cpu for _, cpu in times),
                     ratio,
                     cpu_ratio,
                     settings.batch / seconds,

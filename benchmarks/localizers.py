@@ -23,7 +23,7 @@ from mmengine.config import Config
 from mmengine.utils import get_installed_path
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.features import write_features
+from mmvidformer.apis.bulk.video_files import write_features
 from mmvidformer.config import get_config
 from mmvidformer.papers.summary import interval
 from mmvidformer.synthetic import PRESETS
@@ -202,7 +202,7 @@ def extract(root: Path, work_dir: Path) -> Path:
     """Save the features of all videos, with the lists of the segments beside them."""
     features = root / "features"
     files = (work_dir / "windows.py", best(work_dir))
-    options = (root / "scripts", "--every", EVERY, "--out", features)
+    options = (root / "scripts", "--every", EVERY, "--files", "--out", features)
     call(root / "features.log", *MMVIDFORMER, "features", *files, *options)
     for split in ("train", "val", "test"):
         (features / f"{split}.csv").write_text((root / "scripts" / f"{split}.csv").read_text())

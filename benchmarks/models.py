@@ -80,6 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=5, help="timed rounds (default 5)")
     parser.add_argument("--warmup", type=int, default=1, help="rounds before them (default 1)")
     parser.add_argument("--no-memory", action="store_true", help="skip peak memory")
+    parser.add_argument("--without", nargs="+", default=[], help="baselines to leave out")
     parser.add_argument("--page", type=Path, nargs="+", default=[], help="pages to update")
     args = parser.parse_args(argv)
     if args.configs and not args.out:
@@ -104,6 +105,7 @@ def measure(args: object, command: Sequence[str]) -> None:
         repeats=args.repeats,
         warmup=args.warmup,
         memory=not args.no_memory,
+        without=tuple(args.without),
     )
     compiled = "compiled" if args.compile else "eager"
     about = {

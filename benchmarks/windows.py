@@ -32,7 +32,7 @@ from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.pipelines import align_clips
 from mmvidformer.engine.tables import print_table
-from mmvidformer.models.inference import optimize_for_inference, reuse_frames
+from mmvidformer.models.shared_frames import split_stages
 from mmvidformer.video.writer import VideoOutput
 
 SMALL = dict(arch=dict(embed_dims=192, depth=4, num_heads=3), img_size=112)
@@ -89,7 +89,7 @@ def cpu_time(steps: Iterator, count: int) -> tuple[float, list[np.ndarray]]:
 def measure_overlap(args: Namespace, folder: Path) -> None:
     """Print a table of windows per second."""
     recognizer, span = load(args.model)
-    alone = optimize_for_inference(recognizer._model, share_weights=True)
+    stages = split_stages(recognizer._fast or recognizer._model)
     video = folder / "noise.mp4"
     write_video(video, 5 * span)
     rows = []
@@ -99,9 +99,7 @@ def measure_overlap(args: Namespace, folder: Path) -> None:
         count = {0: 2, 0.5: 3}.get(overlap, 4)
         times, scores = {}, {}
         for way, run in {"before": anew, "now": windows, "MMAction2's way": queue}.items():
-            # A new copy remembers nothing.
-            models = {"before": alone, "now": reuse_frames(alone)}
-            recognizer._fast = models.get(way)
+            recognizer._stages = stages if way == "now" else None
             steps = run(recognizer, video, spans, step)
             times[way], scores[way] = cpu_time(steps, count if way == "now" else 2)
         error = max(map(abs_error, scores["before"], scores["now"]))
@@ -128,7 +126,7 @@ def anew(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterato
     """Windows that are decoded and computed one by one."""
     for span in spans:
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video), span)
-        yield from recognizer._answers(recognizer._run(sample))
+        yield from recognizer._answers(recognizer._start()(sample))
 
 
 def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:
@@ -161,13 +159,13 @@ def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterat
 def measure_views(args: Namespace, folder: Path) -> None:
     """Print CPU seconds of a video of 112 frames: clips start at 0, 16, 32 and 48."""
     recognizer, span = load(args.model, clips=None)
-    alone = optimize_for_inference(recognizer._model, share_weights=True)
+    stages = split_stages(recognizer._fast or recognizer._model)
     times, scores = {}, {}
     for number in range(2):  # another video each time
         video = folder / f"noise_{number}.mp4"
         write_video(video, span + 48 + number)
-        for name, model in {"each view": alone, "shared frames": reuse_frames(alone)}.items():
-            recognizer._fast, start = model, time.process_time()
+        for name, shared in {"each view": None, "shared frames": stages}.items():
+            recognizer._stages, start = shared, time.process_time()
             scores[name] = recognizer(video).scores["class"]
             times[name] = times.get(name, 0) + (time.process_time() - start) / 2
     error = abs_error(*scores.values())

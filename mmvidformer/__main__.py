@@ -19,7 +19,8 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "pretrain": "Pretrain on videos without labels",
     "convert": "Convert a checkpoint of a video transformer or an image ViT",
     "export": "Export a recognizer",
-    "features": "Extract features of videos",
+    "label": "Label many videos",
+    "features": "Extract features of many videos",
     "data": {
         "list": "List your own videos for MMAction2",
         "check": "Find bad videos",

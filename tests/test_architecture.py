@@ -38,7 +38,16 @@ ALLOWED = {
         "tasks",
         "video",
     },
-    "finetune": {"apis", "checkpoints", "config", "datasets", "engine", "registry", "tasks"},
+    "finetune": {
+        "apis",
+        "checkpoints",
+        "config",
+        "datasets",
+        "engine",
+        "registry",
+        "storage",
+        "tasks",
+    },
     "visualization": {"apis", "datasets", "layers", "tasks", "video"},
     "web": {"apis", "checkpoints", "config", "datasets", "engine", "video", "visualization"},
     "cli": {

@@ -57,6 +57,12 @@ def test_layers_and_models_are_plain_pytorch() -> None:
         before |= projects
 
 
+def test_each_file_that_is_checked_or_encoded_loads_no_torch() -> None:
+    """Each has a process of its own; with MMAction2, an import takes longer than the work."""
+    (loaded,) = modules_after(("import mmvidformer.video.check_files, mmvidformer.video.encode",))
+    assert "av" in loaded and not {"torch", "mmengine", "cv2"} & loaded
+
+
 @cache
 def statements(path: Path) -> list[ast.stmt]:
     return ast.parse(path.read_text()).body

@@ -16,14 +16,20 @@ class Web(ThreadingHTTPServer):
     Attributes:
         files: Content by path.
         cut: Number of downloads of a path that break off in the middle.
+        silent: Number of downloads of a path that stop in the middle, with an open connection.
         fetched: Number of downloads by path.
+        sent: Number of bytes that were sent by path.
+        knows_ranges: Whether a download may begin in the middle.
     """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answers)
         self.files: dict[str, bytes] = {}
         self.cut: Counter = Counter()
+        self.silent: Counter = Counter()
         self.fetched: Counter = Counter()
+        self.sent: Counter = Counter()
+        self.knows_ranges = False
 
     def url(self, path: str) -> str:
         """Address of a path, such as ``'/a.pth'``."""
@@ -75,7 +81,12 @@ class _Answers(BaseHTTPRequestHandler):
             self.end_headers()
             return
         digest = hashlib.sha256(content).hexdigest()
-        self.send_response(200)
+        asked, known = self.headers["Range"], self.headers["If-Range"] == f'"{digest}"'
+        if asked and known and self.server.knows_ranges:
+            content = content[int(asked.removeprefix("bytes=").rstrip("-")) :]
+            self.send_response(206)
+        else:
+            self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("ETag", f'"{digest}"')
         self.send_header("X-Repo-Commit", COMMIT)
@@ -83,7 +94,13 @@ class _Answers(BaseHTTPRequestHandler):
         if body:
             broken = self.server.cut[self.path] > 0
             self.server.cut[self.path] -= 1
-            self.wfile.write(content[: len(content) // 2] if broken else content)
+            content = content[: len(content) // 2] if broken else content
+            self.server.sent[self.path] += len(content)
+            if self.server.silent[self.path] > 0:
+                self.server.silent[self.path] -= 1
+                self.rfile.read(1)  # until the other side hangs up
+                return
+            self.wfile.write(content)
 
     def log_message(self, *args: object) -> None:
         pass

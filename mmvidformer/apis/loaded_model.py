@@ -1,8 +1,9 @@
 """A trained model with its config, class names and task, fast copies, and what reads videos."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmaction.structures import ActionDataSample
@@ -14,7 +15,8 @@ from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.config import config_name
-from mmvidformer.models.inference import frames_of_stage, optimize_for_inference, reuse_frames
+from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.shared_frames import SharedFrames, split_stages
 from mmvidformer.tasks.table import find_task, task_of_head
 
 
@@ -40,12 +42,11 @@ class LoadedModel:
         if not names:
             self.names = class_names(tasks, None, known_names(self.cfg, self._model))
         self.task = find_task(self.cfg.task) if self.cfg.get("task") else task_of_head(head)
-        # Copies for clips and for single frames; None: the model itself.
+        # An optimized copy; None: the model itself.
         is_transformer = hasattr(self._model.backbone, "encoders")
-        fast = optimize_for_inference(self._model, share_weights=True) if is_transformer else None
-        self._fast, self._fast_frames = fast, fast
-        if frames_of_stage(self._model):
-            self._fast = reuse_frames(fast or self._model)
+        self._fast = optimize_for_inference(self._model, True) if is_transformer else None
+        # Its stages; None: clips share no frames.
+        self._stages = split_stages(self._fast or self._model)
         is_recurrent = hasattr(self._model, "stream")
         self.is_recurrent = is_recurrent and self.task.runs_frame_by_frame
         self._clips = clips
@@ -69,7 +70,7 @@ class LoadedModel:
     @property
     def model(self) -> nn.Module:
         """The model itself, which is used as it is from now on, since you may change it."""
-        self._fast = self._fast_frames = None
+        self._fast = self._stages = None
         return self._model
 
     @property
@@ -77,11 +78,46 @@ class LoadedModel:
         """Where the model runs."""
         return next(self._model.parameters()).device
 
+    @property
+    def fast_model(self) -> nn.Module:
+        """What runs on clips: the fast copy, or the model itself once it was asked for."""
+        return self._fast or self._model
+
+    def share_frames(self) -> SharedFrames | None:
+        """Return what encodes the frames that samples of one video share once, if the model can."""
+        return SharedFrames(self._stages) if self._stages else None
+
     @torch.no_grad()
-    def _run(self, sample: dict) -> ActionDataSample:
-        data = {key: [value] for key, value in sample.items()}
-        (output,) = (self._fast or self._model).test_step(data)
-        return output
+    def run_samples(
+        self, samples: Sequence[dict], shared: SharedFrames | None = None
+    ) -> list[ActionDataSample]:
+        """Run the model on samples of the pipeline; those of one shape go through it together.
+
+        Args:
+            samples: The samples. With ``shared``, one alone.
+            shared: What knows the frames of earlier samples of the video (``share_frames``).
+        """
+        model: Any = self.fast_model
+        if self._stages is not None:  # ``model`` was not asked for
+            model = shared or SharedFrames(self._stages)
+        by_shape: dict[torch.Size, list[int]] = {}
+        for number, sample in enumerate(samples):
+            by_shape.setdefault(sample["inputs"].shape, []).append(number)
+        outputs: dict[int, ActionDataSample] = {}
+        for numbers in by_shape.values():
+            stacks = {key: [samples[i][key] for i in numbers] for key in samples[numbers[0]]}
+            outputs |= zip(numbers, model.test_step(stacks), strict=True)
+        return [outputs[number] for number in range(len(samples))]
+
+    def _start(self) -> Callable[[dict], ActionDataSample]:
+        """Return what runs the model on samples of one video, in the order of their frames.
+
+        Frames that they share are encoded once. The features are in what is returned.
+        """
+        return partial(self._run, shared=self.share_frames())
+
+    def _run(self, sample: dict, shared: SharedFrames | None = None) -> ActionDataSample:
+        return self.run_samples([sample], shared)[0]
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""

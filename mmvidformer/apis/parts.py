@@ -1,6 +1,6 @@
 """Reads the parts of videos and streams that a task asks for, and runs the model on them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from mmvidformer.apis.windows import (
     stream_windows,
     times_of,
 )
-from mmvidformer.models.inference import frames_of_stage
+from mmvidformer.models.shared_frames import frames_of_stage
 
 Boxes = Sequence[Sequence[float]]  # left, top, right and bottom, in shares of width and height
 Options = dict[str, Any]  # of ``Recognizer.timeline`` or ``Recognizer.stream``
@@ -40,15 +40,19 @@ class PartReader:
 
     Args:
         pipeline: Reads the clips.
-        predict: Function that runs the model on a sample of the pipeline.
+        start: Function that returns what runs the model on samples of one video, in their order.
         model: The recognizer that it runs.
         num_classes: Number of classes, for the labels that boxes need.
     """
 
     def __init__(
-        self, pipeline: VideoPipeline, predict: Predict, model: nn.Module, num_classes: int
+        self,
+        pipeline: VideoPipeline,
+        start: Callable[[], Predict],
+        model: nn.Module,
+        num_classes: int,
     ) -> None:
-        self.pipeline, self.predict = pipeline, predict
+        self.pipeline, self.start = pipeline, start
         self.model, self.num_classes = model, num_classes
 
     def windows(
@@ -64,15 +68,15 @@ class PartReader:
         times = times_of(video)
         spans = self.windows(video, options["window"], options["stride"])[options["first"] :]
         windows = read_ahead((self.pipeline.read(video, span), times.span(*span)) for span in spans)
-        return answer_windows(windows, self.predict, options["skip_static"])
+        return answer_windows(windows, self.start(), options["skip_static"])
 
     def steps_of(self, video: dict) -> Iterator[Answer]:
         """Answer for the steps of an opened video."""
-        return list_steps(self.pipeline, self.predict, video)
+        return list_steps(self.pipeline, self.start(), video)
 
     def segments_of(self, video: dict, options: Options) -> Iterator[Answer]:
         """Find the segments of an opened video."""
-        return list_segments(self.pipeline, self.predict, video, options["min_score"])
+        return list_segments(self.pipeline, self.start(), video, options["min_score"])
 
     def boxes_at(self, video: dict, second: int, boxes: Boxes) -> ActionDataSample:
         """Classify boxes of an opened video at a moment."""
@@ -84,7 +88,7 @@ class PartReader:
             timestamp=second,
             video_id=video["filename"],
         )
-        return self.predict(self.pipeline.read(sample))
+        return self.start()(self.pipeline.read(sample))
 
     def windows_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Answer for the windows of a stream."""
@@ -93,11 +97,11 @@ class PartReader:
             raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
         sizes = self._sizes(fps, options["window"], options["stride"])
         windows = stream_windows(self.pipeline, frames, fps, *sizes)
-        return answer_windows(windows, self.predict, options["skip_static"])
+        return answer_windows(windows, self.start(), options["skip_static"])
 
     def steps_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Answer for the steps of a stream."""
-        return stream_steps(self.pipeline, self.predict, frames, fps, options["delay"])
+        return stream_steps(self.pipeline, self.start(), frames, fps, options["delay"])
 
     def segments_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Find the segments of a stream."""

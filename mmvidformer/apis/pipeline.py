@@ -13,13 +13,16 @@ from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from mmvidformer.config import config_scope, pipelines, type_name
+from mmvidformer.datasets.inputs import RemoteVideo
+from mmvidformer.datasets.shards.index import StoredVideo
 from mmvidformer.engine.pipelines import set_views
+from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.errors import first_line
 from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
 
-Source = str | Path | np.ndarray
+Source = str | Path | np.ndarray | StoredVideo | RemoteVideo
 
 
 def inference_transforms(cfg: Config, clips: int | None = None) -> list[dict]:
@@ -82,11 +85,14 @@ class VideoPipeline:
     def open(self, source: Source, fps: float | None = None) -> dict:
         """Open a video file, or RGB frames (T, H, W, 3), uint8, at ``fps`` frames per second.
 
+        Videos of shards and of remote storage need ``VideoInit`` in the pipeline.
+
         Returns:
             A sample for MMAction2's transforms, with ``total_frames`` and ``avg_fps`` (or None).
 
         Raises:
             FileNotFoundError: If the file does not exist.
+            StorageError: If remote storage does not answer.
             ValueError: If the source cannot be read as a video.
         """
         sample = {"label": -1, "start_index": 0, "modality": "RGB"}
@@ -95,6 +101,9 @@ class VideoPipeline:
                 shape = f"{source.shape} of {source.dtype}"
                 raise ValueError(f"an array must be (T, H, W, 3) of type uint8, got {shape}")
             sample.update(array=source, total_frames=len(source), avg_fps=fps)
+        elif isinstance(source, StoredVideo | RemoteVideo):
+            stored = {**sample, "filename": source.filename, "stored_video": source}
+            sample = _apply(self._open, stored)
         elif not Path(source).is_file():
             raise FileNotFoundError(f"video {source} does not exist")
         elif not Path(source).stat().st_size:
@@ -124,20 +133,25 @@ class VideoPipeline:
         video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
         return _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
 
-    def read_frames(self, frames: Sequence[np.ndarray | None], sampled: dict) -> dict:
+    def read_frames(
+        self, frames: Sequence[np.ndarray | None], sampled: dict, first: int = 0
+    ) -> dict:
         """``read`` RGB frames (H, W, 3), uint8, of a stream's window.
 
-        ``sampled`` is a result of ``sample``. Frames that are not sampled may be None.
+        ``sampled`` is a result of ``sample``. Frames that are not sampled may be None. ``first`` is
+        the number of the window's first frame in the stream.
         """
+        numbers = sampled["frame_inds"]
         # Copies of these alone: transforms may work in place, and windows share frames.
-        pixels = {number: np.array(frames[number]) for number in set(sampled["frame_inds"].flat)}
+        pixels = {first + number: np.array(frames[number]) for number in set(numbers.flat)}
         shapes = {f"{image.shape} of {image.dtype}" for image in pixels.values()}
         image = next(iter(pixels.values()))
         if len(shapes) > 1 or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             text = ", ".join(sorted(shapes))
             raise ValueError(f"frames must be (H, W, 3) of one size and type uint8, got {text}")
         self._check_length(sampled, len(frames))
-        return _apply(self._from_array, {**sampled, "array": pixels})
+        of_stream = dict(frame_inds=numbers + first, start_index=first)
+        return _apply(self._from_array, {**sampled, **of_stream, "array": pixels})
 
     def _check_length(self, sampled: dict, frames: int) -> None:
         """Warn if a video or window is shorter than a clip, so that the clip repeats frames."""
@@ -175,6 +189,8 @@ def _apply(transforms: Compose, sample: dict) -> dict:
             # A copy: some, such as Resize, keep numbers of the sample, and threads share them.
             sample = copy(transform)(sample)
         return sample
+    except StorageError:  # it is not the fault of the video
+        raise
     except Exception as error:  # the errors of decoders have no common base class
         name = sample.get("filename", "the array")
         raise ValueError(f"cannot read {name} as a video: {first_line(error)[:160]}") from error

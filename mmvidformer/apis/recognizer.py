@@ -15,6 +15,7 @@ from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Source
 from mmvidformer.apis.stream import StreamFrame, without_gaps
 from mmvidformer.apis.windows import times_of
+from mmvidformer.models.shared_frames import SharedFrames
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
@@ -83,7 +84,7 @@ class Recognizer(LoadedModel):
         if not self.task.has_windows:
             return list(self.timeline(videos, fps=fps))  # or an error, if it needs boxes
         opened = self.pipeline.open(videos, fps)
-        output = self._run(self.pipeline.read(opened))
+        output = self._start()(self.pipeline.read(opened))
         (prediction,) = self._answers(output, source=opened.get("filename"))
         return prediction
 
@@ -101,7 +102,7 @@ class Recognizer(LoadedModel):
 
         The last window ends with the video; a video that is shorter than a window is one window.
         Frames that windows share are decoded once, and computed once if the first stage of the
-        model sees frames on their own (``reuse_frames``). Models of frames and segments have no
+        model sees frames on their own (``SharedFrames``). Models of frames and segments have no
         windows. A model that anticipates answers after each frame, as in ``stream``.
 
         Args:
@@ -122,7 +123,7 @@ class Recognizer(LoadedModel):
         Errors are raised when the first prediction is asked for.
         """
         options = dict(window=window, stride=stride, skip_static=skip_static)
-        self._check_windows(options)
+        self.check_windows(options)
         if self.task.is_about_future:
             yield from self.stream(video if isinstance(video, np.ndarray) else Capture(video), fps)
             return
@@ -182,7 +183,7 @@ class Recognizer(LoadedModel):
         Errors are raised when the first prediction is asked for.
         """
         options = dict(window=window, stride=stride, skip_static=skip_static)
-        self._check_windows(options)
+        self.check_windows(options)
         by_windows = any(value is not None for value in options.values())
         has_times = isinstance(source, FrameSource)
         name = source.name if has_times else None
@@ -199,12 +200,13 @@ class Recognizer(LoadedModel):
         if restart is not None:
             raise ValueError("restart is for recurrent models without windows")
         options.update(delay=delay, min_score=min_score)
-        parts = without_gaps(source.frames()) if has_times else [(0.0, source)]
-        for offset, frames in parts:
-            for output, where in self.task.stream_parts(self._part_reader(), frames, fps, options):
+        for part in without_gaps(source) if has_times else [source]:
+            for output, where in self.task.stream_parts(self._part_reader(), part, fps, options):
                 for prediction in self._answers(output, source=name, **where):
-                    seconds = prediction.start + offset, prediction.end + offset
-                    yield replace(prediction, seconds=seconds)
+                    if has_times:
+                        ends = part.seconds(prediction.start), part.seconds(prediction.end)
+                        prediction = replace(prediction, seconds=ends)
+                    yield prediction
 
     def frame_by_frame(
         self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None
@@ -226,7 +228,7 @@ class Recognizer(LoadedModel):
             ValueError: If the model is not recurrent, or ``restart`` is not positive.
         """
         name = source.name if isinstance(source, FrameSource) else None
-        outputs = self.frame_runner.run(lambda: self._fast_frames or self._model, source, restart)
+        outputs = self.frame_runner.run(lambda: self._fast or self._model, source, restart)
         so_far = self.task.is_about_past
         for frame, start, scores_by_time in outputs:
             seconds = (start if so_far else frame.seconds, frame.seconds)
@@ -273,6 +275,24 @@ class Recognizer(LoadedModel):
             for prediction in self.boxes(video, second, boxes)
         ]
 
+    def answer_samples(
+        self,
+        samples: Sequence[dict],
+        places: Sequence[dict[str, Any]],
+        shared: SharedFrames | None = None,
+    ) -> list[list[Prediction]]:
+        """Answer for several samples of ``pipeline.read`` at once, of one video or of many.
+
+        Args:
+            samples: The samples.
+            places: What else the predictions of each say, such as ``source`` and ``seconds``.
+            shared: See ``run_samples``.
+        """
+        outputs = self.run_samples(samples, shared)
+        return [
+            self._answers(output, **place) for output, place in zip(outputs, places, strict=True)
+        ]
+
     def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
         """Make predictions of what the head returns.
 
@@ -283,9 +303,10 @@ class Recognizer(LoadedModel):
 
     def _part_reader(self) -> PartReader:
         num_classes = len(next(iter(self.names.values())))
-        return PartReader(self.pipeline, self._run, self._fast or self._model, num_classes)
+        return PartReader(self.pipeline, self._start, self.fast_model, num_classes)
 
-    def _check_windows(self, options: dict[str, float | None]) -> None:
+    def check_windows(self, options: dict[str, float | None]) -> None:
+        """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""
         if self.task.needs_boxes:
             calls = "recognizer.persons(video), recognizer.boxes(video, second, boxes)"
             raise ValueError(f"a model of boxes needs them: {calls}")

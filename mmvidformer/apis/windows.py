@@ -28,7 +28,7 @@ PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
 Frames = Iterable[np.ndarray]  # of a stream: RGB (H, W, 3), uint8
-Predict = Callable[[dict], ActionDataSample]
+Predict = Callable[[dict], ActionDataSample]  # of samples of one video, in their order
 # Scores, and where: the seconds; or a segment.
 Answer = tuple[ActionDataSample | InstanceData, dict]
 Item = TypeVar("Item")
@@ -135,7 +135,8 @@ def stream_windows(
     sampled, times = pipeline.sample(size, fps), FrameTimes(fps)
     places = sampled["frame_inds"].flatten().tolist()
     for count, kept in last_frames(frames, size, step, places):
-        yield pipeline.read_frames(kept, sampled), times.span(count - size, count - 1)
+        first = count - size
+        yield pipeline.read_frames(kept, sampled, first), times.span(first, count - 1)
 
 
 def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
@@ -231,7 +232,7 @@ def stream_steps(
     for count, kept in last_frames(frames, size):
         if step and count - late + 1e-6 < done + step:
             continue
-        sample = predict(pipeline.read_frames(kept, sampled))
+        sample = predict(pipeline.read_frames(kept, sampled, count - size))
         step = sample.step
         # Whole steps, or those of a clip would lie between those of the last one.
         late = math.ceil(times.count(delay) / step - 1e-6) * step

@@ -21,8 +21,12 @@ MODELS: dict[str, tuple[str, ...]] = {
     "divided_space_time": ("TimeSformer", "timesformer", "model", "time", "divided"),
     "videomae": ("VideoTransformer", "videomae", "head"),
     "vjepa2": ("VideoTransformer", "vjepa2", "head"),
+    "videoprism": ("VideoTransformer", "videoprism"),
+    "streamformer": ("VideoTransformer", "streamformer"),
 }
-# Arguments of the two last ones.
+# Heads of the published models of a width, where it determines them.
+HEADS = {384: 6, 768: 12, 1024: 16, 1280: 16}
+# Arguments of the last ones.
 VIDEO_VITS: dict[str, dict] = {
     "videomae": dict(
         clip_len=16,
@@ -32,6 +36,8 @@ VIDEO_VITS: dict[str, dict] = {
         fc_norm="layer",
     ),
     "vjepa2": dict(clip_len=64, img_size=(256, 256), positions="none", rope="vjepa2", pool="none"),
+    "videoprism": dict(clip_len=16, img_size=(288, 288), pool="none"),
+    "streamformer": dict(clip_len=16, img_size=(224, 224), pool="none"),
 }
 
 

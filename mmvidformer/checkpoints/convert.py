@@ -18,6 +18,7 @@ from mmvidformer.checkpoints.huggingface import (
 from mmvidformer.checkpoints.keymap import Conversion, Grid, State
 from mmvidformer.checkpoints.partial import load_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
+from mmvidformer.storage.atomic import write_atomically
 
 OUTPUTS = ("mmvidformer", "huggingface")
 
@@ -52,7 +53,7 @@ def convert_file(
         source: File, HuggingFace folder or address in any of ``FORMATS``.
         target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
-            with one of the three published schemes, VideoMAE, or V-JEPA 2).
+            with one of the three published schemes, VideoMAE, V-JEPA 2, or VideoPrism).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``checkpoints.flax``).
         num_heads: Number of attention heads, if the source does not contain it.
@@ -94,10 +95,11 @@ def convert_file(
 
 def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping) -> None:
     """Write a checkpoint for MMEngine, with weights and ``meta``; to .safetensors weights only."""
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    if Path(path).suffix == ".safetensors":
-        return save_file({name: value.contiguous() for name, value in state.items()}, path)
-    torch.save({"state_dict": dict(state), "meta": dict(meta)}, path)
+    with write_atomically(path) as part:
+        if Path(path).suffix == ".safetensors":
+            save_file({name: value.contiguous() for name, value in state.items()}, part)
+        else:
+            torch.save({"state_dict": dict(state), "meta": dict(meta)}, part)
 
 
 def _write_huggingface(folder: Path, conversion: Conversion, source: str) -> None:

@@ -2,14 +2,16 @@
 
 import hashlib
 import re
+import shutil
 from contextlib import suppress
-from http.client import IncompleteRead
+from http import HTTPStatus
+from http.client import HTTPResponse, IncompleteRead
 from pathlib import Path
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from torch.hub import download_url_to_file, get_dir
+from torch.hub import get_dir
+from tqdm import tqdm
 
 from mmvidformer.checkpoints.published import PREFIX, Published, row_of, same_weights
 from mmvidformer.checkpoints.reading import CONFIGS, WEIGHTS
@@ -21,7 +23,8 @@ PACKAGE = "package:"  # a file in mmvidformer/weights
 WEB = ("http://", "https://")
 OBJECT_STORAGE = tuple(f"{name}://" for name in REMOTE if f"{name}://" not in WEB)
 SCHEMES = (HUB, PREFIX, *WEB, *OBJECT_STORAGE)
-TRIES = 5  # downloads of a file whose connection breaks
+TRIES = 5  # connections that break before they bring more of a file
+SILENCE = 60  # seconds without data after which a connection counts as broken
 
 
 def is_address(source: object) -> bool:
@@ -116,23 +119,36 @@ def _from_url(url: str, row: Published | None) -> Path:
 
 
 def _download(url: str, path: Path) -> None:
-    """Download a file, again if the connection breaks: in PyTorch the file is then too short."""
-    size = _size_of(url)
-    for _ in range(TRIES):
-        with suppress(IncompleteRead):  # of newer versions of Python
-            download_url_to_file(url, str(path))
-            if path.stat().st_size >= size:
-                return
-    raise OSError(f"the connection broke {TRIES} times")
+    """Download a file; where the connection breaks or falls silent, go on from there.
+
+    This needs a server that knows ranges and tells a tag of the content; others begin again.
+    """
+    path.write_bytes(b"")
+    tag, tries = None, TRIES
+    while tries:
+        done = path.stat().st_size
+        headers = {"User-Agent": "mmvidformer"}
+        if done and tag:
+            headers |= {"Range": f"bytes={done}-", "If-Range": tag}
+        with urlopen(Request(url, headers=headers), timeout=SILENCE) as answer:
+            tag = answer.headers["ETag"]
+            if answer.status != HTTPStatus.PARTIAL_CONTENT:
+                path.write_bytes(b"")
+            size = path.stat().st_size + int(answer.headers["Content-Length"] or 0)
+            with suppress(IncompleteRead, TimeoutError, ConnectionError):
+                _append(answer, path, size)
+        if path.stat().st_size >= size:
+            return
+        tries = TRIES if path.stat().st_size > done else tries - 1
+    raise OSError(f"the connection broke {TRIES} times at the same place")
 
 
-def _size_of(url: str) -> int:
-    """Return the size of a file in bytes; 0 if the server does not say."""
-    try:
-        with urlopen(Request(url, method="HEAD"), timeout=60) as answer:
-            return int(answer.headers["Content-Length"] or 0)
-    except HTTPError:  # it may refuse this question only
-        return 0
+def _append(answer: HTTPResponse, path: Path, size: int) -> None:
+    """Append the body of an answer to a file, which will have ``size`` bytes then, with a bar."""
+    done = path.stat().st_size
+    bar = dict(total=size or None, initial=done, unit="B", unit_scale=True, unit_divisor=1024)
+    with path.open("ab") as file, tqdm.wrapattr(file, "write", **bar) as progress:
+        shutil.copyfileobj(answer, progress)
 
 
 def _check(url: str, path: Path, row: Published | None) -> None:

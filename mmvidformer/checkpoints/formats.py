@@ -14,6 +14,7 @@ from mmvidformer.checkpoints.metadata import read_info
 from mmvidformer.checkpoints.native import from_native, is_native
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import Checkpoint
+from mmvidformer.checkpoints.streamformer import from_streamformer, is_streamformer
 from mmvidformer.checkpoints.timm_models import from_timm
 from mmvidformer.checkpoints.video_models import (
     DIALECTS,
@@ -26,6 +27,7 @@ from mmvidformer.checkpoints.video_models import (
     is_videomae,
     is_vjepa2,
 )
+from mmvidformer.checkpoints.videoprism import from_videoprism, is_videoprism
 
 
 class Format(NamedTuple):
@@ -69,6 +71,8 @@ FORMATS: dict[str, Format] = {
     ),
     "videomae": Format("VideoMAE (official, HuggingFace or MMAction2)", is_videomae, from_videomae),
     "vjepa2": Format("V-JEPA 2 (official or HuggingFace)", is_vjepa2, from_vjepa2),
+    "videoprism": Format("VideoPrism (flax or HuggingFace)", is_videoprism, from_videoprism),
+    "streamformer": Format("StreamFormer (official)", is_streamformer, from_streamformer),
     "huggingface": Format(
         "HuggingFace ViViT",
         lambda state: (
@@ -131,7 +135,7 @@ def convert_checkpoint(
         conversion = convert(checkpoint.state, **arguments)
     except ValueError as error:
         raise ValueError(f"{source} ({title}): {error}") from error
-    conversion.info = read_info(checkpoint.meta, row_of(source))
+    conversion.info |= read_info(checkpoint.meta, row_of(source))
     return name, conversion
 
 

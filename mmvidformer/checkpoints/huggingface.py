@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
+from mmvidformer.storage.atomic import write_atomically
 
 
 def save_huggingface(
@@ -20,7 +21,8 @@ def save_huggingface(
     for name, content in (("config", config), ("preprocessor_config", processor)):
         if content:
             (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
-    save_file(dict(state), folder / "model.safetensors", metadata={"format": "pt"})
+    with write_atomically(folder / "model.safetensors") as part:
+        save_file(dict(state), part, metadata={"format": "pt"})
 
 
 def huggingface_config(result: Conversion, settings: Mapping) -> dict:
@@ -36,12 +38,12 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     arch, (height, width), head = settings["arch"], settings["img_size"], result.head
     if "num_heads" not in arch:
         raise ValueError("the checkpoint does not contain the number of heads; give num_heads")
-    if head and head["num_heads"] != arch["num_heads"]:
+    if head.get("num_heads", arch["num_heads"]) != arch["num_heads"]:
         raise ValueError(
             "HuggingFace's classifier has as many heads as the encoder, "
             f"{arch['num_heads']}; this one has {head['num_heads']}"
         )
-    if height != width and result.scheme != "spacetime":
+    if height != width and result.scheme not in ("spacetime", "videoprism"):
         raise ValueError(f"HuggingFace's model needs square frames, got {height} x {width}")
     side = height if height == width else [height, width]
     tubelet, frames = settings["stem"]["tubelet"], settings.get("clip_len", 1)
@@ -53,13 +55,20 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
         "spacetime": ("Vivit", dict(tubelet_size=list(tubelet), hidden_act="gelu_fast")),
         "videomae": ("VideoMAE", dict(patch, use_mean_pooling=mean)),
         "vjepa2": ("VJEPA2", dict(patch, **clip, num_pooler_layers=depth)),
+        "videoprism": ("VideoPrism", _videoprism_arguments(settings)),
+        "streamformer": ("Timesformer", _streamformer_arguments(settings)),
     }.get(result.scheme or "", ("Timesformer", dict(attention, patch_size=tubelet[-1])))
-    norm, plain = settings.get("norm", "layer"), result.scheme == "vjepa2" and not head
+    norm = settings.get("norm", "layer")
+    base = {"vjepa2": "Model", "videoprism": "VisionModel"}.get(result.scheme or "")
+    architecture = base if base and not head else "ForVideoClassification"
+    if result.scheme == "streamformer":  # the only class of the official code for it
+        architecture = "MultiTaskingModelSigLIP"
+    model_type = "videoprism_vision_model" if model_name == "VideoPrism" else model_name.lower()
     count, labels = len(result.state.get(CLASSIFIER, ())), class_names(result.info)
     labels = labels if len(labels) == count else [f"LABEL_{i}" for i in range(count)]
     return dict(
-        architectures=[f"{model_name}{'Model' if plain else 'ForVideoClassification'}"],
-        model_type=model_name.lower(),
+        architectures=[f"{model_name}{architecture}"],
+        model_type=model_type,
         hidden_size=arch["embed_dims"],
         num_hidden_layers=arch["depth"],
         num_attention_heads=arch["num_heads"],
@@ -73,11 +82,43 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     )
 
 
+def _videoprism_arguments(settings: Mapping) -> dict:
+    if "encoders" not in settings:  # another model
+        return {}
+    depths = [encoder["depth"] for encoder in settings["encoders"]]
+    (sublayer,) = settings["encoders"][0]["block"]
+    return dict(
+        tubelet_size=list(settings["stem"]["tubelet"]),
+        hidden_act="gelu_python",
+        num_spatial_layers=depths[0],
+        num_temporal_layers=depths[1],
+        attn_logit_softcapping=sublayer["kernel"]["cap"],
+    )
+
+
+def _streamformer_arguments(settings: Mapping) -> dict:
+    if "rope" in settings or "block" not in settings:  # another model
+        return {}
+    return dict(
+        patch_size=settings["stem"]["tubelet"][-1],
+        hidden_act="gelu_pytorch_tanh" if settings["mlp"]["act"] == "gelu_tanh" else "gelu",
+        attention_type="divided_space_time",
+        enable_causal_temporal=settings["block"][0]["pattern"] == "causal_time",
+    )
+
+
 def processor_config(settings: Mapping, info: Mapping) -> dict:
     """Make the ``preprocessor_config.json``; empty if ``info`` has no pixel statistics."""
     if "mean" not in info:
         return {}
     (height, width), vivit = settings["img_size"], "rope" not in settings and "pool" in settings
+    if "encoders" in settings:  # VideoPrism
+        return dict(
+            video_processor_type="LlavaOnevisionVideoProcessor",
+            size={"height": height, "width": width},
+            rescale_factor=1 / 255,
+            do_normalize=False,
+        )
     return dict(
         image_processor_type="VivitImageProcessor" if vivit else "VideoMAEImageProcessor",
         size={"shortest_edge": max(height, width) * 8 // 7 if vivit else height},

@@ -13,12 +13,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.formats import convert_checkpoint
 from mmvidformer.checkpoints.keymap import State, strip_prefixes
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import Checkpoint, is_file_name, read_content, unwrap
+from mmvidformer.storage.atomic import write_atomically
 
 Device = str | torch.device | None
 BASE = "base"  # the key of a checkpoint under which it says where its other weights are

@@ -26,8 +26,8 @@ from mmvidformer.checkpoints.keymap import State
 # All configs are merged; the later ones win.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 CONFIGS = ("preprocessor_config.json", "video_preprocessor_config.json", "config.json")
-# Keys under which training scripts store the weights; they are looked up in this order, one inside
-# of the other. Of V-JEPA's two encoders, the evaluations of the official code read the teacher,
+# Keys under which training scripts store the weights, also one inside of the other; the first that
+# is there counts. Of V-JEPA's two encoders, the evaluations of the official code read the teacher,
 # ``target_encoder``.
 WRAPPERS = ("state_dict", "model_state", "model", "module", "target_encoder", "encoder")
 
@@ -113,9 +113,8 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
     if isinstance(content, Mapping) and isinstance(content.get("classifiers"), list):
         probes = content["classifiers"]  # of V-JEPA, trained side by side; usually one
         content = probes[0] if probes else None
-    for name in WRAPPERS:
-        if isinstance(content, Mapping) and isinstance(content.get(name), Mapping):
-            content = content[name]
+    for _ in WRAPPERS:  # in any order; a wrapper may be its own content
+        content = _inside(content)
     if not isinstance(content, Mapping):
         got = type(content).__name__
         raise UnreadableCheckpoint(f"{path} must contain a state dict, got {got}")
@@ -127,6 +126,15 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
             f"{path} must contain a state dict, but {others[:5]} are no tensors"
         )
     return Checkpoint(dict(content), meta)
+
+
+def _inside(content: object) -> object:
+    """Return what is inside the outermost wrapper, or the content itself if it has none."""
+    if isinstance(content, Mapping):
+        for name in WRAPPERS:
+            if isinstance(content.get(name), Mapping):
+                return content[name]
+    return content
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import ENCODER, MODELS, VIDEO_VITS
+from mmvidformer.checkpoints.backbones import ENCODER, HEADS, MODELS, VIDEO_VITS
 from mmvidformer.checkpoints.keymap import (
     ADD_TIME,
     Conversion,
@@ -26,6 +26,8 @@ from mmvidformer.checkpoints.keymap import (
     revert,
     strip_prefixes,
 )
+from mmvidformer.checkpoints.streamformer import streamformer_rules
+from mmvidformer.checkpoints.videoprism import videoprism_rules
 from mmvidformer.layers.embed import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``checkpoints.reading``.
@@ -59,8 +61,6 @@ TIME_FRAMES = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
 POOLER = "cls_head.pooling"
 # HuggingFace's names of the GELU that ViViT uses, flax's tanh approximation.
 TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
-# Heads of the published models of a width, where it determines them.
-HEADS = {384: 6, 768: 12, 1024: 16, 1280: 16}
 LAST = {"videomae": 16, "vjepa2": 22}  # of width 1408
 
 
@@ -218,6 +218,10 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
     """
     if scheme == "videomae" and has(state, "^cls_head") and not has(state, r"fc_norm\.weight$"):
         raise ValueError("VideoMAE's classifier reads the first token if there is no fc_norm")
+    if scheme == "videoprism":
+        return revert(state, videoprism_rules(state, dialect))
+    if scheme == "streamformer":
+        return revert(state, streamformer_rules(state))
     return revert(state, _rules(state, scheme, dialect))
 
 

@@ -1,32 +1,32 @@
-"""Extract features of videos: mmvidformer features CONFIG CHECKPOINT VIDEOS --out DIR.
+"""Extract features of many videos: mmvidformer features MODEL [CHECKPOINT] INPUT --out DIR.
 
-VIDEOS is a video, a folder, or a list in MMAction2's format (.txt). The features of class/clip.mp4
-go to class/clip.mp4.npy: a vector (D,), or with --every to .npz: a row for each window. Existing
-files are skipped. Exit status: 0, or 1 if a video failed (they are listed in failed.txt).
+Writes Parquet files: a row with a vector for each video, with --every for each clip. With --files
+the features of class/clip.mp4 go to class/clip.mp4.npy instead, or with --every to .npz. Bad videos
+are in _failed.csv. The same command goes on where an interrupted or killed one ended. With --ray it
+runs on a cluster, by the same code.
+
+Exit status: 0, or 1 if a video failed.
 """
 
-import os
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from tqdm import tqdm
-
-from mmvidformer.apis import VideoPipeline, features
-from mmvidformer.config import load_config
-from mmvidformer.datasets.own_videos import check_targets
-from mmvidformer.engine.arguments import add_model_arguments, positive
-from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.models.inference import optimize_for_inference, reuse_frames
+from mmvidformer.apis.bulk.command import Table, answer_all, find_bulk_model
+from mmvidformer.apis.bulk.extraction import FeatureExtractor
+from mmvidformer.apis.bulk.parquet import ParquetTable
+from mmvidformer.apis.bulk.run import Job
+from mmvidformer.apis.bulk.settings import check_settings, make_writable, model_settings
+from mmvidformer.apis.bulk.video_files import VideoFiles
+from mmvidformer.datasets.inputs import list_inputs
+from mmvidformer.engine.arguments import add_bulk_arguments, positive
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser)
-    parser.add_argument("videos", type=Path, help="video, folder or list")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the features")
+    add_bulk_arguments(parser)
     parser.add_argument(
         "--tokens",
         action="store_true",
@@ -35,51 +35,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--every", type=positive, metavar="N", help="a row for the clip that starts every N frames"
     )
+    parser.add_argument("--files", action="store_true", help="a file for each video, for training")
     parser.add_argument(
         "--rows",
         type=positive,
         metavar="N",
-        help="resize the rows to N, for MMAction2 (100 for BMN)",
+        help="with --files: resize the rows to N, for MMAction2 (100 for BMN)",
     )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=min(4, os.cpu_count() or 1),
-        help="processes that read videos (default: 4, at most the number of cores; with --every 0)",
-    )
-    args = parser.parse_args(argv)
-    if (args.tokens and args.every) or (args.rows and not args.every):
-        parser.error("--rows needs --every, and --every is not for --tokens")
-    root, videos = features.list_videos(args.videos)
-    cfg = load_config(args.config, args.cfg_options)
-    pipeline = VideoPipeline(cfg, 1 if args.every else None)
-    model = load_recognizer(cfg, args.checkpoint, args.device, head=False)
-    if not args.tokens:  # the optimized model computes no tokens that the features do not need
-        model = optimize_for_inference(model)
-    model = reuse_frames(model)
-    names = ["config", "checkpoint", "tokens"]
-    if args.every:
-        names += ["every", "rows"]
-    settings = {name: getattr(args, name) for name in names}
-    settings["overrides"] = str(args.cfg_options)
-    suffix = ".csv" if args.rows else ".npz" if args.every else ".npy"
-    targets = [features.target_of(video, root, args.out, suffix) for video in videos]
-    check_targets(videos, targets)
-    features.check_settings(args.out, settings)
-    target_of = dict(zip(videos, targets, strict=True))
-    missing = [video for video, target in target_of.items() if not target.exists()]
-    if args.every:
-        computed = features.every_window(pipeline, model, missing, args.every)
+    args = parser.parse_intermixed_args(argv)
+    if (args.tokens and args.every) or (args.rows and not (args.every and args.files)):
+        parser.error("--rows needs --every and --files, and --every is not for --tokens")
+    inputs = list_inputs(args.input)
+    cfg, checkpoint = find_bulk_model(args, inputs)
+    load = partial(FeatureExtractor, cfg, checkpoint, every=args.every, tokens=args.tokens)
+    answerer = load(device="cpu" if args.ray else args.device)
+    settings = dict(command="features", **model_settings(cfg, checkpoint))
+    settings |= {name: getattr(args, name) for name in ("tokens", "every", "rows", "files")}
+    settings |= dict(input=inputs.address)
+    table: Table
+    if args.files:
+        root = Path(inputs.root)
+        table = VideoFiles(args.out, root, inputs.names, bool(args.every), args.rows)
+        make_writable(args.out)
+        check_settings(args.out, settings)
     else:
-        computed = features.every_video(pipeline, model, missing, args.tokens, args.workers)
-    failed = []
-    for video, values, facts in tqdm(computed, total=len(missing), unit="video", disable=None):
-        if isinstance(values, str):
-            failed.append(f"{video}\t{values}\n")
-            tqdm.write(f"failed: {values}", file=sys.stderr)
-        else:
-            features.write_features(target_of[video], values.numpy(), args.rows, **facts)
-    written, skipped = len(missing) - len(failed), len(videos) - len(missing)
-    (args.out / "failed.txt").write_text("".join(failed), encoding="utf-8")
-    print(f"{written} written, {skipped} skipped, {len(failed)} failed")
-    return 1 if failed else 0
+        table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
+    job = Job(load, args.batch, args.workers)
+    return answer_all(job, answerer, table, inputs, args)

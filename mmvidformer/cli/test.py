@@ -79,7 +79,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     if args.views is not None:
         set_views(cfg, *args.views)
     if args.align:
-        from mmvidformer.models.inference import frames_of_stage  # not in each worker
+        from mmvidformer.models.shared_frames import frames_of_stage  # not in each worker
 
         tubelet = frames_of_stage(build_meta_model(cfg))
         if tubelet is None:
@@ -106,18 +106,29 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 
 
 class OptimizeHook(Hook):
-    """Test a copy of the model that ``optimize_for_inference`` makes, whose scores are the same."""
+    """Test a copy of the model that ``optimize_for_inference`` makes, whose scores are the same.
+
+    Args:
+        shares_frames: Whether the frames that clips of a batch share are encoded once.
+    """
 
     priority = "LOWEST"  # after hooks that change the weights, such as EMAHook
 
+    def __init__(self, shares_frames: bool = False) -> None:
+        self.shares_frames = shares_frames
+
     def before_test_epoch(self, runner: Runner) -> None:
         """Replace the model, without a wrapper, which testing does not need."""
-        from mmvidformer.models.inference import optimize_for_inference, reuse_frames  # as above
+        from mmvidformer.models.inference import optimize_for_inference  # as above
+        from mmvidformer.models.shared_frames import SharedFrames, split_stages
 
         self.model = runner.model
         plain = runner.model.module if is_model_wrapper(runner.model) else runner.model
         if hasattr(getattr(plain, "backbone", None), "encoders"):  # a VideoTransformer
-            runner.model = reuse_frames(optimize_for_inference(plain, share_weights=True))
+            runner.model = fast = optimize_for_inference(plain, share_weights=True)
+            stages = split_stages(fast) if self.shares_frames else None
+            if stages is not None:
+                fast.test_step = lambda batch: SharedFrames(stages).test_step(batch)
             runner.logger.info("the model is optimized for inference (optimize_for_inference)")
 
     def after_test_epoch(self, runner: Runner, metrics: Mapping | None = None) -> None:
@@ -168,5 +179,5 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     runner = build_runner(cfg)
     # Folded weights are rounded otherwise in half precision, and sharded ones cannot be folded.
     if not cfg.test_cfg.get("fp16") and type(runner) is Runner:
-        runner.register_hook(OptimizeHook())
+        runner.register_hook(OptimizeHook(shares_frames=args.align))
     report(runner.test(), runner, args)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from mmengine.config import Config
 
 from mmvidformer.config import load_config
+from mmvidformer.config.fragments import merge
 from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
     merge_shared_arguments,
 )
 from mmvidformer.engine.launch import build_runner
-from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.engine.optim.precision import precision_fragment
 from mmvidformer.engine.process_group import start_processes
 
 
@@ -70,7 +71,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.amp is not None:
-        use_amp(cfg, args.amp)
+        merge(cfg, precision_fragment(cfg, args.amp))
     if args.tensorboard:
         if not cfg.get("visualizer"):
             raise ValueError(f"--tensorboard needs a visualizer in {args.config}")

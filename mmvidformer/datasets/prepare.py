@@ -1,21 +1,13 @@
 import os
 import random
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-import av
-import numpy as np
-from av import VideoFrame
-from av.video.reformatter import VideoReformatter
-
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.datasets.lists import read_list, write_report
 from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.video.check_files import find_faults
-from mmvidformer.video.containers import open_container, video_stream
+from mmvidformer.video.encode import encode_video
 from mmvidformer.video.errors import with_suffix
-from mmvidformer.video.index import index_of, repeat_frames
 
 
 def prepare_list(
@@ -68,69 +60,3 @@ def prepare_list(
     if faults:
         print(f"{len(faults)} videos are bad: see {bad}")
     return len(faults)
-
-
-def encode_video(
-    source: str, target: str, short_side: int = 256, key_frames: int = 16, crf: int = 20
-) -> None:
-    """Re-encode a video as H.264 in mp4, without sound, at a constant frame rate.
-
-    All frames are kept; only where the rate varies, frames are left out and repeated, so that each
-    is shown at its time. The result is complete or missing at any moment, and kept if it exists. As
-    the decoders of training do, it ignores sample aspect ratios, and is turned upright by a
-    rotation tag.
-
-    Args:
-        source: The video.
-        target: The file to write.
-        short_side: Short side in pixels. Smaller videos keep their size. Both sides are even.
-        key_frames: Largest distance of key frames, in frames.
-        crf: Quality of x264, from 0 (lossless) to 51.
-
-    Raises:
-        ValueError: If there is no video, or no frame in it.
-        OSError: If the target cannot be written.
-        av.FFmpegError: If the video cannot be decoded to its end.
-    """
-    if not os.path.exists(target):
-        with write_atomically(target) as part:
-            _encode(source, part, short_side, key_frames, crf)
-
-
-def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: int) -> None:
-    options = {"movflags": "faststart"}  # the index first, so that one read opens the file
-    with open_container(source) as video, av.open(str(target), "w", "mp4", options) as output:
-        stream, encoder = video_stream(video), None
-        stream.codec_context.thread_count = 1
-        converter = VideoReformatter()
-        index = index_of(source)
-        repeats = index.times.repeats()
-        rate = index.times.constant_rate or Fraction(25)  # of a file that states none
-        frames = video.decode(stream)
-        for number, frame in enumerate(
-            frames if repeats is None else repeat_frames(frames, index, repeats)
-        ):
-            if encoder is None:
-                sides = frame.width, frame.height
-                shrink = min(1, short_side / min(sides))
-                width, height = (max(2, round(side * shrink / 2) * 2) for side in sides)
-                turns = frame.rotation // 90 % 4
-                # Without the loop filter and arithmetic coding, decoding takes a third less time.
-                tuning = {"crf": str(crf), "tune": "fastdecode"}
-                encoder = output.add_stream("libx264", rate, tuning)
-                codec = encoder.codec_context
-                codec.width, codec.height = (height, width) if turns % 2 else (width, height)
-                codec.time_base, codec.gop_size = 1 / rate, key_frames
-                codec.pix_fmt, codec.thread_count = "yuv420p", 1
-            # The colors of RGB, which training sees, need no tags, and its planes can be turned.
-            image = converter.reformat(
-                frame, width, height, "rgb24", interpolation="BICUBIC", threads=1
-            )
-            upright = np.ascontiguousarray(np.rot90(image.to_ndarray(), turns))
-            image = VideoFrame.from_ndarray(upright, "rgb24")
-            image = converter.reformat(image, format="yuv420p", threads=1)
-            image.pts, image.time_base = number, codec.time_base
-            output.mux(encoder.encode(image))
-        if encoder is None:
-            raise ValueError("there is no frame in it")
-        output.mux(encoder.encode())

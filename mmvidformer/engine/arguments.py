@@ -58,6 +58,57 @@ def add_classes_argument(parser: ArgumentParser) -> None:
     )
 
 
+def add_bulk_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of commands that answer for many videos."""
+    parser.add_argument("config", metavar="MODEL", help="config file, or name of a shipped config")
+    parser.add_argument(
+        "checkpoint",
+        metavar="CHECKPOINT",
+        nargs="?",
+        help="file, published://NAME, hf://ORG/NAME or URL (default: the published one of the "
+        "config)",
+    )
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="folder of videos, list of MMAction2 (.txt), csv file with a column video, folder of "
+        "shards, or a video; or an address of them, such as s3://BUCKET/FOLDER",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the results")
+    parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
+    add_overrides(parser)
+    bulk = parser.add_argument_group("many videos")
+    bulk.add_argument(
+        "--batch", type=positive, default=4, help="videos that the model sees at once (default: 4)"
+    )
+    bulk.add_argument(
+        "--part",
+        type=positive,
+        default=256,
+        help="videos of a Parquet file, which is written as a whole (default: 256)",
+    )
+    bulk.add_argument(
+        "--workers",
+        type=int,
+        help="processes that read videos for a model (default: 4, at most the number of cores; "
+        "0 on Ray without GPUs)",
+    )
+    bulk.add_argument(
+        "--retry", action="store_true", help="try videos again that failed in an earlier run"
+    )
+    bulk.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="run on this cluster of Ray, such as auto or ray://HOST:10001; local starts one here",
+    )
+    bulk.add_argument(
+        "--procs",
+        type=positive,
+        metavar="N",
+        help="models on Ray (default: one for each GPU; without GPUs, for each core)",
+    )
+
+
 def add_shared_arguments(parser: ArgumentParser) -> None:
     """Add the arguments that training and testing have in common, with MMAction2's names."""
     parser.add_argument(

@@ -11,8 +11,9 @@ from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.config import clip_shape, get_config, list_models
+from mmvidformer.config.fragments import merge
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.engine.pipelines import dicts_in, set_classes
+from mmvidformer.engine.pipelines import classes_fragment, dicts_in
 
 # Backbones, or schemes, whose arguments can be known, and the shipped configs that others are made
 # from. Configs of a backbone begin with the same word.
@@ -97,7 +98,7 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
     cfg.model.cls_head.update(result.head, in_channels=settings["arch"]["embed_dims"])
     count, names = len(result.state[CLASSIFIER]), class_names(result.info)
     names = names if len(names) == count else []
-    set_classes(cfg, tuple(names or map(str, range(count))))
+    merge(cfg, classes_fragment(cfg, names or [*map(str, range(count))]))
     cfg.class_names = names or None
     for step in dicts_in([part for name, part in cfg.items() if name != "model"]):
         if step.get("clip_len") is not None:

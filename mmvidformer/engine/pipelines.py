@@ -1,12 +1,13 @@
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets, pipelines, type_name
+from mmvidformer.config.fragments import Fragment, replace, without
 from mmvidformer.datasets.own_videos import SPLITS
 from mmvidformer.datasets.shards.index import INDEX
 from mmvidformer.storage.files import exists, join
@@ -17,6 +18,8 @@ CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 # Transforms that open a video, and those that decode it then.
 OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
 DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
+# Facts of a sample that ``PackActionInputs`` keeps by default.
+META_KEYS = ("img_shape", "img_key", "video_id", "timestamp")
 
 # Arguments of datasets that do not say how a list is read.
 KEPT_WITH_SHARDS = ("pipeline", "test_mode", "metainfo", "multi_class", "num_classes", "indices")
@@ -61,6 +64,8 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
 def align_clips(cfg: Config, tubelet: int) -> None:
     """Put ``AlignClips`` after the sampler in the test pipelines of ``cfg``, in place.
 
+    Data samples get the numbers of the frames, ``frame_inds``.
+
     Raises:
         ValueError: If a pipeline samples no clips.
     """
@@ -70,6 +75,8 @@ def align_clips(cfg: Config, tubelet: int) -> None:
             raise ValueError("the test pipeline must have a transform that samples")
         align = {"type": "mmvidformer.AlignClips", "tubelet": tubelet}
         pipeline.insert(next(i for i, step in enumerate(pipeline, 1) if step is sampler), align)
+        packed = pipeline[-1].get("meta_keys", META_KEYS)
+        pipeline[-1]["meta_keys"] = (*packed, "frame_inds")
 
 
 def get_views(cfg: Config) -> tuple[int, int]:
@@ -156,18 +163,31 @@ def use_shards(cfg: Config, folder: str) -> None:
         raise ValueError(f"{folder} has no shards of the lists {', '.join(dict.fromkeys(names))}")
 
 
-def set_classes(cfg: Config, names: tuple[str, ...], least: int = 2) -> None:
-    """Set the number of classes throughout a config, and store their names as ``class_names``.
+def classes_fragment(cfg: Config, names: Sequence[str], least: int = 2) -> Fragment:
+    """Return the fragment that sets the number of classes, and their names as ``class_names``.
 
     Raises:
         ValueError: If there are too few.
     """
     if len(names) < least:
         raise ValueError(f"at least {least} classes are needed, got {list(names)}")
-    cfg.model.cls_head.num_classes = len(names)
-    for part in dicts_in(cfg.model.get("data_preprocessor")):  # blending of videos
-        if "num_classes" in part:
-            part.num_classes = len(names)
-    for _, _, dataset in datasets_in(cfg):
-        dataset.pop("metainfo", None)  # class names of the config's own data
-    cfg.class_names = list(names)
+    model: Fragment = {"cls_head": {"num_classes": len(names)}}
+    preprocessor = cfg.model.get("data_preprocessor")
+    if preprocessor:
+        model["data_preprocessor"] = _with_count(preprocessor, len(names))  # blending of videos
+    fragment: Fragment = {"model": model, "class_names": list(names)}
+    for split, loader, dataset in datasets_in(cfg):
+        if dataset is loader.dataset:  # without the class names of the config's own data
+            unnamed = without(dataset, "metainfo")
+            fragment[f"{split}_dataloader"] = replace(loader, "dataset", unnamed)
+    return fragment
+
+
+def _with_count(part: Any, count: int) -> Any:
+    """Return a part of a config with this number of classes throughout."""
+    if isinstance(part, Mapping):
+        counts = {name: count for name in part if name == "num_classes"}
+        return {name: _with_count(value, count) for name, value in part.items()} | counts
+    if isinstance(part, list | tuple):
+        return type(part)(_with_count(inner, count) for inner in part)
+    return part

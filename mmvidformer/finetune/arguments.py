@@ -10,6 +10,7 @@ from mmengine.config import Config
 
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name, load_config, merge_overrides, type_name
+from mmvidformer.config.fragments import Fragment, merge
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides
@@ -83,30 +84,38 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
         FileExistsError: If the work dir has a config, and not ``--force``.
         WrongWeights: If ``--weights`` do not fit the model.
     """
-    path, cfg = config_path(args, "finetune"), read_config(args)
+    path, base = config_path(args, "finetune"), read_config(args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     unit = "classes" if find_task(recipe.task).has_classes else "values"
     print(f"{len(lists.classes)} {unit}; videos: {counts}")
-    notes = apply_recipe(cfg, lists, recipe)
+    cfg, notes = apply_recipe(base, lists, recipe)
     merge_overrides(cfg, args.cfg_options)
-    cfg.work_dir = str(path.parents[1])
     weights = args.weights or cfg.get("load_from")
     notes.append(check_start(cfg, weights))
     path.parent.mkdir(parents=True, exist_ok=True)
-    hooks = [hook for hook in cfg.get("custom_hooks") or () if type_name(hook) != "SaveTrainedHook"]
-    if recipe.method != "full":  # checkpoints hold what is trained, and name the file of the others
+    if recipe.method != "full":
         weights = weights or save_start(cfg, path.with_name("start.pth"), recipe.seed)
         if not is_address(weights):
             weights = str(Path(weights).absolute())
-        hooks.append(dict(type="mmvidformer.SaveTrainedHook", weights=weights))
-    cfg.custom_hooks = hooks
-    if weights:
-        cfg.merge_from_dict(dict(load_from=weights, resume=False))
-        if "init_from" in cfg.model.backbone:
-            cfg.model.backbone.init_from = None
+    merge(cfg, _start_fragment(cfg, weights, recipe.method))
+    merge(cfg, {"work_dir": str(path.parents[1])})
     cfg.dump(path)
     print(*notes, f"config: {path}", sep="\n", flush=True)
     return cfg, path
+
+
+def _start_fragment(cfg: Config, weights: str | None, method: str) -> Fragment:
+    """Return what loads the weights of the start, and what checkpoints keep of a model."""
+    old_hooks = cfg.get("custom_hooks") or ()
+    hooks = [hook for hook in old_hooks if type_name(hook) != "SaveTrainedHook"]
+    if method != "full":  # checkpoints hold what is trained, and name the file of the others
+        hooks.append(dict(type="mmvidformer.SaveTrainedHook", weights=weights))
+    fragment: Fragment = {"custom_hooks": hooks}
+    if weights:
+        fragment |= dict(load_from=weights, resume=False)
+        if "init_from" in cfg.model.backbone:
+            fragment["model"] = {"backbone": {"init_from": None}}
+    return fragment
 
 
 def check_start(cfg: Config, weights: str | None) -> str:

@@ -8,36 +8,42 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.config import type_name
+from mmvidformer.config.fragments import Change, replace
 from mmvidformer.datasets.labels import label_table
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATA_SAMPLERS
-from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.table import find_task
 
 
-def set_balance(cfg: Config, task: Task, how: str, lists: VideoLists) -> str:
-    """Balance the classes of training by weights or sampling; returns a log line.
+def balance_classes(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Balance the classes of training by weights or sampling, if the recipe says so.
 
     Raises:
         ValueError: If the task cannot be balanced so, or the training list states no class.
     """
+    how, task = recipe.balance, find_task(recipe.task)
+    if how is None:
+        return {}, []
     if how not in task.balances:
         known = ", ".join(task.balances) or "not available"
         raise ValueError(f"balance of the task {task.name} is {known}, got {how!r}")
     sizes = task.class_sizes(lists)
     if not sizes.any():
-        raise ValueError(
-            f"balance={how} needs classes, but {lists.root}/train.{task.suffix} has none"
-        )
-    if how == "sampling":
-        cfg.train_dataloader.sampler = dict(type="mmvidformer.BalancedSampler")
-    else:
-        loss = cfg.model.cls_head.get("loss_cls") or dict(type=task.loss)
-        if type_name(loss) != task.loss:
-            raise ValueError(f"weights need the loss {task.loss}, got {type_name(loss)}")
-        cfg.model.cls_head.loss_cls = {**loss, "class_weight": class_weights(sizes)}
+        file = f"{lists.root}/train.{task.suffix}"
+        raise ValueError(f"balance={how} needs classes, but {file} has none")
     smallest, largest = sizes[sizes > 0].min(), sizes.max()
-    return f"balanced by {how}: classes have {smallest:g} to {largest:g} {task.size_unit}"
+    note = f"balanced by {how}: classes have {smallest:g} to {largest:g} {task.size_unit}"
+    if how == "sampling":
+        sampler = dict(type="mmvidformer.BalancedSampler")
+        return {"train_dataloader": replace(cfg.train_dataloader, "sampler", sampler)}, [note]
+    head = cfg.model.cls_head
+    loss = head.get("loss_cls") or dict(type=task.loss)
+    if type_name(loss) != task.loss:
+        raise ValueError(f"weights need the loss {task.loss}, got {type_name(loss)}")
+    weighted = {**loss, "class_weight": class_weights(sizes)}
+    return {"model": {"cls_head": replace(head, "loss_cls", weighted)}}, [note]
 
 
 def class_weights(counts: Sequence[float] | np.ndarray) -> list[float]:

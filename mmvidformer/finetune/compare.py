@@ -21,8 +21,8 @@ from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
+from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
-from mmvidformer.finetune.recipe import fitting_methods
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.tasks.table import find_task
 

@@ -8,9 +8,12 @@ from pathlib import Path
 from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets
-from mmvidformer.datasets.own_videos import LabeledVideo, write_lists
+from mmvidformer.config.fragments import Fragment, merge, replace, without
+from mmvidformer.datasets.own_videos import LabeledVideo, VideoLists, write_lists
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.finetune.recipe import FREEZING, drop_split
+from mmvidformer.finetune.data import without_split
+from mmvidformer.finetune.methods import FREEZING
+from mmvidformer.finetune.recipe import UNREAD, copy_without
 from mmvidformer.finetune.settings import RunSettings
 
 BASE_BATCH = 256  # of the learning rate
@@ -38,19 +41,19 @@ class Pretraining(RunSettings):
 
 
 def apply_pretraining(
-    cfg: Config, videos: Sequence[Path], folder: Path, settings: Pretraining
-) -> list[str]:
-    """Rewrite a config for masked pretraining, without validation and augmentation on the device.
+    base: Config, videos: Sequence[Path], folder: Path, settings: Pretraining
+) -> tuple[Config, list[str]]:
+    """Make a config of masked pretraining, without validation and augmentation on the device.
 
     Args:
-        cfg: Config of a recognizer whose backbone is a ``VideoTransformer`` or a preset of it.
-            Changed in place.
+        base: Config of a recognizer whose backbone is a ``VideoTransformer`` or a preset of it.
+            It is not changed.
         videos: Files to train on.
         folder: Where to write the list of them.
         settings: Settings of the run.
 
     Returns:
-        Log lines of what was changed.
+        The config, and log lines of what differs from the base.
 
     Raises:
         ValueError: If the backbone cannot be pretrained, or there are fewer videos than processes.
@@ -58,55 +61,63 @@ def apply_pretraining(
     if len(videos) < settings.procs:
         raise ValueError(f"procs must be at most the {len(videos)} videos, got {settings.procs}")
     lists = write_lists([LabeledVideo(v, "none", "train") for v in videos], folder, force=True)
-    backbone = cfg.model.backbone
-    if backbone.pop("init_from", None) or str(backbone.get("arch")).startswith("timm:"):
-        backbone.init_from = None
-    for key in FREEZING:
-        backbone.pop(key, None)
-    preprocessor = dict(cfg.model.get("data_preprocessor") or {})
-    for key in ("augment", "blending"):
-        preprocessor.pop(key, None)
-    cfg.model = dict(
+    share = math.ceil(len(videos) / settings.procs)
+    batch_size = min(settings.batch, share)
+    total, steps = batch_size * settings.procs, share // batch_size
+    rate = settings.lr * total / BASE_BATCH
+    cfg = copy_without(base, *UNREAD, "class_names")
+    for split in ("val", "test"):
+        merge(cfg, without_split(split))
+    merge(cfg, {"model": _model_config(cfg, settings)})
+    merge(cfg, {"train_dataloader": _loader_config(cfg, lists, batch_size)})
+    merge(cfg, _schedule_fragment(cfg, rate, settings.epochs, steps))
+    merge(cfg, replace(cfg, "auto_scale_lr", dict(enable=False, base_batch_size=total)))
+    merge(cfg, settings.fragment(cfg))
+    bad_videos = dict(on_bad_video="resample", max_bad_share=MAX_BAD_SHARE)
+    merge(cfg, replace(cfg, "bad_videos", bad_videos))
+    whole = ", ".join(dict.fromkeys(build_meta_model(cfg).whole))
+    how = f"replaced, not dropped, because of {whole}" if whole else "dropped before the encoder"
+    return cfg, [
+        f"masked tokens are {how}",
+        f"{len(videos)} videos; {settings.epochs} epochs of {steps} steps; total batch size "
+        f"{total}",
+        f"learning rate {rate:.4g} = {settings.lr:g} x {total} / {BASE_BATCH}",
+    ]
+
+
+def _model_config(cfg: Config, settings: Pretraining) -> Fragment:
+    """Return what replaces the recognizer: its backbone with random weights, none frozen."""
+    old_backbone = cfg.model.backbone
+    backbone = without(old_backbone, *FREEZING, "init_from")
+    # A name of timm's would load its weights.
+    if old_backbone.get("init_from") or str(backbone.get("arch")).startswith("timm:"):
+        backbone["init_from"] = None
+    return dict(
+        _delete_=True,
         type="mmvidformer.MaskedPretraining",
         backbone=backbone,
         mask_ratio=settings.mask_ratio,
-        data_preprocessor=preprocessor,
+        data_preprocessor=without(cfg.model.get("data_preprocessor"), "augment", "blending"),
     )
+
+
+def _loader_config(cfg: Config, lists: VideoLists, batch_size: int) -> Fragment:
+    """Return what changes in the dataloader: it reads the list, without classes."""
     loader = cfg.train_dataloader
-    loader.dataset = next(leaf_datasets(loader.dataset))
-    loader.dataset.update(
+    dataset = dict(
+        next(leaf_datasets(loader.dataset)),
         type="VideoDataset",
         ann_file=str(lists.root / "train.txt"),
         data_prefix={"video": str(lists.root)},
         delimiter=lists.delimiter,
         metainfo=None,
     )
-    share = math.ceil(len(videos) / settings.procs)
-    loader.update(batch_size=min(settings.batch, share), drop_last=True)
-    for split in ("val", "test"):
-        drop_split(cfg, split)
-    batch = loader.batch_size * settings.procs
-    rate = settings.lr * batch / BASE_BATCH
-    cfg.auto_scale_lr = dict(enable=False, base_batch_size=batch)
-    steps = share // loader.batch_size
-    _set_schedule(cfg, rate, settings.epochs, steps)
-    settings.apply(cfg)
-    cfg.bad_videos = dict(on_bad_video="resample", max_bad_share=MAX_BAD_SHARE)
-    cfg.pop("class_names", None)
-    whole = ", ".join(dict.fromkeys(build_meta_model(cfg).whole))
-    how = f"replaced, not dropped, because of {whole}" if whole else "dropped before the encoder"
-    return [
-        f"masked tokens are {how}",
-        f"{len(videos)} videos; {settings.epochs} epochs of {steps} steps; total batch size "
-        f"{batch}",
-        f"learning rate {rate:.4g} = {settings.lr:g} x {batch} / {BASE_BATCH}",
-    ]
+    return {"batch_size": batch_size, "drop_last": True, **replace(loader, "dataset", dataset)}
 
 
-def _set_schedule(cfg: Config, rate: float, epochs: int, steps: int) -> None:
-    """Set AdamW, a warm-up and a cosine over epochs of ``steps`` steps."""
-    cfg.train_cfg.update(max_epochs=epochs)
-    cfg.optim_wrapper = dict(
+def _schedule_fragment(cfg: Config, rate: float, epochs: int, steps: int) -> Fragment:
+    """Return AdamW, a warm-up and a cosine over epochs of ``steps`` steps."""
+    wrapper = dict(
         type="OptimWrapper",
         optimizer=dict(type="AdamW", lr=rate, betas=(0.9, 0.95), weight_decay=0.05),
         paramwise_cfg=dict(norm_decay_mult=0.0, bias_decay_mult=0.0),
@@ -115,4 +126,8 @@ def _set_schedule(cfg: Config, rate: float, epochs: int, steps: int) -> None:
     warmup = int(total * WARMUP)
     rise = dict(type="LinearLR", start_factor=1e-3, by_epoch=False, begin=0, end=warmup)
     fall = dict(type="CosineAnnealingLR", by_epoch=False, begin=warmup, T_max=total - warmup)
-    cfg.param_scheduler = [rise, fall] if warmup > 1 else [fall]
+    return {
+        "train_cfg": {"max_epochs": epochs},
+        "param_scheduler": [rise, fall] if warmup > 1 else [fall],
+        **replace(cfg, "optim_wrapper", wrapper),
+    }

@@ -18,9 +18,11 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 from tqdm import tqdm
 
-from mmvidformer.apis.features import check_settings, read_views, target_of, write_features
+from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
+from mmvidformer.apis.bulk.run import cut
+from mmvidformer.apis.bulk.settings import check_settings
+from mmvidformer.apis.bulk.video_files import target_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
 from mmvidformer.datasets.lists import read_list
@@ -28,6 +30,7 @@ from mmvidformer.datasets.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.storage.atomic import write_atomically
 
 # As DINOv2's evaluation (Oquab et al. 2024): numbers of neighbors, temperature of their votes.
 NEIGHBORS = (10, 20, 100, 200)
@@ -74,14 +77,17 @@ def compute_features(
             targets[video] = {form: target_of(video, lists.root, folder / form) for form in forms}
     missing = [video for video in targets if not all(map(Path.exists, targets[video].values()))]
     progress = tqdm(total=len(missing), unit="video", disable=None)
-    for batch in read_views(VideoPipeline(cfg, 1), missing, workers, CLIPS):
-        progress.update(len(batch))
+    groups = cut([(str(video), str(video)) for video in missing], CLIPS)
+    read_clips = WholeVideos(VideoPipeline(cfg, 1))
+    for _, clips, _ in read_groups(read_clips, groups, CLIPS, workers):
+        progress.update(len(clips))
         by_shape: dict[torch.Size, list[tuple[Path, Tensor]]] = {}
-        for video, clips in batch:
-            if isinstance(clips, str):
-                tqdm.write(f"left out: {clips}", file=sys.stderr)
-            else:
-                by_shape.setdefault(clips.shape, []).append((video, clips))
+        for clip in clips:
+            if clip.error is not None:
+                tqdm.write(f"left out: {clip.error}", file=sys.stderr)
+                continue
+            views = clip.sample["inputs"]
+            by_shape.setdefault(views.shape, []).append((Path(clip.name), views))
         for videos in by_shape.values():
             pixels = normalize(model, torch.cat([clips for _, clips in videos]))
             grid, cls = backbone.forward_features(pixels)
@@ -136,7 +142,7 @@ def probe(
     """Train and test a classifier on features of a frozen backbone.
 
     Args:
-        cfg: Config that ``finetune.apply_recipe`` changed, with the weights ``load_from``.
+        cfg: Config that ``finetune.apply_recipe`` made, with the weights ``load_from``.
         recipe: The recipe; its ``method`` is one of ``finetune.settings.PROBES``.
         lists: Lists of one class a video.
         features: Folder of features (``compute_features``).

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from mmengine.config import Config
 
+from mmvidformer.config.fragments import Fragment, replace
 from mmvidformer.datasets.own_videos import SPLITS
-from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.engine.optim.precision import precision_fragment
 from mmvidformer.tasks.table import TASKS
 
 METHODS = ("full", "lora", "attentive", "linear", "knn")
@@ -53,21 +54,20 @@ class RunSettings:
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
 
-    def apply(self, cfg: Config) -> None:
-        """Set workers, precision and seed, and remove variables that nothing reads any longer."""
+    def fragment(self, cfg: Config) -> Fragment:
+        """Return the workers, the precision and the seed, as a fragment of a config."""
+        fragment: Fragment = {}
         for split in SPLITS:
             loader = cfg.get(f"{split}_dataloader")
-            if not loader:
-                continue
-            if self.workers is not None:
-                loader.num_workers = self.workers
-            else:
-                loader.num_workers = min(loader.num_workers, os.cpu_count() or 1)
+            if loader:
+                workers = self.workers
+                if workers is None:
+                    workers = min(loader.num_workers, os.cpu_count() or 1)
+                fragment[f"{split}_dataloader"] = {"num_workers": workers}
         if self.amp:
-            use_amp(cfg)
-        cfg.randomness = {**(cfg.get("randomness") or {}), "seed": self.seed}
-        for name in ("data_root", "augment"):
-            cfg.pop(name, None)
+            fragment |= precision_fragment(cfg)
+        randomness = {**(cfg.get("randomness") or {}), "seed": self.seed}
+        return fragment | replace(cfg, "randomness", randomness)
 
 
 @dataclass(frozen=True)

@@ -3,39 +3,43 @@
 from mmengine.config import Config
 
 from mmvidformer.config import is_recurrent, type_name
+from mmvidformer.config.fragments import Change, Fragment, replace
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.tasks.base import Task
-from mmvidformer.tasks.table import spell_task
+from mmvidformer.tasks.table import find_task, spell_task
 
 
-def set_task(cfg: Config, task: Task, lists: VideoLists) -> list[str]:
-    """Merge the fragment of a task into a config, which already reads the lists; returns log lines.
+def add_task(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """State the task in a config, which already reads the lists, and add the task's fragment.
 
     Raises:
         ValueError: If the model or the pipelines have not what the task needs.
     """
-    _state_task(cfg, task)
+    task = find_task(recipe.task)
     if task.needs_places:
         _check_places(cfg, task)
-    fragment = task.fragment(cfg, lists)
-    if not fragment:
-        return []
-    task.write_files(lists)
-    known = set(cfg.model.get("data_preprocessor") or ())
-    cfg.merge_from_dict(fragment)
-    left_out = sorted(known - set(cfg.model.get("data_preprocessor") or ()))
-    notes = [f"task {task.name}: {cfg.model.cls_head.type}, by {task.best_metric}"]
-    return notes + [f"{name} is removed: it does not know these annotations" for name in left_out]
+    task_fragment = task.fragment(cfg, lists)
+    notes = []
+    if task_fragment:
+        notes.append(f"task {task.name}: {task.head}, by {task.best_metric}")
+        preprocessor = cfg.model.get("data_preprocessor") or {}
+        for name in sorted(preprocessor.keys() & task.unaware):
+            notes.append(f"{name} is removed: it does not know these annotations")
+    return {**_statement(cfg, task), **task_fragment}, notes
 
 
-def _state_task(cfg: Config, task: Task) -> None:
-    """Let a config state its task, and import the module of one that is in no table."""
-    cfg.task = spell_task(task)
-    module, colon, _ = cfg.task.partition(":")
+def _statement(cfg: Config, task: Task) -> Fragment:
+    """State the task, and import the module of one that is in no table."""
+    spelling = spell_task(task)
+    fragment: Fragment = {"task": spelling}
+    module, colon, _ = spelling.partition(":")
     if colon:
         imports = (cfg.get("custom_imports") or {}).get("imports") or []
-        cfg.custom_imports = dict(imports=[*imports, module], allow_failed_imports=False)
+        values = dict(imports=[*imports, module], allow_failed_imports=False)
+        fragment |= replace(cfg, "custom_imports", values)
+    return fragment
 
 
 def _check_places(cfg: Config, task: Task) -> None:

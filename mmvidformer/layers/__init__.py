@@ -15,8 +15,8 @@ from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.mlp import MLPS, Mlp
 from mmvidformer.layers.norm import NORMS, LayerScale
 from mmvidformer.layers.patterns import PATTERNS, Pattern
-from mmvidformer.layers.pooling import AttentivePooling
+from mmvidformer.layers.pooling import POOLINGS, AttentivePooling
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import SHIFTS, build_shift
-from mmvidformer.layers.tokens import Context, Grid, pool_tokens
+from mmvidformer.layers.tokens import Context, Grid, Places, pool_tokens

@@ -12,16 +12,22 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.checks import check
 from mmvidformer.layers.config import ClsPolicy, EncoderConfig, SubLayer
-from mmvidformer.layers.drop import DropPath
+from mmvidformer.layers.drop import Draw, DropPath, compute_kept
+from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.fixation import Fixation
-from mmvidformer.layers.kernels import KERNELS
+from mmvidformer.layers.kernels import KERNELS, check_supported
 from mmvidformer.layers.kernels.base import LinearCostKernel
-from mmvidformer.layers.linear import QueryValueBias
+from mmvidformer.layers.linear import (
+    GatedLinear,
+    QueryValueBias,
+    has_hooks,
+    is_plain,
+    project_twice,
+)
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import NORMS, QueryKeyNorm, build_scale
-from mmvidformer.layers.patterns import PATTERNS, Pattern
+from mmvidformer.layers.patterns import PATTERNS, Pattern, check_causal
 from mmvidformer.layers.patterns.prefix import regroup, spread, ungroup
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import Shift, build_shift
@@ -29,6 +35,7 @@ from mmvidformer.layers.tokens import Context, Grid
 
 # Parts of the heads whose keys are gathered together. Large parts leave no holes in the memory.
 PARTS = 4
+LEAST_SAVED = 2**22  # products of numbers, for which five more operators are worth it
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values
 
 
@@ -104,8 +111,15 @@ class Attention(nn.Module):
         head_dim = dim // num_heads
         self.kernel = KERNELS.build(kernel, head_dim=head_dim, dropout=attn_drop)
         self.recompute = False
-        check(patterns, self.kernel, cls, shifts, rope)
         moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
+        for name, pattern in zip(patterns, self.patterns, strict=True):
+            check_supported(self.kernel, pattern.needs, f"pattern {name!r}")
+            check_causal(pattern, name, cls, shifts)
+        if cls == "global":
+            check_supported(self.kernel, {"other_keys"}, "cls='global'")
+        if rope is not None:
+            otherwise = ", or rope=False in its sub-layer"
+            check_supported(self.kernel, {"rotary"}, f"rope={rope!r}", otherwise)
         features = self.kernel.feature_map
         gates: dict[str, nn.Module] = {} if features is None else {"features": features}
         if fixation:
@@ -127,6 +141,7 @@ class Attention(nn.Module):
         context: Context,
         keep: Tensor | None = None,
         prefix_keep: Tensor | None = None,
+        fc_weight: Tensor | None = None,
     ) -> Tensor:
         """Attend.
 
@@ -136,6 +151,7 @@ class Attention(nn.Module):
             keep: Stochastic-depth factors, (B, G) or (B, 1) (``layers.drop``).
             prefix_keep: Factors (B, 1) of the prefix, if it attends alone (``cls='global'``).
                 Default: ``keep``, as for copies in the groups.
+            fc_weight: Weight (D, D) that multiplies the update, in one product with the projection.
 
         Returns:
             Update of the tokens, in their shape; (B, P, D) with ``context.prefix_only``.
@@ -155,7 +171,10 @@ class Attention(nn.Module):
             q, k, v = self._prepare(projected, context)
             del projected
             out = self.mix(q, k, v, context, keep)
-        update = self.proj_drop(self.proj(out))
+        if fc_weight is None:
+            update = self.proj_drop(self.proj(out))
+        else:
+            update = project_twice(self.proj, fc_weight, out)
         if keep is None:
             return update
         factors = spread(self.patterns[0], keep, context.grid, prefix_keep)
@@ -269,31 +288,52 @@ class AttentionSubLayer(nn.Module):
             rope=config.rope if sublayer.rope else None,
         )
         self.drop_path = drop_path
-        self.fc = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
+        if sublayer.fc not in (False, True, "gated"):
+            raise ValueError(f"fc must be False, True or 'gated', got {sublayer.fc!r}")
+        self.fc: nn.Module = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
+        if sublayer.fc == "gated":
+            self.fc = GatedLinear(dim)
         self.scale = build_scale(dim, config.layer_scale)
         self.zero_init = sublayer.zero_init
         self.zero_parameters()
 
     def zero_parameters(self) -> None:
         """Zero what is to start at zero; for use after an initialization."""
-        zero = [self.fc, self.attn.proj] if self.zero_init else [self.fc]
-        for parameter in nn.ModuleList(zero).parameters():
+        zero = list(self.attn.proj.parameters()) if self.zero_init else []
+        zero += [self.fc.gate] if isinstance(self.fc, GatedLinear) else self.fc.parameters()
+        for parameter in zero:
             nn.init.zeros_(parameter)
 
-    def draw(self, tokens: Tensor, context: Context) -> tuple[Tensor | None, Tensor | None]:
-        """Draw factors of stochastic depth for ``Attention.forward``.
+    def fc_weight(self, tokens: Tensor) -> Tensor | None:
+        """Return the weight of ``fc`` if ``Attention.forward`` is to multiply by it; in training.
+
+        ``W_fc (W_proj x)`` is ``(W_fc W_proj) x`` if nothing lies between, for which stochastic
+        depth is no obstacle: its factors commute with ``W_fc``. ``optimize_for_inference`` folds
+        the two for good.
+        """
+        fc, proj = self.fc, self.attn.proj
+        if not self.training or not runs_eagerly() or not is_plain(fc, nn.Linear):
+            return None
+        if not is_plain(proj, nn.Linear) or not is_plain(self.attn, Attention):
+            return None
+        between = self.attn.proj_drop.p or has_hooks(self.attn.proj_drop)
+        if between or fc.bias is None or proj.bias is None:
+            return None
+        batch, length, dim = tokens.shape
+        saved = (batch * length - dim) * dim**2  # products of the forward pass
+        return fc.weight if saved >= LEAST_SAVED else None
+
+    def draw(self, tokens: Tensor, context: Context) -> Draw:
+        """Draw the factors of stochastic depth.
 
         Args:
             tokens: Tokens (B, P + T H W, D).
             context: Their order, and the rows of each clip.
-
-        Returns:
-            Factors of groups, (B, G) or (B, 1), and of a prefix that attends alone, (B, 1); None
-            for what is not dropped apart.
         """
         pattern, *others = self.attn.patterns
         groups = 1 if others else pattern.num_groups(context.grid.size)
         keep = self.drop_path(tokens, groups=groups, clip_rows=context.clip_rows)
-        if keep is None or keep.shape[1] == 1 or self.attn.cls != "global":
-            return keep, None
-        return keep, self.drop_path(tokens, clip_rows=context.clip_rows)  # it is in no group
+        if keep is not None and keep.shape[1] > 1 and self.attn.cls == "global":
+            return Draw(keep, self.drop_path(tokens, clip_rows=context.clip_rows))  # in no group
+        needs_all = context.state is not None or not isinstance(self.fc, nn.Identity)
+        return Draw(keep) if needs_all else compute_kept(keep)  # fc adds its bias to dropped ones

@@ -1,5 +1,8 @@
+from typing import NamedTuple
+
 from torch import Tensor, nn
 
+from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.lookup import look_up
 
 
@@ -56,3 +59,43 @@ class DropPath(nn.Module):
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
         return f"rate={self.rate:.3f}, rule={self.rule}"
+
+
+class Draw(NamedTuple):
+    """Which updates of a batch stochastic depth keeps, and by which factors.
+
+    Attributes:
+        keep: What ``DropPath`` returned, (B, G) or (B, 1); with ``rows`` that of the rows.
+        prefix_keep: The same of a prefix that attends alone.
+        rows: Rows of the batch (K,) to compute; the updates of all others are dropped. Default: all
+            rows are computed, and a factor of 0 drops.
+    """
+
+    keep: Tensor | None = None
+    prefix_keep: Tensor | None = None
+    rows: Tensor | None = None
+
+    def take(self, tokens: Tensor) -> Tensor:
+        """Return the rows of tokens (B, ...) to compute."""
+        return tokens if self.rows is None else tokens[self.rows]
+
+    def add(self, tokens: Tensor, update: Tensor) -> Tensor:
+        """Return tokens (B, ...), to which the update of their rows is added."""
+        if self.rows is None:
+            return tokens + update
+        return tokens.index_add(0, self.rows, update.to(tokens.dtype))
+
+
+def compute_kept(keep: Tensor | None) -> Draw:
+    """Return a draw by which only the rows that are kept are computed (dinov2), if it is worth it.
+
+    It is on a CPU, where their number is known at once; a GPU would have to wait for it. Factors by
+    group need all rows. So does a batch that is dropped as a whole, or no weight has a gradient.
+
+    Args:
+        keep: What ``DropPath`` returned.
+    """
+    if keep is None or keep.shape[1] > 1 or keep.device.type != "cpu" or not runs_eagerly():
+        return Draw(keep)
+    rows = keep[:, 0].nonzero()[:, 0]
+    return Draw(keep[rows], rows=rows) if 0 < len(rows) < len(keep) else Draw(keep)

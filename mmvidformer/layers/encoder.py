@@ -1,6 +1,7 @@
 """Blocks of attention and MLP, and the encoder that runs them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,19 +10,29 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.attention import Attention, AttentionSubLayer
-from mmvidformer.layers.checks import check_encoder, with_length
-from mmvidformer.layers.config import EncoderConfig, SubLayer, read
-from mmvidformer.layers.drop import DropPath
+from mmvidformer.layers.config import EncoderConfig, SubLayer, check_encoder, read
+from mmvidformer.layers.drop import DropPath, compute_kept
 from mmvidformer.layers.embed import POSITIONS
-from mmvidformer.layers.kernels.base import Kernel
+from mmvidformer.layers.keep import refusals
+from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.mlp import MLPS, DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS, build_scale
-from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.patterns import PATTERNS, grid_size
 from mmvidformer.layers.rotary import ROPES, with_prefix
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Context, Grid, Outputs, Places, Size, Tokens, pool_tokens
+from mmvidformer.layers.tokens import (
+    Context,
+    Grid,
+    Outputs,
+    Places,
+    Size,
+    Tokens,
+    pool_tokens,
+    split_weight,
+    weighted_mean,
+)
 
 
 class TransformerBlock(nn.Module):
@@ -85,19 +96,22 @@ class TransformerBlock(nn.Module):
             x = tokens
             if self.parallel:
                 x = source if skipped is None else source[:, prefix:]
-            update = sub.attn(sub.norm(x), seen, *sub.draw(x, seen))
+            draw, fc_weight = sub.draw(x, seen), sub.fc_weight(x)
+            x, seen = sub.norm(draw.take(x)), seen.take_rows(draw.rows)
+            update = sub.attn(x, seen, draw.keep, draw.prefix_keep, fc_weight)
+            update = sub.fc(update) if fc_weight is None else update + sub.fc.bias.to(update)
             if seen.prefix_only:
                 tokens = tokens[:, :prefix]
-            tokens = tokens + sub.scale(sub.fc(update))
+            tokens = draw.add(tokens, sub.scale(update))
             if skipped is not None:
                 tokens = torch.cat([skipped, tokens], dim=1)
-        x = self.norm(tokens)
+        draw = compute_kept(self.drop_path(tokens, clip_rows=context.clip_rows))
+        x = self.norm(draw.take(tokens))
         if context.grid.prefix:
             update = self.scale(self.mlp(x))
         else:  # an MLP may convolve
             update = self.scale(self.mlp(x.unflatten(1, context.grid.size)).flatten(1, 3))
-        keep = self.drop_path(tokens, clip_rows=context.clip_rows)
-        return tokens + (update if keep is None else update * keep[..., None])
+        return draw.add(tokens, update if draw.keep is None else update * draw.keep[..., None])
 
 
 class Encoder(nn.Module):
@@ -110,6 +124,7 @@ class Encoder(nn.Module):
         passes_grid: Whether the grid is read by others; otherwise ``cls_only`` may be set.
         cls_only: Whether to return None for the grid and to compute only what the class token needs
             in the last block. ``models.inference`` sets it if nothing reads the grid.
+        refusals: Parts that need all tokens of a clip.
 
     Args:
         config: Its options.
@@ -133,11 +148,12 @@ class Encoder(nn.Module):
         final_norm: bool = True,
     ) -> None:
         super().__init__()
-        check_encoder(config)
+        check_encoder(config, passes_grid)
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
         self.frames = look_up({"together", "pool", "average"}, config.frames, "value of frames")
         self.passes_grid, self.cls_only = passes_grid, False
+        self.refusals = refusals(config)
         has_cls = config.cls is not None
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
@@ -158,7 +174,7 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList()
         for number in range(depth):
             row = config.blocks[number % len(config.blocks)]
-            row = [with_length(sublayer, size, has_cls + config.registers) for sublayer in row]
+            row = [_with_length(sublayer, size, has_cls + config.registers) for sublayer in row]
             self.blocks.append(TransformerBlock(config, row, rate * number / max(depth - 1, 1)))
         if has_cls and any(isinstance(part, DepthwiseConv) for part in self.modules()):
             raise ValueError(
@@ -184,19 +200,22 @@ class Encoder(nn.Module):
         grid: Tensor,
         state: StreamState | None = None,
         outputs: Outputs = None,
-        places: Places | None = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
         lengths: Tensor | None = None,
         cls_only: bool = False,
     ) -> Tokens:
         """Encode and normalize.
 
         Args:
-            grid: Tokens (B, T, H, W, D'); those at ``places`` alone are (B, T, 1, N, D').
+            grid: Tokens (B, T, H, W, D').
             state: State of a stream that the grid is a part of.
             outputs: List to which the tokens after each block are appended, not normalized. Single
                 frames are clips of their own.
-            places: Places of the tokens, if others are masked. Not every encoder can do without
-                them (``checks.whole_grid``).
+            keep: Places of the tokens, if others of the clip were left out; the grid is then as
+                ``Places.take`` returns it. Not every encoder can do without them (``refusals``).
+            weight: How many equal tokens each one stands for, (B, T, H, W), in the shape of the
+                grid; 0: it is padding. Not every encoder can count them.
             lengths: Numbers of frames (B,) of clips that follow each other in one row of the grid,
                 (1, T, H, W, D'), for encoders of single frames (``single_frames``).
             cls_only: Whether the caller reads the class token alone. Then the last block leaves
@@ -207,42 +226,64 @@ class Encoder(nn.Module):
             The grid is (B, T, H, W, D); of single frames it is (B, T, 1, 1, D), or (1, T, 1, 1, D)
             with ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged.
         """
+        self.refusals.check(keep, weight)
         grid = self.proj(grid)
+        if weight is not None and weight.shape != grid.shape[:4]:
+            shape, got = tuple(grid.shape[:4]), tuple(weight.shape)
+            raise ValueError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
         if not self.single_frames:
-            cls_only = cls_only and self.can_leave_grid()
-            return self.normalize(self.run_blocks(grid, None, state, outputs, places, cls_only))
+            context = Context(Grid(*grid_size(grid)), keep, weight, state=state)
+            if cls_only and self.can_leave_grid():
+                context = context._replace(prefix_only=True)
+            return self.normalize(self.run_blocks(grid, context, outputs))
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
-        if places is not None:
-            places = places._replace(numbers=places.numbers.repeat_interleave(frames, 0))
+        if keep is not None:
+            keep = keep._replace(numbers=keep.numbers.repeat_interleave(frames, 0))
+        frame_weight = None
+        if weight is not None:
+            weight, frame_weight = split_weight(weight, keep)
+            weight = weight.flatten(0, 1)[:, None]
+        context = Context(Grid(*grid_size(grid)), keep, weight)
         if self.frames == "pool":
             rows = torch.full((batch,), frames, device=grid.device) if lengths is None else lengths
-            tokens = self.normalize(self.run_blocks(grid, rows, None, outputs, places))
-            return pool_tokens(*tokens).unflatten(0, (batch, frames))[:, :, None, None], None
+            context = context._replace(clip_rows=rows)
+            tokens = self.normalize(self.run_blocks(grid, context, outputs))
+            pooled = pool_tokens(*tokens, weight)
+            return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
+        out, cls = self.run_blocks(grid, context, outputs)
+        out = _mean_over_frames(out, frames, frame_weight, lengths)
+        return self.normalize((out, _mean_over_frames(cls, frames, frame_weight, lengths)))
 
-        def average(x: Tensor) -> Tensor:
-            if lengths is None:
-                return x.unflatten(0, (batch, frames)).mean(1)
-            return torch.stack([clip.mean(0) for clip in x.split(lengths.tolist())])
-
-        tokens = self.run_blocks(grid, outputs=outputs, places=places)
-        out, cls = (None if x is None else average(x) for x in tokens)
-        return self.normalize((out, cls))
+    def left(
+        self, keep: Places | None, weight: Tensor | None
+    ) -> tuple[Places | None, Tensor | None]:
+        """Return places and weights (B, T, H, W) of the output for those of the input."""
+        if self.frames == "average":
+            return keep, None
+        if self.frames == "pool":
+            return None, None if weight is None else split_weight(weight, keep)[1]
+        return keep, weight
 
     def run_blocks(
-        self,
-        grid: Tensor,
-        clip_rows: Tensor | None = None,
-        state: StreamState | None = None,
-        outputs: Outputs = None,
-        places: Places | None = None,
-        cls_only: bool = False,
+        self, grid: Tensor, context: Context | None = None, outputs: Outputs = None
     ) -> Tokens:
-        """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
-        tokens, context = self.start(grid, clip_rows, state, places)
-        again = self.with_cp is True and torch.is_grad_enabled() and state is None
+        """Encode without the final norm.
+
+        Args:
+            grid: Tokens (B, T, H, W, D).
+            context: What belongs to them. The encoder adds its prefix and its table of rotary
+                positions. Default: nothing.
+            outputs: As for ``forward``.
+
+        Returns:
+            Grid (B, T, H, W, D) and class token (B, P, D), or None for what there is not.
+        """
+        tokens, context = self.start(grid, context or Context(Grid(*grid_size(grid))))
+        prefix_only = context.prefix_only or self.cls_only
+        again = self.with_cp is True and torch.is_grad_enabled() and context.state is None
         for number, block in enumerate(self.blocks, start=1):
-            if (cls_only or self.cls_only) and number == len(self.blocks):
-                context = context._replace(prefix_only=True)
+            last = number == len(self.blocks)
+            context = context._replace(prefix_only=prefix_only and last)
             run = partial(checkpoint, block, use_reentrant=False) if again else block
             tokens = run(tokens, context)
             if outputs is not None:
@@ -252,17 +293,12 @@ class Encoder(nn.Module):
     def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""
         parts = [self, self.norm, *self.blocks[-1].modules()]
-        separate = all(part.separate_queries for part in parts if isinstance(part, Kernel))
+        kernels = [part for part in parts if isinstance(part, Kernel)]
+        separate = all("some_queries" in kernel.supports for kernel in kernels)
         hooked = any(has_hooks(part) for part in parts)
         return self.cls_token is not None and not self.passes_grid and separate and not hooked
 
-    def start(
-        self,
-        grid: Tensor,
-        clip_rows: Tensor | None = None,
-        state: StreamState | None = None,
-        places: Places | None = None,
-    ) -> tuple[Tensor, Context]:
+    def start(self, grid: Tensor, context: Context) -> tuple[Tensor, Context]:
         """Return the input of the first block: tokens with positions (B, P + T H W, D), context."""
         # Of autocast, the input may have less precision than the weights.
         grid = grid.to(torch.promote_types(grid.dtype, next(self.blocks.parameters()).dtype))
@@ -270,21 +306,25 @@ class Encoder(nn.Module):
         if cls is not None and self.registers is not None:
             cls = torch.cat([cls, self.registers], dim=1)
         prefix = 0 if cls is None else cls.shape[1]
+        keep, state, weight = context.keep, context.state, context.weight
         whole = grid  # whose positions are those of the places
-        if places is not None:
-            whole = grid.new_zeros(()).expand(1, grid.shape[1], *places.size, grid.shape[-1])
+        if keep is not None:
+            size = (grid.shape[1], *keep.size) if keep.in_frames else keep.size
+            whole = grid.new_zeros(()).expand(1, *size, grid.shape[-1])
         rope = None
         if self.rope is not None:
             rope = self.rope.table(whole, 0 if state is None else state.steps)
-            rope = with_prefix(rope if places is None else places.take(rope), prefix)
+            rope = with_prefix(rope if keep is None else keep.take(rope), prefix)
         whole, cls = self.pos_embed(whole, cls, state)
-        grid = whole if places is None else grid + places.take(whole)
+        grid = whole if keep is None else grid + keep.take(whole)
         order = Grid(*grid_size(grid), prefix)
         tokens = grid.flatten(1, 3)
         if cls is not None:
             tokens = order.join(cls.expand(grid.shape[0], -1, -1), grid)
+        if weight is not None:
+            weight = weight.to(torch.promote_types(grid.dtype, torch.float32))
         tokens = self.norm_pre(self.pos_drop(tokens))
-        return tokens, Context(order, rope, state, clip_rows)
+        return tokens, context._replace(grid=order, weight=weight, rope=rope)
 
     def _split(self, tokens: Tensor, context: Context) -> Tokens:
         """Return grid (B, T, H, W, D) and class tokens, or None for what there is not."""
@@ -297,3 +337,29 @@ class Encoder(nn.Module):
         """Apply the final norm to grid and class token."""
         grid, cls = (None if x is None else self.norm(x) for x in tokens)
         return grid, cls
+
+
+def _mean_over_frames(
+    x: Tensor | None, frames: int, weight: Tensor | None, lengths: Tensor | None
+) -> Tensor | None:
+    """Average (B T, ..., D) over the frames of each clip, all of T frames or as in ``lengths``.
+
+    ``weight`` (B, T, 1, 1) says how often a frame counts.
+    """
+    if x is None:
+        return None
+    if lengths is not None:
+        return torch.stack([clip.mean(0) for clip in x.split(lengths.tolist())])
+    if weight is not None:
+        weight = weight.reshape(-1, frames, *[1] * (x.dim() - 2))
+    return weighted_mean(x.unflatten(0, (-1, frames)), weight, dim=1)
+
+
+def _with_length(sublayer: SubLayer, size: Size, prefix: int) -> SubLayer:
+    """Tell a kernel of a fixed length how many keys a group has, of which P are the prefix."""
+    kernel = sublayer.kernel
+    options: dict[str, Any] = {"type": kernel} if isinstance(kernel, str) else dict(kernel)
+    if look_up(KERNELS, str(options.get("type")), "attention kernel").needs_length:
+        keys = PATTERNS.build(sublayer.patterns[0]).num_keys(size)
+        options.setdefault("length", keys + (0 if sublayer.cls == "skip" else prefix))
+    return replace(sublayer, kernel=options)

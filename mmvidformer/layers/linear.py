@@ -1,4 +1,4 @@
-"""Linear layers: a bias without that of the keys, and low-rank adaptation."""
+"""Linear layers: a bias without that of the keys, a gate, and low-rank adaptation."""
 
 import copy
 import math
@@ -7,6 +7,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.functional import linear
 
 Layer = TypeVar("Layer", bound=nn.Module)
@@ -35,6 +36,30 @@ class QueryValueBias(nn.Linear):
         return linear(input, self.weight, full_bias(self.bias))
 
 
+class GatedLinear(nn.Linear):
+    """A linear layer times the hyperbolic tangent of a learned number, 0 at first (StreamFormer).
+
+    Args:
+        dim: Token width D.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, dim)
+        self.gate = nn.Parameter(torch.zeros(()))
+
+    def without_gate(self) -> nn.Linear:
+        """Return an ordinary layer that computes the same."""
+        layer = nn.Linear(self.in_features, self.out_features, device="meta")
+        factor = self.gate.detach().tanh()
+        layer.weight = nn.Parameter(self.weight.detach() * factor)
+        layer.bias = nn.Parameter(self.bias.detach() * factor)
+        return layer
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Map (..., D) to (..., D)."""
+        return self.gate.tanh() * linear(input, self.weight, self.bias)
+
+
 def full_bias(bias: Tensor) -> Tensor:
     """Map a bias (2 D,) of queries and values to (3 D,), with zeros for the keys."""
     query, value = bias.chunk(2)
@@ -56,6 +81,12 @@ def has_hooks(layer: nn.Module) -> bool:
     """Return whether something is to run before or after a module."""
     forward_hooks = layer._forward_pre_hooks or layer._forward_hooks
     return bool(forward_hooks or layer._backward_pre_hooks or layer._backward_hooks)
+
+
+def project_twice(first: nn.Linear, second_weight: Tensor, x: Tensor) -> Tensor:
+    """Map x (..., D) by a linear layer, then by a weight (D', D), in one product ``(W2 W1) x``."""
+    both = {"weight": second_weight @ first.weight, "bias": second_weight @ first.bias}
+    return functional_call(first, both, (x,))
 
 
 class LoraLinear(nn.Linear):

@@ -1,4 +1,4 @@
-"""Masks of attention: their kinds, and the causal mask, which needs no tensor."""
+"""What patterns ask of kernels, and the causal mask, which needs no tensor."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,13 +7,17 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-# What patterns ask of kernels. Each kernel lists in ``masks`` what it supports.
-MASK_KINDS = {
+# What other parts of an attention may ask of its kernel: ``Pattern.needs``, ``Kernel.supports``.
+ABILITIES = {
+    "some_queries": "attend for some of the queries alone",
+    "other_keys": "attend to keys that are not its queries",
     "keys": "mask keys that are not queries",
     "padding": "ignore padding in a group",
     "pairs": "mask pairs of a query and a key",
     "causal": "mask later frames",
     "past": "mask frames of the distant past",
+    "counts": "count a key several times",
+    "rotary": "use rotary positions",
 }
 
 
@@ -31,7 +35,7 @@ class Causal:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Kinds of masks that a kernel must support."""
+        """What a kernel must support (``ABILITIES``)."""
         return frozenset({"causal"} if self.past is None else {"causal", "past"})
 
     def blocks(self, queries: int, keys: int) -> Iterator[tuple[slice, slice]]:

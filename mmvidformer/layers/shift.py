@@ -58,9 +58,9 @@ class Shift(nn.Module):
         self.segment = segment
 
     @property
-    def frame_block(self) -> int | None:
-        """See ``Pattern.frame_block``."""
-        return self.segment if any(frames for frames, _, _ in self.offsets) else 1
+    def frames(self) -> set[int]:
+        """From which frames channels come, 0 for that of the token."""
+        return {frames for frames, _, _ in self.offsets}
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Shift keys and values, (B, T, H, W, n, d) each.

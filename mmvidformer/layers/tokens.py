@@ -56,15 +56,21 @@ class Context(NamedTuple):
 
     Attributes:
         grid: Their order.
+        keep: Where they are, if others of the clip were left out.
+        weight: How many equal tokens of the clip each place stands for, (B, T, H, W); 0: it is
+            padding. If no token was left out, the others of a frame have the same weight: that of
+            the frame. Default: one.
         rope: Table of rotary positions, (1 or B, P + T H W, 2 d) (``RotaryEmbedding.tokens``).
         state: State of a stream that the tokens are a part of.
         clip_rows: Number of consecutive batch rows of each clip, (clips,), the frames of which
             share a draw of stochastic depth (``DropPath``). Default: each row is a clip.
-        prefix_only: Whether only the prefix is read afterwards. This needs kernels with
-            ``separate_queries``.
+        prefix_only: Whether only the prefix is read afterwards. This needs kernels that attend for
+            ``some_queries``.
     """
 
     grid: Grid
+    keep: "Places | None" = None
+    weight: Tensor | None = None
     rope: Tensor | None = None
     state: StreamState | None = None
     clip_rows: Tensor | None = None
@@ -75,37 +81,85 @@ class Context(NamedTuple):
         rope = None if self.rope is None else self.rope[:, self.grid.prefix :]
         return self._replace(grid=self.grid._replace(prefix=0), rope=rope)
 
+    def take_rows(self, rows: Tensor | None) -> "Context":
+        """Return that of some rows (K,) of the batch. Default: of all."""
+        if rows is None:
+            return self
+        keep = self.keep and self.keep._replace(numbers=self.keep.numbers[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        one_table = self.rope is None or len(self.rope) == 1
+        rope = self.rope if one_table else self.rope[rows]
+        return self._replace(keep=keep, weight=weight, rope=rope)
+
 
 class Places(NamedTuple):
-    """Some places of the frames of a clip, the same in all frames.
+    """Some places of the clips of a batch, as many in each: the same in all frames, or any.
 
     Attributes:
-        numbers: Their numbers in the H W of a frame (B, N).
-        size: Height H and width W of the whole grid.
+        numbers: Their numbers (B, N).
+        size: Height H and width W of a frame, whose places are numbered, the same in all frames; or
+            T, H, W of a clip.
     """
 
     numbers: Tensor
-    size: tuple[int, int]
+    size: tuple[int, ...]
+
+    @property
+    def in_frames(self) -> bool:
+        """Whether they are the same in all frames, so that these are left as frames."""
+        return len(self.size) == 2
 
     def take(self, grid: Tensor) -> Tensor:
-        """Take tokens (B, T, 1, N, D) of a grid (B, T, H, W, D), or of one for all clips."""
-        return grid.flatten(2, 3).take_along_dim(self.numbers[:, None, :, None], 2)[:, :, None]
+        """Take tokens of a grid (B, T, H, W, D), or of one for all clips.
+
+        Returns (B, T, 1, N, D) if the places are those of frames, (B, 1, 1, N, D) if of clips.
+        """
+        rows = grid.flatten(2, 3) if self.in_frames else grid.flatten(1, 3)[:, None]
+        return rows.take_along_dim(self.numbers[:, None, :, None], 2)[:, :, None]
 
     def put(self, tokens: Tensor, others: Tensor) -> Tensor:
-        """Put tokens (B, T, 1, N, D) into a grid (B, T, H, W, D) of another token."""
+        """Put what ``take`` returns into a grid (B, T, H, W, D) of another token."""
         whole = others.to(tokens).flatten().repeat(*tokens.shape[:2], prod(self.size), 1)
         index = self.numbers[:, None, :, None].expand_as(tokens[:, :, 0])
-        return whole.scatter_(2, index, tokens[:, :, 0]).unflatten(2, self.size)
+        rows = whole.scatter_(2, index, tokens[:, :, 0]).unflatten(2, self.size)
+        return rows if self.in_frames else rows[:, 0]
 
     def mask(self) -> Tensor:
-        """Return whether each place of the whole grid is one of them, (B, H, W)."""
+        """Return whether each place is one of them, (B, H, W) or (B, T, H, W)."""
         nowhere = self.numbers.new_zeros(len(self.numbers), prod(self.size), dtype=torch.bool)
         return nowhere.scatter(1, self.numbers, True).unflatten(1, self.size)
 
 
-def pool_tokens(grid: Tensor | None, cls: Tensor | None) -> Tensor:
-    """Return the class token, first of (B, C, D), or else the mean of the grid, (B, D)."""
+def pool_tokens(grid: Tensor | None, cls: Tensor | None, weight: Tensor | None = None) -> Tensor:
+    """Return the class token, first of (B, C, D), or else the mean of the grid, (B, D).
+
+    ``weight`` (B, T, H, W) says how many tokens each one of the grid stands for.
+    """
     if cls is not None:
         return cls[:, 0]
     assert grid is not None, "an encoder returns a grid if it has no class token"
-    return grid.mean(dim=(1, 2, 3))
+    return weighted_mean(grid, weight, dim=(1, 2, 3))
+
+
+def split_weight(weight: Tensor, keep: Places | None) -> tuple[Tensor, Tensor]:
+    """Split the weight of tokens (B, T, H, W) into that within a frame and that of their frame.
+
+    The latter is (B, T, 1, 1): how many equal frames there are. Where places are left out, the
+    frames are those of the clip.
+    """
+    frames = weight.amax(dim=(2, 3), keepdim=True)
+    if keep is not None:
+        return weight, (frames > 0).to(weight)
+    return weight / torch.where(frames > 0, frames, 1), frames
+
+
+def weighted_mean(tokens: Tensor, weight: Tensor | None, dim: int | tuple[int, ...]) -> Tensor:
+    """Return the mean of tokens (..., D) over some axes, each counted as often as its weight (...).
+
+    That of tokens without any weight is 0.
+    """
+    if weight is None:
+        return tokens.mean(dim=dim)
+    weight = weight[..., None].to(tokens)
+    total = weight.sum(dim=dim)
+    return (tokens * weight).sum(dim=dim) / torch.where(total == 0, 1, total)

@@ -12,7 +12,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.model.weight_init import constant_init, trunc_normal_init
 from torch import Tensor, nn
 
-from mmvidformer.layers import INITS, AttentivePooling
+from mmvidformer.layers import INITS, POOLINGS
 from mmvidformer.layers.config import Choice
 
 Samples = list[ActionDataSample]
@@ -160,8 +160,10 @@ class AttentiveHead(BaseHead):
         num_classes: Number of classes.
         in_channels: Token width D.
         num_heads: Number of attention heads.
-        depth: Number of blocks of self-attention before; see ``layers.AttentivePooling``.
+        depth: Number of blocks of self-attention before, of V-JEPA's pooling.
         norm: Norm, as in ``EncoderConfig``.
+        pooling: ``'vjepa'`` (``layers.AttentivePooling``) or ``'videoprism'``, one attention with
+            scaled channels, or ``'siglip'``, one attention and an MLP (``layers.pooling``).
         dropout_ratio: Dropout rate of the pooled features.
         **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
     """
@@ -174,10 +176,14 @@ class AttentiveHead(BaseHead):
         depth: int = 0,
         norm: Choice = "layer",
         dropout_ratio: float = 0.0,
+        pooling: str = "vjepa",
         **kwargs: object,
     ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
-        self.pooling = AttentivePooling(in_channels, num_heads, depth, norm)
+        options = {"depth": depth} if depth else {}
+        self.pooling = POOLINGS.build(
+            {"type": pooling, **options}, dim=in_channels, num_heads=num_heads, norm=norm
+        )
         self.dropout = nn.Dropout(dropout_ratio)
         self.fc_cls = nn.Linear(in_channels, num_classes)
 

@@ -6,13 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from einops import rearrange
 from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
-from mmvidformer.layers.checks import whole_grid
 from mmvidformer.layers.config import read
 from mmvidformer.layers.tokens import Places
 from mmvidformer.models.video_transformer import VideoTransformer
@@ -72,10 +70,13 @@ class MaskedPretraining(BaseModel):
         self.backbone, self.mask_ratio = backbone, mask_ratio
         last: Any = backbone.encoders[-1]
         last.passes_grid = last.frames != "pool"  # to the decoder, even if the output is pooled
-        first, *later = backbone.configs
-        self.whole = [*whole_grid(first)]
-        if later and first.frames != "pool":
-            self.whole.append("an encoder after it")
+        first = backbone.configs[0]
+        self.whole: list[str] = []
+        encoder: Any
+        for encoder in backbone.encoders:
+            self.whole += encoder.refusals.places
+            if encoder.frames == "pool":  # the next one gets all frames
+                break
         width, heads = backbone.embed_dims // 2, max(first.sizes["num_heads"] // 2, 1)
         options: dict[str, Any] = dict(arch=dict(embed_dims=width, depth=4, num_heads=heads))
         blocks = [[replace(sublayer, cls=None) for sublayer in row] for row in first.blocks]
@@ -108,12 +109,12 @@ class MaskedPretraining(BaseModel):
         Returns:
             Tokens (B, T, 1, N, D); where the tokens of all places are needed, (B, T, H, W, D).
         """
-        tokens = self.backbone.embed(self.row(clips, visible))
+        tokens = self.backbone.embed(clips, visible)
         tokens = visible.put(tokens, self.mask_token) if self.whole else tokens
-        size, places = tokens.shape[:-1], None if self.whole else visible
+        size, keep = tokens.shape[:-1], None if self.whole else visible
         for encoder in self.backbone.encoders:
-            tokens, _ = encoder(tokens, places=places)
-            places = None  # the next encoder gets frames that are pooled
+            tokens, _ = encoder(tokens, keep=keep)
+            keep, _ = encoder.left(keep, None)
         return self.backbone.fc_norm(tokens).expand(*size, -1)  # of pooled or averaged frames
 
     def decode(self, tokens: Tensor, visible: Places) -> Tensor:
@@ -121,21 +122,9 @@ class MaskedPretraining(BaseModel):
         tokens = self.to_decoder(tokens)
         return self.decoder(tokens if self.whole else visible.put(tokens, self.mask_token))[0]
 
-    def row(self, clips: Tensor, places: Places) -> Tensor:
-        """Lay tubelets of clips (B, 3, T', H', W') in a row, (B, 3, T', j, N k)."""
-        (_, j, k), (h, w) = self.backbone.embed.tubelet, places.size
-        clips = clips[..., : h * j, : w * k]
-        boxes = rearrange(clips, "b c t (h j) (w k) -> b h w c t j k", j=j, k=k)
-        clip = torch.arange(len(clips), device=clips.device)[:, None]
-        boxes = boxes[clip, places.numbers // w, places.numbers % w]
-        return rearrange(boxes, "b n c t j k -> b c t j (n k)")
-
     def pixels(self, clips: Tensor) -> Tensor:
         """Cut clips (B, 3, T', H', W') into tubelets (B, T, H, W, i j k, 3)."""
-        i, j, k = self.backbone.embed.tubelet
-        t, h, w = self.backbone.embed.grid(clips.shape[2:])
-        clips = clips[:, :, : t * i, : h * j, : w * k]
-        return rearrange(clips, "b c (t i) (h j) (w k) -> b t h w (i j k) c", i=i, j=j, k=k)
+        return self.backbone.embed.boxes(clips).unflatten(-1, (-1, clips.shape[1]))
 
     def reconstruct(self, clips: Tensor, visible: Places | None = None) -> tuple[Tensor, Places]:
         """Predict the pixels of all places of clips (B, 3, T', H', W').
@@ -154,7 +143,8 @@ class MaskedPretraining(BaseModel):
 
     def loss(self, clips: Tensor, visible: Places, masked: Places) -> Tensor:
         """Return the mean squared error of the normalized pixels of masked places."""
-        target = self.pixels(self.row(clips, masked)).float()
+        pixels = masked.take(self.backbone.embed.boxes(clips))
+        target = pixels.unflatten(-1, (-1, clips.shape[1])).float()  # (B, T, 1, N, i j k, 3)
         std, mean = torch.std_mean(target, -2, keepdim=True)
         tokens = self.decode(self.encode(clips, visible), visible)
         predicted = self.to_pixels(masked.take(tokens)).float()

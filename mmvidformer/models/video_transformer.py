@@ -1,83 +1,21 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from inspect import signature
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers import INITS, NORMS, Encoder, EncoderConfig, TubeletEmbedding, pool_tokens
-from mmvidformer.layers.checks import check_cls, check_patterns, check_positions, obstacles
-from mmvidformer.layers.config import Choice, check_names, read
+from mmvidformer.layers import INITS, NORMS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Outputs, Tokens
+from mmvidformer.layers.tokens import Outputs, Places, Tokens
 from mmvidformer.models.compose import image_options
-from mmvidformer.models.frame_blocks import frame_stage
+from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
-
-
-@dataclass(frozen=True)
-class VideoConfig(EncoderConfig):
-    """A video transformer: what its encoders share (``EncoderConfig``), and the rest.
-
-    Args:
-        arch: As for an encoder, or ``'timm:NAME'``, an image model of timm: all arguments that make
-            it (``convert.arguments_of``), and ``init_from``; the others replace them.
-        clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
-            sizes work too. Their positions are resized; a model that can run frame by frame takes
-            the first rows of a learned time table instead, and refuses clips longer than it.
-        img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
-        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``stride``,
-            ``padding`` and ``norm``.
-        encoders: An ``EncoderConfig`` for each encoder, or a dictionary of what differs from the
-            shared options. Each reads the grid that the previous one returns, through a linear
-            layer if the width changes, but not its class token.
-        pool: Output: ``'cls'``, the class token of the last encoder (the mean of those of all
-            frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens, or
-            ``'none'``, those tokens themselves. Default: ``'cls'`` with a class token.
-        fc_norm: Norm of the output, after ``pool``, in place of the last encoder's (VideoMAE); as
-            ``norm``. None: the tokens are normalized before they are pooled.
-        init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
-        init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
-            or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
-        frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
-            everything before them; with all blocks, also the last norm. 0: the embedding, the
-            positions and the class token. -1: nothing.
-        lora: Arguments of ``layers.linear.add_lora``; with all blocks frozen, its updates are all
-            that is trained. They are merged into the weights by ``optimize_for_inference``.
-    """
-
-    clip_len: int = 8
-    img_size: int | tuple[int, int] = 224
-    stem: Mapping[str, Any] = field(default_factory=lambda: {"tubelet": (1, 16, 16)})
-    encoders: Sequence[EncoderConfig | Mapping[str, Any]] = ({},)
-    pool: str | None = None
-    fc_norm: Choice | None = None
-    init: str = "timm"
-    init_from: str | Mapping[str, Any] | None = None
-    frozen_stages: int = -1
-    lora: Mapping[str, Any] | None = None
-
-    @property
-    def configs(self) -> list[EncoderConfig]:
-        """The encoders, complete.
-
-        Raises:
-            KeyError: If an entry of ``encoders`` has an unknown key.
-            ValueError: If there is none.
-        """
-        if not self.encoders:
-            raise ValueError("encoders must have at least one entry, got none")
-        shared = {option.name: getattr(self, option.name) for option in fields(EncoderConfig)}
-        configs = []
-        for entry in self.encoders:
-            options = entry if isinstance(entry, EncoderConfig) else {**shared, **entry}
-            configs.append(read(EncoderConfig, options, "option of an encoder"))
-        return configs
 
 
 class VideoTransformer(nn.Module):
@@ -120,7 +58,6 @@ class VideoTransformer(nn.Module):
         config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)
         self.init_from, self.frozen_stages = config.init_from, config.frozen_stages
         self.configs = config.configs
-        check_positions(self.configs)
         has_cls = self.configs[-1].cls is not None
         pool = ("cls" if has_cls else "mean") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
@@ -138,7 +75,6 @@ class VideoTransformer(nn.Module):
             last = number == len(self.configs)
             passes_grid = self.pool != "cls" if last else part.frames != "pool"
             check_patterns(part, axes)
-            check_cls(part, passes_grid)
             encoder: Any = Encoder(part, grid, dim, passes_grid, not last or config.fc_norm is None)
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
@@ -159,9 +95,9 @@ class VideoTransformer(nn.Module):
             add_lora(self, **config.lora)
 
     @property
-    def frame_stage(self) -> list[tuple[nn.Module, str, int, int]]:
-        """Parts that see blocks of frames on their own: methods, axes, sizes (``reuse_frames``)."""
-        return frame_stage(self.embed, self.encoders[0])
+    def encodes_frames(self) -> bool:
+        """Whether the first encoder sees each tubelet on its own (``encode_frames``)."""
+        return self.embed.separate_frames and self.encoders[0].single_frames
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -202,41 +138,107 @@ class VideoTransformer(nn.Module):
 
             init_from_image(self, **{"temporal": self.temporal_init, **options})
 
-    def forward_features(self, clip: Tensor, outputs: Outputs = None) -> Tokens:
+    def forward_features(
+        self,
+        clip: Tensor,
+        outputs: Outputs = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
+    ) -> Tokens:
         """Encode a clip without pooling.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             outputs: See ``layers.Encoder.forward``.
+            keep: As for ``forward``, like the next.
+            weight: Likewise.
 
         Returns:
             Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
             encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` the grid is
             (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
         """
-        grid, cls = self.embed(clip), None
+        grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:
-            grid, cls = encoder(grid, outputs=outputs)
+            grid, cls = encoder(grid, outputs=outputs, keep=keep, weight=weight)
+            keep, weight = encoder.left(keep, weight)
         return grid, cls
 
-    def forward(self, clip: Tensor, valid: Tensor | None = None) -> Tensor | list[Tensor] | None:
+    def forward(
+        self,
+        clip: Tensor,
+        valid: Tensor | None = None,
+        keep: Places | None = None,
+        weight: Tensor | None = None,
+    ) -> Tensor | list[Tensor] | None:
         """Map clips to features, or to tokens if not pooled.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             valid: Bool mask (B, T') of the frames of each clip (``models.lengths``). Default: all.
+            keep: Places of the tokens to compute (``layers.Places``); the others of the clip are
+                left out. Default: all.
+            weight: How many equal tokens of the clip each one stands for, (B, T, H, W), or in the
+                shape that ``keep`` leaves, (B, T, 1, N) or (B, 1, 1, N); 0: it is padding. Means
+                are weighted. Default: one.
 
         Returns:
             Features (B, D), or tokens (B, T, H, W, D); with ``valid`` a list of B tokens.
+
+        Raises:
+            ValueError: If a part of the model cannot leave out tokens or count them several times,
+                or if ``weight`` or the size of ``keep`` does not fit.
         """
         if valid is not None:
+            if keep is not None or weight is not None:
+                raise ValueError("keep and weight cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
-        grid, cls = self.embed(clip), None
+        grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:  # in training, without the tokens that the head does not read
-            grid, cls = encoder(grid, cls_only=self.training)
-        return self.pool_features(grid, cls)
+            grid, cls = encoder(grid, keep=keep, weight=weight, cls_only=self.training)
+            keep, weight = encoder.left(keep, weight)
+        return self.pool_features(grid, cls, weight)
+
+    def encode_frames(self, clip: Tensor) -> Tensor:
+        """Encode each tubelet of clips on its own, if the model ``encodes_frames``.
+
+        ``forward_frames(encode_frames(clip))`` is ``forward(clip)`` in evaluation mode. Tubelets
+        that clips share need not be encoded again (``models.shared_frames``).
+
+        Args:
+            clip: Normalized pixels (B, 3, T', H', W').
+
+        Returns:
+            Features (B, D, T, h, w) of the T tubelets: one vector each if the encoder pools them,
+            and the tokens that are read if it averages them over time.
+        """
+        grid, encoder = self.embed(clip), self.encoders[0]
+        batch, frames = grid.shape[:2]
+        alone = grid.flatten(0, 1)[:, None]  # (B T, 1, H, W, D): clips of one tubelet
+        if encoder.frames == "pool":
+            features, _ = encoder(alone)
+        else:
+            features, cls = encoder.run_blocks(encoder.proj(alone))
+            if self._reads_first_cls:
+                features = cls[:, None, None]
+        return features.unflatten(0, (batch, frames))[:, :, 0].movedim(-1, 1)
+
+    def forward_frames(self, features: Tensor) -> Tensor | None:
+        """Return the output for clips of the features (B, D, T, h, w) of ``encode_frames``."""
+        grid, encoder = features.movedim(1, -1), self.encoders[0]
+        if encoder.frames == "average":
+            grid = encoder.norm(grid.mean(dim=1, keepdim=True))
+        if self._reads_first_cls:
+            return self.pool_features(None, grid[:, 0, 0])
+        return self._run_rest(grid)
+
+    @property
+    def _reads_first_cls(self) -> bool:
+        """Whether the output is the class token of an only encoder that averages frames."""
+        averages = self.encoders[0].frames == "average"
+        return averages and len(self.encoders) == 1 and self.pool == "cls"
 
     def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
         """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
@@ -244,7 +246,7 @@ class VideoTransformer(nn.Module):
         If the first encoder encodes single frames, it takes those of all clips together.
         """
         first: Any = self.encoders[0]
-        if not (first.single_frames and self.embed.separate_frames):
+        if not self.encodes_frames:
             return run_by_length(self.forward, clips)
         grid = self.embed(torch.cat([*clips], dim=1)[None])
         lengths = [self.embed.grid(clip.shape[1:])[0] for clip in clips]
@@ -258,10 +260,12 @@ class VideoTransformer(nn.Module):
             grid, cls = encoder(grid)
         return self.pool_features(grid, cls)
 
-    def pool_features(self, grid: Tensor | None, cls: Tensor | None) -> Tensor | None:
-        """Return the output for the result of ``forward_features``."""
+    def pool_features(
+        self, grid: Tensor | None, cls: Tensor | None, weight: Tensor | None = None
+    ) -> Tensor | None:
+        """Return the output for the result of ``forward_features``, and weights of its grid."""
         if self.pool != "none":
-            grid = pool_tokens(grid, cls if self.pool == "cls" else None)
+            grid = pool_tokens(grid, cls if self.pool == "cls" else None, weight)
         return self.fc_norm(grid)
 
     def check_causal(self) -> None:
@@ -292,9 +296,15 @@ class VideoTransformer(nn.Module):
             raise ValueError(f"frames of this stream must be (B, C, H, W) {state.size}, got {size}")
         if frames.shape[2] % tubelet:
             raise ValueError(f"a step takes a multiple of {tubelet} frames, got {frames.shape[2]}")
-        state = StreamState(state)
+        state = StreamState(state, self._max_steps(), frames.device)
         tokens = self.embed(frames)
         for encoder in self.encoders:
             tokens, _ = encoder(tokens, state)
         state.size, state.steps = size, state.steps + tokens.shape[1]
         return self.fc_norm(tokens), state
+
+    def _max_steps(self) -> int | None:
+        """Return after how many tokens along time a position table ends, if one does."""
+        over_time = [encoder for encoder in self.encoders if not encoder.single_frames]
+        ends = [getattr(encoder.pos_embed, "max_steps", None) for encoder in over_time]
+        return min((end for end in ends if end is not None), default=None)

@@ -92,6 +92,14 @@ def exists(path: str | Path) -> bool:
         return False
 
 
+def list_files(address: str) -> list[str]:
+    """List the remote files below an address, sorted, by their paths relative to it."""
+    paths = try_thrice(address, lambda: _call(address, "find"))
+    folder = _file_system(re.match(r"[^/]+", address).group(), os.getpid())._strip_protocol(address)
+    prefix = f"{folder.rstrip('/')}/"
+    return sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+
+
 def upload(file: Path, address: str) -> None:
     """Write a local file to remote storage, where it appears as a whole."""
     size = os.path.getsize(file)

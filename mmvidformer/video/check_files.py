@@ -26,6 +26,7 @@ def find_faults(
 
     Args:
         read: Function that reads a file, such as ``read_to_end``; pickle must find it by its name.
+            Each process imports its module, which should take little time.
         files: Arguments of ``read`` for each file, its path first.
         workers: Number of processes at a time.
         time_limit: Seconds for one file.

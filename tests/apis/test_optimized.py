@@ -86,5 +86,5 @@ def test_changes_of_the_model_take_effect(divided: tuple, video: np.ndarray) -> 
 
 def test_a_stream_of_a_model_that_cannot_be_optimized(small: Callable) -> None:
     recognizer = Recognizer(small("horst_early_motion"), None, "cpu")
-    assert recognizer._fast_frames is None and recognizer._fast  # windows share maps of frames
+    assert recognizer._fast is None and recognizer._stages  # windows share maps of frames
     assert repr(recognizer.model) and repr(recognizer).endswith(" on cpu")

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from mmvidformer.apis import Capture, Recognizer
+from mmvidformer.apis.bulk.extraction import EveryClip
 from mmvidformer.apis.detector import PersonDetector
-from mmvidformer.apis.features import read_windows
 from mmvidformer.engine.pipelines import set_video_backend
 from tests.video.toys import BURST, VARIABLE, read_clock, shown_at, write_clock
 
@@ -111,9 +111,10 @@ def test_persons_are_found_at_whole_seconds(cfg, burst: Path, monkeypatch) -> No
 def test_features_have_the_rate_and_the_length(cfg, burst: Path) -> None:
     recognizer = Recognizer(cfg, None)
     pipeline = recognizer.pipeline
-    known, clips = read_windows(pipeline, pipeline.open(burst), 25, recognizer.model)
-    assert (known["fps"], known["frames"]) == (25, 113)
-    for second, clip in enumerate(clips):
+    for second, (sample, where) in enumerate(EveryClip(pipeline, 25, None)(str(burst))):
+        clip = sample["inputs"]
+        assert (where["facts"]["fps"], where["facts"]["frames"]) == (25, 113)
+        assert where["seconds"][0] == second
         assert read_clock(clip[0, :, 0].numpy()[None].transpose(0, 2, 3, 1)) < second + 0.05
 
 

@@ -13,7 +13,6 @@ import huggingface_hub
 import pytest
 import torch
 from huggingface_hub import constants, file_download
-from torch.hub import download_url_to_file
 
 from mmvidformer.checkpoints import download, load_checkpoint
 from mmvidformer.checkpoints.download import cached_path, fetch, hash_of
@@ -69,16 +68,58 @@ def test_broken_connections_are_tried_again(web, tmp_path: Path, no_pause) -> No
     assert fetch(url).read_bytes() == weights(SIZE // 8)
 
 
-def test_a_python_that_notices_broken_connections(web, tmp_path: Path, monkeypatch) -> None:
-    url, errors = web.add("/b.pth", weights(8)), [IncompleteRead(b"")]
+def test_a_download_goes_on_where_it_broke_off(web, tmp_path: Path) -> None:
+    url = web.add("/b.pth", weights(SIZE // 8))
+    web.knows_ranges, web.cut["/b.pth"] = True, 8
+    assert fetch(url).read_bytes() == weights(SIZE // 8)
+    assert web.fetched["/b.pth"] == 9
+    assert web.sent["/b.pth"] == len(weights(SIZE // 8))
+
+
+def test_a_file_that_changes_in_between_is_fetched_anew(web, tmp_path: Path, monkeypatch) -> None:
+    url = web.add("/b.pth", weights(SIZE // 8))
+    web.knows_ranges, web.cut["/b.pth"] = True, 1
+    changed = weights(SIZE // 8 + 1)
+    append = download._append
+
+    def append_and_change(*arguments: object) -> None:
+        try:
+            append(*arguments)
+        finally:
+            web.add("/b.pth", changed)
+
+    monkeypatch.setattr(download, "_append", append_and_change)
+    assert fetch(url).read_bytes() == changed
+
+
+@pytest.mark.parametrize("error", [IncompleteRead(b""), TimeoutError("timed out"), None])
+def test_every_way_to_break_is_tried_again(error, web, tmp_path: Path, monkeypatch) -> None:
+    """Some versions of Python raise an error if a body is too short, others do not."""
+    url, errors = web.add("/b.pth", weights(8)), [error]
+    append = download._append
 
     def break_once(*arguments: object) -> None:
-        if errors:
-            raise errors.pop()
-        download_url_to_file(*arguments)
+        if not errors:
+            append(*arguments)
+            return
+        first = errors.pop()
+        if first is not None:
+            raise first
 
-    monkeypatch.setattr("mmvidformer.checkpoints.download.download_url_to_file", break_once)
+    monkeypatch.setattr(download, "_append", break_once)
     assert fetch(url).read_bytes() == weights(8) and not errors
+
+
+def test_a_silent_connection_is_given_up(web, tmp_path: Path, monkeypatch) -> None:
+    url = web.add("/b.pth", weights(8))
+    monkeypatch.setattr(download, "SILENCE", 0.1)
+    monkeypatch.setattr(download, "TRIES", 2)
+    web.silent["/b.pth"] = 2
+    with pytest.raises(OSError, match="the connection broke 2 times"):
+        fetch(url)
+    assert not files_in_cache(tmp_path)
+    web.silent["/b.pth"] = 1
+    assert fetch(url).read_bytes() == weights(8)
 
 
 def test_missing_files_and_servers(web, tmp_path: Path, no_pause) -> None:
@@ -128,12 +169,12 @@ def test_hashes_are_checked(web, table, tmp_path: Path) -> None:
 
 
 def test_full_disk(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(url: str, path: str) -> None:
-        Path(path).write_bytes(b"1000")
+    def write(answer: object, path: Path, size: int) -> None:
+        path.write_bytes(b"1000")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(download, "download_url_to_file", write)
+        patch.setattr(download, "_append", write)
         with pytest.raises(OSError, match=r"a\.pth cannot .*checkpoints.*No space left on device"):
             fetch(web.add("/a.pth", weights(SIZE // 8)))
     assert not files_in_cache(tmp_path)

@@ -1,5 +1,7 @@
 """The extraction of features."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -7,16 +9,18 @@ from mmaction.datasets.transforms import LoadLocalizationFeature
 from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer, VideoPipeline, backbone_features
-from mmvidformer.apis.features import read_views
+from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
+from mmvidformer.apis.bulk.run import cut
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.finetune.probes import compute_features
 
 
 def test_features_are_written_once_and_completely(main_of, model, folder, tmp_path, capsys) -> None:
     main, out = main_of("features"), tmp_path / "features"
-    assert main([*model, str(folder), "--out", str(out)]) == 1
-    assert "2 written, 0 skipped, 1 failed" in capsys.readouterr().out
-    assert "bad.mp4\tcannot read" in (out / "failed.txt").read_text()
+    command = [*model, str(folder), "--files", "--out", str(out)]
+    assert main(command) == 1
+    assert "2 answered, 0 answered before, 1 failed" in capsys.readouterr().out
+    assert "bad.mp4,cannot read" in (out / "_failed.csv").read_text()
     recognizer = Recognizer(*model)
     for number in range(2):
         values = np.load(out / str(number) / "clip.mp4.npy")
@@ -25,14 +29,14 @@ def test_features_are_written_once_and_completely(main_of, model, folder, tmp_pa
         np.testing.assert_allclose(logits, scores, atol=1e-5)
     (out / "0" / "clip.mp4.npy").unlink()
     (folder / "bad.mp4").unlink()
-    assert main([*model, str(folder), "--out", str(out)]) == 0
-    assert "1 written, 1 skipped, 0 failed" in capsys.readouterr().out
-    assert (out / "failed.txt").read_text() == ""
+    assert main(command) == 0
+    assert "1 answered, 1 answered before, 0 failed" in capsys.readouterr().out
+    assert (out / "_failed.csv").read_text() == "video,reason\n"
     assert not list(out.rglob(".*"))
-    with pytest.raises(FileExistsError, match="another tokens .*features.json.; use another"):
-        main([*model, str(folder), "--out", str(out), "--tokens"])
-    with pytest.raises(FileExistsError, match="another overrides .*features.json"):
-        main([*model, str(folder), "--out", str(out), "--cfg-options", "model.backbone.pool=cls"])
+    with pytest.raises(FileExistsError, match="another tokens .*_settings.json.; use another"):
+        main([*command, "--tokens"])
+    with pytest.raises(FileExistsError, match="another config .*_settings.json"):
+        main([*command, "--cfg-options", "model.backbone.pool=cls"])
 
 
 def test_workers_read_the_same(tiny_videos, folder, model) -> None:
@@ -40,13 +44,17 @@ def test_workers_read_the_same(tiny_videos, folder, model) -> None:
     videos = sorted(tiny_videos.root.glob("*.mp4"))
     videos.insert(7, folder / "bad.mp4")
     pipeline = VideoPipeline(Config.fromfile(model[0]))
-    found = [pair for batch in read_views(pipeline, videos, 2, 3) for pair in batch]
-    assert [video for video, _ in found] == videos and len(videos) == 16
-    for video, views in found:
+    groups = cut([(str(video), str(video)) for video in videos], 3)
+    batches = list(read_groups(WholeVideos(pipeline), groups, 3, workers=2))
+    assert [batch.group for batch in batches] == list(range(len(groups)))
+    clips = [clip for batch in batches for clip in batch.clips]
+    assert [Path(clip.name) for clip in clips] == videos and len(videos) == 16
+    for video, clip in zip(videos, clips, strict=True):
         if video.name == "bad.mp4":
-            assert views.startswith(f"cannot read {video} as a video: ")
+            assert clip.error.startswith(f"cannot read {video} as a video: ")
         else:
-            assert torch.equal(views, pipeline.read(pipeline.open(video))["inputs"])
+            views = pipeline.read(pipeline.open(video))["inputs"]
+            assert torch.equal(clip.sample["inputs"], views)
 
 
 def test_features_of_probes_are_those_of_each_video_alone(tiny_videos, model, tmp_path) -> None:
@@ -70,7 +78,7 @@ def test_tokens_of_a_list(main_of, model, tiny_videos, tmp_path) -> None:
     listed = tiny_videos.root / "two.txt"
     listed.write_text("val_0.mp4 0\nval_1.mp4 1\n")
     out = tmp_path / "tokens"
-    assert main_of("features")([*model, str(listed), "--out", str(out), "--tokens"]) == 0
+    assert main_of("features")([*model, str(listed), "--files", "--out", str(out), "--tokens"]) == 0
     # A view, a token for each of 2 pairs of frames, 16 channels.
     assert np.load(out / "val_1.mp4.npy").shape == (1, 2, 1, 1, 16)
     with pytest.raises(FileNotFoundError, match="list gone.txt does not exist"):
@@ -80,7 +88,8 @@ def test_tokens_of_a_list(main_of, model, tiny_videos, tmp_path) -> None:
 def test_a_row_for_each_window(main_of, model, tiny_videos, tmp_path) -> None:
     """A clip of 4 frames at interval 2 spans 8 of 24 frames; one starts every 4 frames."""
     video, main = str(tiny_videos.root / "val_0.mp4"), main_of("features")
-    assert main([*model, video, "--out", str(tmp_path / "rows"), "--every", "4"]) == 0
+    rows_out = str(tmp_path / "rows")
+    assert main([*model, video, "--out", rows_out, "--every", "4", "--files"]) == 0
     rows = np.load(tmp_path / "rows" / "val_0.mp4.npz")["features"]
     assert rows.shape == (5, 16)
     recognizer = Recognizer(*model, clips=1)
@@ -90,12 +99,36 @@ def test_a_row_for_each_window(main_of, model, tiny_videos, tmp_path) -> None:
         expected = backbone_features(recognizer.model, clip)[0]
         np.testing.assert_allclose(rows[row], expected, atol=1e-5)
     out = tmp_path / "table"
-    assert main([*model, video, "--out", str(out), "--every", "4", "--rows", "10"]) == 0
+    command = [*model, video, "--out", str(out), "--files", "--every", "4"]
+    assert main([*command, "--rows", "10"]) == 0
     load = LoadLocalizationFeature()
     feature = load({"feature_path": str(out / "val_0.csv")})["raw_feature"].T
     assert feature.shape == (10, 16)
     np.testing.assert_allclose(feature[[0, 9]], rows[[0, 4]], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(feature[1], 0.75 * rows[0] + 0.25 * rows[1], rtol=1e-4, atol=1e-5)
-    for wrong in (["--rows", "10"], ["--every", "-1"], ["--every", "4", "--tokens"]):
+    wrong_options = (["--rows", "10"], ["--every", "-1"], ["--every", "4", "--tokens"])
+    for wrong in (*wrong_options, ["--every", "4", "--rows", "10"]):
         with pytest.raises(SystemExit):
             main([*model, video, "--out", str(out), *wrong])
+
+
+def test_features_are_rows_of_parquet_files(main_of, model, folder, tmp_path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    main, outs = main_of("features"), {}
+    for name, options in (("plain", []), ("every", ["--every", "4"]), ("tokens", ["--tokens"])):
+        outs[name], files = tmp_path / name, tmp_path / f"{name}_files"
+        command = [*model, str(folder), *options]
+        assert main([*command, "--out", str(outs[name])]) == 1
+        assert main([*command, "--out", str(files), "--files"]) == 1
+        rows = pq.read_table(outs[name]).to_pylist()
+        assert {row["video"] for row in rows} == {"0/clip.mp4", "1/clip.mp4"}
+        first = [row for row in rows if row["video"] == "0/clip.mp4"]
+        saved = np.load(next((files / "0").iterdir()))
+        values = saved["features"] if name == "every" else saved
+        numbers = np.concatenate([row["features"] for row in first])
+        np.testing.assert_allclose(numbers, values.ravel(), atol=1e-6)
+        assert name != "tokens" or first[0]["shape"] == list(values.shape) == [1, 2, 1, 1, 16]
+    # At 12 frames per second, a clip of 8 frames every 4 frames.
+    every = pq.read_table(outs["every"]).to_pylist()
+    seconds = [second for row in every[:2] for second in (row["start"], row["end"])]
+    assert seconds == pytest.approx([0, 8 / 12, 4 / 12, 1])

@@ -101,7 +101,7 @@ def test_the_schedule_has_the_steps_of_each_process(
     cfg = Config.fromfile(make_config("counted"))
     videos = sorted(tiny_videos.root.glob("*.mp4"))[:7]
     settings = Pretraining(epochs=3, batch=2, procs=2)
-    notes = apply_pretraining(cfg, videos, tmp_path / "lists", settings)
+    cfg, notes = apply_pretraining(cfg, videos, tmp_path / "lists", settings)
     monkeypatch.setattr("mmengine.dataset.sampler.get_dist_info", lambda: (0, 2))
     steps = len(DefaultSampler(videos)) // cfg.train_dataloader.batch_size
     assert f"7 videos; 3 epochs of {steps} steps; total batch size 4" in notes

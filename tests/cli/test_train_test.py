@@ -141,24 +141,21 @@ def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch
 
 
 def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
-    from mmvidformer.models.inference import ReuseBlocks
+    from mmvidformer.models import ViViT
 
-    tool, computed, scores = load("test"), [], {}
-    call = ReuseBlocks.__call__
+    tool, encoded, scores = load("test"), [], {}
+    encode = ViViT.encode_frames
 
-    def count(reuse: ReuseBlocks, clips: torch.Tensor, *rest: object) -> object:
-        sizes, run = [0], reuse.function
-        reuse.function = lambda new: sizes.append(len(new)) or run(new)
-        found = call(reuse, clips, *rest)
-        reuse.function = run
-        computed.append((len(clips), sizes[-1]))
-        return found
+    def count(backbone: ViViT, clips: torch.Tensor) -> torch.Tensor:
+        encoded.append(len(clips))
+        return encode(backbone, clips)
 
-    monkeypatch.setattr(ReuseBlocks, "__call__", count)
+    monkeypatch.setattr(ViViT, "encode_frames", count)
     config, work_dir = trained
     for name, options in {"aligned": ["--align"], "apart": ["--align"], "as is": []}.items():
         if name == "apart":
-            monkeypatch.setattr("mmvidformer.models.inference.reuse_frames", lambda model: model)
+            split_stages = "mmvidformer.models.shared_frames.split_stages"
+            monkeypatch.setattr(split_stages, lambda model: None)
         dump = tmp_path / f"{name}.pkl"
         options += ["--views", "6x3", "--dump", str(dump), "--work-dir", str(tmp_path / name)]
         assert tool.main([str(config), str(work_dir / "epoch_3.pth"), *options]) is None
@@ -167,9 +164,8 @@ def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
         assert (tmp_path / name / f"test_6x3_score{aligned}.json").is_file()
     torch.testing.assert_close(scores["aligned"], scores["apart"], rtol=0, atol=1e-5)
     assert (scores["aligned"] - scores["as is"]).abs().max() > 1e-4
-    # 2 tubelets in 18 views; clips start at 0, 0, 4, 8, 12 and 16.
-    assert {clips for clips, _ in computed} == {18, 36}  # of the embedding, and of the encoder
-    assert max(new for _, new in computed) == 3 * 6
+    # Of 2 tubelets in 18 views, since clips start at 0, 0, 4, 8, 12 and 16. 7 videos, one run.
+    assert encoded == [3 * 6] * 7
 
 
 def test_a_limit_of_views_allows_validation_in_batches(trained, train, make_config, tmp_path):

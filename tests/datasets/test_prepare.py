@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("av", minversion="17")
 
 from mmvidformer.datasets.prepare import prepare_list
-from tests.datasets.test_encode import write
+from tests.video.test_encode import write
 
 
 @pytest.fixture

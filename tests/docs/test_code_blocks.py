@@ -34,6 +34,7 @@ STATIC = [
     ("docs/visualization.md", "attention_matrices(backbone.eval(), clip"),
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),
+    ("docs/label.md", "read_parquet"),
     *(("docs/python.md", "pretrained=True"), ("docs/tasks.md", "Recognizer(")),
 ]
 # Models of full size: run on the meta device, which computes shapes alone.

@@ -23,8 +23,7 @@ def test_paths_exist(tiny_videos, tmp_path, place) -> None:
         videos.append(LabeledVideo(path, "ab"[number % 2], split))
     lists = write_lists(videos, tmp_path / place)
     assert lists.delimiter == "\t"
-    cfg = get_config("timesformer_motion")
-    apply_recipe(cfg, lists, Recipe())
+    cfg, _ = apply_recipe(get_config("timesformer_motion"), lists, Recipe())
     for split in ("train", "val", "test"):
         with config_scope(cfg):
             dataset = DATASETS.build(cfg[f"{split}_dataloader"].dataset)

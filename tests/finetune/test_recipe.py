@@ -13,8 +13,8 @@ LISTS = VideoLists(Path("/own"), ("clap", "run", "wave"), dict(train=40, val=9, 
 
 
 def made(name: str, lists: VideoLists = LISTS, **recipe: object) -> tuple[Config, str]:
-    cfg = get_config(name)
-    return cfg, "\n".join(apply_recipe(cfg, lists, Recipe(**recipe)))
+    cfg, notes = apply_recipe(get_config(name), lists, Recipe(**recipe))
+    return cfg, "\n".join(notes)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_only_methods_freeze(tmp_path: Path) -> None:
     assert "all weights are trained, without frozen_stages of the config" in said
     cfg = get_config("vivit_fsa_motion")
     cfg.model.backbone.update(frozen_stages=2, lora=dict(rank=1))
-    apply_pretraining(cfg, [tmp_path / "a.mp4"], tmp_path, Pretraining())
+    cfg, _ = apply_pretraining(cfg, [tmp_path / "a.mp4"], tmp_path, Pretraining())
     assert not {"frozen_stages", "lora"} & {*cfg.model.backbone}
 
 
@@ -87,7 +87,7 @@ def test_rate_batch_and_schedule() -> None:
     assert cfg.optim_wrapper.optimizer.lr == 0.25 and "as given" in said
     cfg = get_config("vivit_fe_k400")
     cfg.pop("auto_scale_lr")
-    said = apply_recipe(cfg, LISTS, Recipe(batch=4))
+    cfg, said = apply_recipe(cfg, LISTS, Recipe(batch=4))
     assert cfg.optim_wrapper.optimizer.lr == 0.05
     assert "learning rate 0.05 as in the config, which has no base_batch_size" in said
 
@@ -137,9 +137,9 @@ def test_wrappers_are_removed() -> None:
     cfg = get_config("timesformer_motion")
     loader = cfg.train_dataloader
     loader.dataset = dict(type="RepeatDataset", times=2, dataset=loader.dataset)
-    apply_recipe(cfg, LISTS, Recipe())
-    assert loader.dataset.type == "VideoDataset"
-    assert loader.dataset.ann_file == "/own/train.txt"
+    cfg, _ = apply_recipe(cfg, LISTS, Recipe())
+    assert cfg.train_dataloader.dataset.type == "VideoDataset"
+    assert cfg.train_dataloader.dataset.ann_file == "/own/train.txt"
 
 
 def test_mixed_precision() -> None:
@@ -161,8 +161,8 @@ def test_flips_are_removed_if_a_class_names_a_side(names) -> None:
     cfg = get_config("vivit_fe_k400")
     kinds = [step.type for step in cfg.model.data_preprocessor.augment]
     cfg.train_dataloader.dataset.pipeline.insert(3, dict(type="Flip", flip_ratio=0.5))
-    said = "\n".join(apply_recipe(cfg, lists, Recipe()))
-    assert f"horizontal flips are removed: class {names[0]!r} names a side" in said
+    cfg, notes = apply_recipe(cfg, lists, Recipe())
+    assert f"horizontal flips are removed: class {names[0]!r} names a side" in notes
     left = [step.type for step in cfg.model.data_preprocessor.augment]
     assert left == [kind for kind in kinds if "Flip" not in kind] and left != kinds
     assert "Flip'" not in str(cfg.train_dataloader)
@@ -173,3 +173,21 @@ def test_flips_stay_for_other_classes() -> None:
     cfg, said = made("vivit_fe_k400")
     assert "ClipFlip" in str(cfg.model.data_preprocessor) and "flips are removed" not in said
     assert made("vivit_fe_k400", batch=4, procs=2)[0].auto_scale_lr.base_batch_size == 8
+
+
+@pytest.mark.parametrize(
+    "recipe", [{}, dict(method="lora", balance="sampling", amp=True, layer_decay=0.5)]
+)
+def test_the_base_config_does_not_change(recipe: dict, tmp_path: Path) -> None:
+    """Neither do its parts, which the new config shares no dict or list with."""
+    (tmp_path / "train.txt").write_text("a.mp4\t0\nb.mp4\t1\n")
+    lists = LISTS._replace(root=tmp_path, classes=("turn left", "run"))
+    base = get_config("timesformer_motion")
+    text = base.pretty_text
+    cfg, _ = apply_recipe(base, lists, Recipe(**recipe))
+    pretraining, _ = apply_pretraining(base, [tmp_path / "a.mp4"], tmp_path, Pretraining())
+    for made_config in (cfg, pretraining):
+        assert made_config.pretty_text != text
+        for step in made_config.train_dataloader.dataset.pipeline:
+            step.type = "Changed"
+    assert base.pretty_text == text

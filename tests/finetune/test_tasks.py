@@ -42,7 +42,7 @@ def test_a_family_takes_a_task(name: str, task: str, folder) -> None:
         with pytest.raises(ValueError, match="boxes need"):
             apply_recipe(cfg, lists, Recipe(task=task))
         return
-    apply_recipe(cfg, lists, Recipe(task=task))
+    cfg, _ = apply_recipe(cfg, lists, Recipe(task=task))
     torch.manual_seed(0)
     model = load_recognizer(cfg, None, "cpu").train()
     if task == "segments":
@@ -86,23 +86,23 @@ def test_what_does_not_fit_a_task_is_removed_and_said(folder) -> None:
         augment=[dict(type="mmvidformer.ClipFlip")], blending=dict(type="MixupBlending")
     )
     lists = read_task_lists(folder / "boxes", "boxes")
-    said = apply_recipe(cfg, lists, Recipe(task="boxes"))
+    cfg, said = apply_recipe(cfg, lists, Recipe(task="boxes"))
     for name in ("augment", "blending"):
         assert name not in cfg.model.data_preprocessor
         assert f"{name} is removed: it does not know these annotations" in said
 
 
 def test_segments_are_not_found_frame_by_frame(folder) -> None:
-    cfg = get_config("horst_early_motion")
-    apply_recipe(cfg, read_task_lists(folder / "segments", "segments"), Recipe(task="segments"))
+    lists = read_task_lists(folder / "segments", "segments")
+    cfg, _ = apply_recipe(get_config("horst_early_motion"), lists, Recipe(task="segments"))
     with pytest.raises(ValueError, match="a model of segments does not answer frame by frame"):
         next(Recognizer(cfg, None).frame_by_frame([]))
 
 
 def test_classes_of_the_head_and_of_boxes_must_agree(folder) -> None:
     """They would be cut off in silence."""
-    cfg = get_config("vivit_fsa_motion")
-    apply_recipe(cfg, read_task_lists(folder / "boxes", "boxes"), Recipe(task="boxes"))
+    lists = read_task_lists(folder / "boxes", "boxes")
+    cfg, _ = apply_recipe(get_config("vivit_fsa_motion"), lists, Recipe(task="boxes"))
     cfg.model.cls_head.num_classes = 3
     model = load_recognizer(cfg, None, "cpu")
     with config_scope(cfg):

@@ -105,7 +105,9 @@ def test_a_class_token_that_attends_alone_is_dropped_for_a_whole_clip(
         context = Context(order)
         update = split(part.eval().attn(part.norm(tokens[:1]), context), order)[1]
         part.train()
-        drawn_tokens = part.attn(part.norm(tokens), context, *part.draw(tokens, context))
+        draw = part.draw(tokens, context)
+        drawn_update = part.attn(part.norm(draw.take(tokens)), context, draw.keep, draw.prefix_keep)
+        drawn_tokens = draw.add(torch.zeros_like(tokens), drawn_update)
         grid_drawn, drawn = split(drawn_tokens, order)
     factors = (drawn / update).flatten(1)
     torch.testing.assert_close(factors, factors[:, :1].expand_as(factors), rtol=1e-3, atol=1e-4)

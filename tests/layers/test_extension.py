@@ -19,7 +19,7 @@ from mmvidformer.layers import (
 )
 from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.lookup import Registry
-from mmvidformer.layers.masks import MASK_KINDS
+from mmvidformer.layers.masks import ABILITIES
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
 from tests.layers.dense import masked_attention
@@ -33,8 +33,7 @@ REGISTRIES = [KERNELS, MLPS, NORMS, PATTERNS, POSITIONS]
 class Mean(Kernel):
     """The mean of the values of all earlier frames; keeps their sum and number."""
 
-    masks = frozenset({"causal"})
-    resumes = True
+    supports = frozenset({"causal"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0, scale: float = 1.0) -> None:
         super().__init__()
@@ -178,8 +177,7 @@ def test_what_does_not_fit_is_named(options: dict, error: type, message: str) ->
 
 def test_a_kernel_says_what_may_be_asked_of_it() -> None:
     for kernel in KERNELS.values():
-        assert issubclass(kernel, Kernel) and kernel.masks <= MASK_KINDS.keys()
-        assert kernel.resumes == (kernel.resume is not Kernel.resume)
+        assert issubclass(kernel, Kernel) and kernel.supports <= ABILITIES.keys()
     with pytest.raises(NotImplementedError, match="LaraKernel cannot run frame by frame"):
         KERNELS["lara"](8).resume(*torch.rand(3, 1, 2, 8), None)
 

@@ -49,7 +49,8 @@ def tokens(length: int = S, dtype: torch.dtype = torch.float64) -> list[Tensor]:
 
 
 def test_every_kernel_has_a_case() -> None:
-    assert {options["type"] for options in CASES.values()} | {"softmax"} == set(KERNELS)
+    pairwise = {"softmax", "capped"}  # in test_kernels_naive.py
+    assert {options["type"] for options in CASES.values()} | pairwise == set(KERNELS)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -84,7 +85,8 @@ def test_gradients_equal_numerical_ones(case: str) -> None:
 def test_sums_are_in_single_precision_under_autocast(case: str) -> None:
     kernel = make(CASES[case]).float()
     half = [x.bfloat16() for x in tokens(64)]
-    expected = kernel(*(x.float() for x in half)).bfloat16()
+    inputs = half if kernel.half_products else [x.float() for x in half]
+    expected = kernel(*inputs).bfloat16()
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(kernel(*half), expected)
 
@@ -270,12 +272,12 @@ def test_a_stream_keeps_the_keys_that_the_next_frame_sees() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_say_whether_they_treat_each_query_on_its_own(case: str) -> None:
     kernel, (q, k, v) = make(CASES[case]), tokens()
-    if kernel.needs_own_keys:  # which they then cannot
-        assert not kernel.separate_queries
+    if "other_keys" not in kernel.supports:  # which they then cannot
+        assert "some_queries" not in kernel.supports
         return
     alone = apply(kernel, q[..., 4:5, :], k, v)
     same = torch.allclose(alone, apply(kernel, q, k, v)[..., 4:5, :], atol=1e-10)
-    assert same == kernel.separate_queries
+    assert same == ("some_queries" in kernel.supports)
 
 
 def test_unsupported_arguments_are_named() -> None:

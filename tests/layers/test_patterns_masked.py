@@ -190,18 +190,26 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("case", "kwargs", "match"),
     [
-        ("shifted", {"kernel": "linear"}, "LinearKernel cannot mask pairs.*use kernel softmax$"),
+        (
+            "shifted",
+            {"kernel": "linear"},
+            "LinearKernel cannot mask pairs.*use kernel softmax, capped$",
+        ),
         ("window", {"kernel": "lara"}, "LaraKernel cannot ignore padding.*use kernel softmax, lin"),
         ("dilated", {"kernel": "orthoformer"}, "OrthoformerKernel cannot ignore padding"),
         ("local", {"kernel": "lara"}, "LaraKernel cannot mask keys that are not queries, as .*'lo"),
         ("local", {"kernel": "cosformer"}, "use kernel softmax, linear, performer, linformer, ort"),
-        ("causal_time", {"kernel": "performer", "cls": "skip"}, "mask later frames.*cosformer$"),
+        (
+            "causal_time",
+            {"kernel": "performer", "cls": "skip"},
+            "mask later frames.*capped$",
+        ),
         ("causal_time", {}, "'causal_time'.*needs cls='skip', got cls='mean'"),
         ("causal_joint", {"cls": "global"}, "needs cls='skip', got cls='global'"),
         (
             "causal_time, past 2",
             {"kernel": "linear", "cls": "skip"},
-            "LinearKernel cannot mask frames of the distant past.*use kernel softmax$",
+            "LinearKernel cannot mask frames of the distant past.*use kernel softmax, capped$",
         ),
         ("causal_time", {"cls": "skip", "shifts": ["spatial", "temporal"]}, "no later frames"),
     ],

@@ -38,6 +38,8 @@ DROPPING = {
     "causal": lambda: compose(**sub("causal_joint")),
     "rotary": lambda: compose(rope="vjepa2", positions="none", cls="mean", registers=2),
     "flat": lambda: compose(positions=dict(type="joint", fixed="flat"), fc_norm="layer"),
+    "two encoders": lambda: compose(encoders=[{}, {}]),
+    "frames, then averaged": lambda: compose(encoders=[dict(frames="average"), {}]),
     "linear": lambda: compose(**sub("joint", kernel="linear", fixation="qkv_shared")),
 }
 WHOLE = {
@@ -53,7 +55,6 @@ WHOLE = {
         "shift",
     ),
     "depthwise": (lambda: compose(mlp=dict(type="mlp", depthwise=True)), "depthwise"),
-    "two encoders": (lambda: compose(encoders=[{}, {}]), "an encoder after it"),
 }
 BUILD = DROPPING | {name: build for name, (build, _) in WHOLE.items()}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mmvidformer.layers import KERNELS, Attention
+from mmvidformer.layers import KERNELS, Attention, Places
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.papers.complexity import count_macs
@@ -114,9 +115,9 @@ def compositions(draw) -> dict:
     )
 
 
-def features(model: nn.Module, clip: Tensor) -> Tensor:
+def features(model: nn.Module, clip: Tensor, **options: Any) -> Tensor:
     torch.manual_seed(0)  # of kernels with random features
-    return model(clip)
+    return model(clip, **options)
 
 
 @contextmanager
@@ -138,7 +139,7 @@ def compared_with_dense_attention(model: nn.Module) -> Iterator[list]:
 
 
 def check_composition(options: dict) -> bool:
-    """Gradients, checkpointing, inference and other sizes; returns whether it was built."""
+    """Gradients, checkpointing, inference, other sizes and types; returns whether it was built."""
     torch.manual_seed(0)
     length = options["stem"]["tubelet"][0]
     try:
@@ -171,8 +172,33 @@ def check_composition(options: dict) -> bool:
         fast = optimize_for_inference(model)
         torch.testing.assert_close(features(fast, clip), out)
         other = features(model, torch.randn(1, 3, 6 * length, 40, 32, dtype=torch.float64))
-    assert other.shape == (1, model.embed_dims) and other.isfinite().all()
+        assert other.shape == (1, model.embed_dims) and other.isfinite().all()
+        check_kept_and_counted(model, clip, out)
+        valid = torch.arange(4 * length) < torch.tensor([4, 2])[:, None] * length
+        torch.testing.assert_close(features(model, clip, valid=valid)[:1], out[:1])
+        short = features(model, clip[1:, :, : 2 * length])
+        torch.testing.assert_close(features(model, clip, valid=valid)[1:], short)
+        narrow = features(model.bfloat16(), clip.bfloat16())
+    assert narrow.dtype == torch.bfloat16 and narrow.isfinite().all()
     return True
+
+
+def check_kept_and_counted(model: nn.Module, clip: Tensor, out: Tensor) -> None:
+    """All places, and weights of one, are the clip itself; what cannot take them says so."""
+    grid = model.embed.grid(clip.shape[2:])
+    order = torch.arange(grid[1] * grid[2]).expand(len(clip), -1)
+    given = {
+        "weight": torch.ones(len(clip), *grid),
+        "keep": Places(order, grid[1:]),
+    }
+    for name, value in given.items():
+        try:
+            again = features(model, clip, **{name: value})
+        except ValueError as error:
+            assert "\n" not in str(error)
+            assert any(word in str(error) for word in ("leave", "tubelets do not overlap")), error
+        else:
+            torch.testing.assert_close(again, out)
 
 
 def draw(count: int) -> list[dict]:

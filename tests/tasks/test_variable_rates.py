@@ -11,9 +11,9 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import DefaultScope
 from mmengine.structures import InstanceData
 
+from mmvidformer.config.fragments import merge
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.finetune.tasks import set_task
 from mmvidformer.models.segments_head import visible_segments
 from mmvidformer.models.task_heads import merge_clips
 from mmvidformer.registry import DATASETS, METRICS, MODELS
@@ -71,7 +71,9 @@ def config_of(task: str, root: Path) -> Config:
         dataset = cfg[f"{split}_dataloader"].dataset
         dataset.ann_file = str(root / f"{split}.{find_task(task).suffix}")
         dataset.data_prefix.video = str(root)
-    set_task(cfg, find_task(task), VideoLists(root, names, {}, " "))
+    lists = VideoLists(root, names, {}, " ")
+    merge(cfg, find_task(task).fragment(cfg, lists))
+    find_task(task).write_files(lists)
     set_video_backend(cfg, "pyav")
     return cfg
 

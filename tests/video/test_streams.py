@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mmvidformer.apis import Capture
-from mmvidformer.datasets.prepare import encode_video
 from mmvidformer.video.check_files import read_to_end
+from mmvidformer.video.encode import encode_video
 from mmvidformer.video.video import Video
 from tests.video.numbered_videos import ALL
 from tests.video.toys import write_cover, write_with_picture

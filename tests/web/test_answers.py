@@ -9,9 +9,9 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.config.fragments import merge
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.finetune.tasks import set_task
 from mmvidformer.tasks.table import find_task
 from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
@@ -88,7 +88,7 @@ def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
     """A model of a task with random weights as the page has it, and what the page answers."""
     cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     cfg.model.backbone.update(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
-    set_task(cfg, find_task(task), VideoLists(folder, ("walk", "sit"), {}, ","))
+    merge(cfg, find_task(task).fragment(cfg, VideoLists(folder, ("walk", "sit"), {}, ",")))
     set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
     torch.manual_seed(0)
     recognizer = Recognizer(cfg, None, clips=1)

@@ -9,13 +9,13 @@ from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, STARTED
 from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
+from mmvidformer.storage.atomic import write_atomically
 
 
 class AtomicBackend(LocalBackend):

@@ -7,6 +7,7 @@ from mmengine.device import get_device
 from mmengine.optim import OptimWrapper
 from torch import nn
 
+from mmvidformer.config.fragments import Fragment, replace, without
 from mmvidformer.registry import OPTIM_WRAPPERS
 
 BF16_WRAPPER = "mmvidformer.Bf16OptimWrapper"
@@ -26,11 +27,11 @@ class Bf16OptimWrapper(OptimWrapper):
             yield
 
 
-def use_amp(cfg: Config, precision: str = "auto") -> None:
-    """Switch training to mixed precision.
+def precision_fragment(cfg: Config, precision: str = "auto") -> Fragment:
+    """Return the fragment that lets a config train in mixed precision.
 
     Args:
-        cfg: Config, whose ``optim_wrapper`` is changed.
+        cfg: The config; it is not changed.
         precision: ``'bf16'`` (``Bf16OptimWrapper``), ``'fp16'`` (``AmpOptimWrapper`` with loss
             scaling, not on a CPU), or ``'auto'``: fp16 on an accelerator, bf16 on a CPU.
 
@@ -44,9 +45,8 @@ def use_amp(cfg: Config, precision: str = "auto") -> None:
     if precision == "auto":
         precision = "bf16" if get_device() == "cpu" else "fp16"
     if precision == "fp16":
-        wrapper.update(type="AmpOptimWrapper", dtype="float16")
-        wrapper.setdefault("loss_scale", "dynamic")
-    else:
-        wrapper.type = BF16_WRAPPER
-        for name in ("dtype", "loss_scale"):
-            wrapper.pop(name, None)
+        scale = wrapper.get("loss_scale", "dynamic")
+        values = dict(type="AmpOptimWrapper", dtype="float16", loss_scale=scale)
+        return {"optim_wrapper": values}
+    values = without(wrapper, "dtype", "loss_scale") | dict(type=BF16_WRAPPER)
+    return replace(cfg, "optim_wrapper", values)

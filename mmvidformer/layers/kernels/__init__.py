@@ -4,6 +4,7 @@
 name                      weight of key j for query i, before normalization           cost
 ========================  ==========================================================  ===========
 softmax                   ``exp(q_i.k_j / sqrt(d))``                                  S S' d
+capped                    ``exp(c tanh(q_i.k_j / (c sqrt(d))))``                      S S' d
 linear                    ``f(q_i).f(k_j)``, f ReLU, ELU + 1, sigmoid, identity       S d^2
 cosformer                 ``relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)``               2 S d^2
 performer                 softmax in expectation, m random features                   S m d
@@ -13,7 +14,10 @@ lara                      softmax by importance sampling, R proposals           
 ========================  ==========================================================  ===========
 """
 
+from collections.abc import Set
+
 from mmvidformer.layers.kernels.base import Kernel
+from mmvidformer.layers.kernels.capped import CappedKernel
 from mmvidformer.layers.kernels.lara import LaraKernel
 from mmvidformer.layers.kernels.linear import CosformerKernel, LinearKernel
 from mmvidformer.layers.kernels.linformer import LinformerKernel
@@ -21,6 +25,7 @@ from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
 from mmvidformer.layers.lookup import Registry
+from mmvidformer.layers.masks import ABILITIES
 
 KERNELS: Registry[Kernel] = Registry(
     "attention kernel",
@@ -32,5 +37,24 @@ KERNELS: Registry[Kernel] = Registry(
         "linformer": LinformerKernel,
         "orthoformer": OrthoformerKernel,
         "lara": LaraKernel,
+        "capped": CappedKernel,
     },
 )
+
+
+def check_supported(kernel: Kernel, needs: Set[str], part: str, otherwise: str = "") -> None:
+    """Raise a ValueError if a kernel cannot do what a part of its attention needs.
+
+    Args:
+        kernel: The kernel.
+        needs: What is needed (``layers.masks.ABILITIES``).
+        part: What needs it, for the message.
+        otherwise: What else would work, for the message.
+    """
+    missing = [words for ability, words in ABILITIES.items() if ability in needs - kernel.supports]
+    if missing:
+        able = [name for name, other in KERNELS.items() if needs <= other.supports]
+        raise ValueError(
+            f"{type(kernel).__name__} cannot {' or '.join(missing)}, as {part} needs; use kernel "
+            f"{', '.join(able)}{otherwise}"
+        )

@@ -15,27 +15,20 @@ class Kernel(nn.Module, ABC):
     """How grouped queries, keys and values become an output.
 
     Built with ``head_dim``, ``dropout`` (the rate for attention weights) and its own options. What
-    ``Attention`` and others may ask of a kernel are the attributes below, ``forward`` and, with
-    ``resumes``, ``resume``.
+    ``Attention`` and others may ask of a kernel are the attributes below, ``forward``, and for
+    streams ``resume``.
 
     Attributes:
-        masks: Kinds of masks that it supports (``layers.masks.MASK_KINDS``).
-        resumes: Whether causal patterns can run it frame by frame.
-        separate_queries: Whether the output of a query does not depend on the other queries.
-        needs_own_keys: Whether the keys of a group must be its queries.
+        supports: What it can do (``layers.masks.ABILITIES``). ``Attention`` refuses what asks for
+            more.
         needs_length: Whether it has weights along the sequence and takes the number of keys as an
             argument ``length``.
-        rotary: Whether queries and keys may be turned by their places (``layers.rotary``).
         feature_map: Module that maps queries, keys and values (..., n, d) of single tokens first
             (such as ``layers.kernels.linear.FeatureMap``), before gates and grouping, or None.
     """
 
-    masks: ClassVar[frozenset[str]] = frozenset()
-    resumes: ClassVar[bool] = False
-    separate_queries: ClassVar[bool] = False
-    needs_own_keys: ClassVar[bool] = False
+    supports: ClassVar[frozenset[str]] = frozenset({"other_keys", "rotary"})
     needs_length: ClassVar[bool] = False
-    rotary: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,8 +42,9 @@ class Kernel(nn.Module, ABC):
             q: Queries (..., n, S, d).
             k: Keys (..., n, S', d).
             v: Values (..., n, S', d).
-            mask: One of ``masks``: True for keys that a query attends to, broadcasts to
-                (..., n, S, S'); or ``Causal``, with queries that are the last of the keys.
+            mask: One that it supports: True for keys that a query attends to, broadcasts to
+                (..., n, S, S'); or the number of equal keys that each key stands for, 0 for none,
+                in floating point; or ``Causal``, with queries that are the last of the keys.
 
         Returns:
             Output (..., n, S, d).
@@ -74,6 +68,9 @@ class LinearCostKernel(Kernel):
     under autocast too. The output has the type of the values. A subclass implements ``attend``, and
     its docstring lists the further arguments.
 
+    Attributes:
+        half_products: Whether ``attend`` takes bfloat16 inputs, too, and has sums in float32.
+
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0, because there are no attention weights to drop.
@@ -83,7 +80,7 @@ class LinearCostKernel(Kernel):
         ValueError: If ``dropout`` is not 0, or a number is below 1.
     """
 
-    masks = frozenset({"keys", "padding"})
+    supports = frozenset({"other_keys", "keys", "padding", "rotary"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0, **counts: int) -> None:
         super().__init__()
@@ -97,6 +94,7 @@ class LinearCostKernel(Kernel):
                 f"be 0, got {dropout}"
             )
         self.head_dim = head_dim
+        self.half_products = False
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
         """Attend; see ``Kernel``. A mask of keys broadcasts to (..., n, 1, S').
@@ -104,20 +102,35 @@ class LinearCostKernel(Kernel):
         Raises:
             ValueError: If the kernel does not support the mask.
         """
+        takes_keys = bool({"keys", "padding"} & self.supports)
         if isinstance(mask, Causal):
-            fits = mask.kinds <= self.masks
+            fits = mask.kinds <= self.supports
         elif mask is not None:
-            fits = mask.shape[-2] == 1 and bool({"keys", "padding"} & self.masks)
+            known = mask.dtype == torch.bool or "counts" in self.supports
+            fits = mask.shape[-2] == 1 and takes_keys and known
         if mask is not None and not fits:
-            wanted = "a mask of keys (..., 1, S')" if self.masks else "no mask"
-            got = mask if isinstance(mask, Causal) else f"one of shape {tuple(mask.shape)}"
+            wanted = "a mask of keys (..., 1, S')" if takes_keys else "no mask"
+            got: Any = mask
+            if isinstance(mask, Tensor):
+                got = f"one of shape {tuple(mask.shape)} and {mask.dtype}"
             raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
+        in_half = self.half_products and not isinstance(mask, Causal)
+        inputs = (q, k, v)
+        if not in_half or not _multiplies_halves(*inputs):
+            inputs = full_precision(*inputs)
         with without_autocast(v.device):
-            return self.attend(*full_precision(q, k, v), mask).to(v.dtype)
+            return self.attend(*inputs, mask).to(v.dtype)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
         """Attend in the precision of the inputs; arguments and shapes as in ``forward``."""
+
+
+def _multiplies_halves(*inputs: Tensor) -> bool:
+    """Return whether the device has products of bfloat16, the type of all inputs."""
+    if any(x.dtype != torch.bfloat16 for x in inputs):
+        return False
+    return inputs[0].device.type != "cpu" or torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
@@ -132,5 +145,8 @@ def full_precision(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Ten
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero the rows of x (..., n, S', d) for which the mask (..., 1, S') is False."""
-    return x if mask is None else x * mask.transpose(-1, -2)
+    """Zero the rows of x (..., n, S', d) for which the mask (..., 1, S') is False.
+
+    Those of keys that count several times are multiplied by the number.
+    """
+    return x if mask is None else (x * mask.transpose(-1, -2)).to(x.dtype)

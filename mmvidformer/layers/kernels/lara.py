@@ -28,7 +28,7 @@ class LaraKernel(LinearCostKernel):
         num_samples: Number of proposals and samples R.
     """
 
-    masks = frozenset()
+    supports = frozenset({"other_keys", "rotary"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0, num_samples: int = 49) -> None:
         super().__init__(head_dim, dropout, num_samples=num_samples)

@@ -61,26 +61,30 @@ def weighted_sums(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> tuple[Tensor, 
     ``(q k^T) v`` costs less for sequences shorter than m, such as 16 frames if m is 64. On the meta
     device, where operations are counted, ``q (k^T v)`` is computed, as the papers count it.
 
+    Products of bfloat16 add up in float32 and are rounded at their end. All other sums are float32.
+
     Args:
         q: Mapped queries (..., S, m), with m features per token.
         k: Mapped keys (..., S', m).
         v: Values (..., S', d).
-        mask: True for keys that are attended to, broadcasts to (..., 1, S'); a ``Causal`` mask
-            (``causal_sums``); or None.
+        mask: True for keys that are attended to, or how many times they count, broadcasts to
+            (..., 1, S'); a ``Causal`` mask (``causal_sums``); or None.
 
     Returns:
-        ``sum_j (q_i.k_j) v_j`` (..., S, d) and ``sum_j q_i.k_j`` (..., S, 1).
+        ``sum_j (q_i.k_j) v_j`` (..., S, d) and ``sum_j q_i.k_j`` (..., S, 1), the latter in float32
+        (float64 for such inputs).
     """
     if isinstance(mask, Causal):
         return causal_sums(q, k, v, mask.step)[:2]
     k = zero_masked(k, mask)
+    sum_type = torch.promote_types(k.dtype, torch.float32)
     queries, keys, features, dim = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
     cheaper = queries * keys * (features + dim) < (queries + keys) * features * dim
     if cheaper and not q.is_meta:
         scores = q @ k.transpose(-1, -2)
-        return scores @ v, scores.sum(dim=-1, keepdim=True)
-    total = k.sum(dim=-2, keepdim=True).transpose(-1, -2)  # (..., m, 1)
-    return q @ (k.transpose(-1, -2) @ v), q @ total
+        return scores @ v, scores.sum(dim=-1, keepdim=True, dtype=sum_type)
+    total = k.sum(dim=-2, keepdim=True, dtype=sum_type).transpose(-1, -2)  # (..., m, 1)
+    return q @ (k.transpose(-1, -2) @ v), q.to(sum_type) @ total
 
 
 def causal_sums(
@@ -126,6 +130,9 @@ class LinearKernel(LinearCostKernel):
     ``q' = f(q) + offset``, and ``k'`` likewise. Feature fixation, eq. 3, with ReLU; Katharopoulos
     et al. 2020 ("Linear Trans."), section 3.2, with ELU + 1 and no offset. Neither scales q.k.
 
+    Inputs in bfloat16 are multiplied as they are, but not in causal patterns, nor with features of
+    both signs, whose sums may cancel, or with ``map_last``.
+
     Args:
         head_dim: Width d of a head.
         dropout: Must be 0.
@@ -139,10 +146,8 @@ class LinearKernel(LinearCostKernel):
             they read and change the queries and keys as projected (feature fixation, footnote 3).
     """
 
-    masks = LinearCostKernel.masks | {"causal"}
-    resumes = True
-    separate_queries = True
-    rotary = False  # what is turned before the feature map is not relative, and after it negative
+    # Not rotary: what is turned before the feature map is not relative, and after it negative.
+    supports = frozenset({"some_queries", "other_keys", "keys", "padding", "causal", "counts"})
 
     def __init__(
         self,
@@ -158,6 +163,7 @@ class LinearKernel(LinearCostKernel):
         features = FeatureMap(feature, head_dim**-0.5 if offset else 0.0)
         self.feature_map = None if map_last else features
         self.last_map = features if map_last else None
+        self.half_products = feature != "identity" and not map_last
         self.eps = eps
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
@@ -185,10 +191,8 @@ class CosformerKernel(LinearCostKernel):
     section 3. Places follow the order of the tokens in a group; a class token comes first.
     """
 
-    needs_own_keys = True
-    rotary = False  # as for LinearKernel
-
-    masks = frozenset({"padding", "causal"})  # cannot resume: its weights depend on the length M
+    # Not rotary, as LinearKernel. It cannot resume: its weights depend on the length M.
+    supports = frozenset({"padding", "causal"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__(head_dim, dropout)

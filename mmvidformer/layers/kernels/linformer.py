@@ -23,7 +23,7 @@ class LinformerKernel(LinearCostKernel):
         rank: Number of projected keys and values; 256 in the paper on feature fixation.
     """
 
-    separate_queries = True
+    supports = LinearCostKernel.supports | {"some_queries"}
     needs_length = True
 
     def __init__(

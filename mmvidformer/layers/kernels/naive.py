@@ -23,12 +23,22 @@ def attend_naively(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, mask: Mask =
     return WEIGHTS[type(kernel).__name__](kernel, q, k, seen.to(q.device)) @ v
 
 
-# Weights (..., S, S') of keys (..., S', d) for queries (..., S, d); ``seen`` broadcasts to them.
+# Weights (..., S, S') of keys (..., S', d) for queries (..., S, d); ``seen`` broadcasts to them. It
+# is False or True, or how many times a key counts.
 
 
 def _softmax_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    return scores.masked_fill(~seen, -torch.inf).softmax(dim=-1)
+    return _normalize(q @ k.mT / math.sqrt(q.shape[-1]), seen)
+
+
+def _capped_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
+    scores = kernel.cap * (q @ k.mT / math.sqrt(q.shape[-1]) / kernel.cap).tanh()
+    return _normalize(scores, seen)
+
+
+def _normalize(scores: Tensor, seen: Tensor) -> Tensor:
+    weights = (scores - scores.amax(dim=-1, keepdim=True)).exp() * seen
+    return weights / weights.sum(dim=-1, keepdim=True)
 
 
 def _linear_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
@@ -48,9 +58,10 @@ def _cosformer_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tenso
 def _performer_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
     q, k = (x * q.shape[-1] ** -0.25 for x in (q, k))
     q, k = (x @ kernel.directions.T - x.square().sum(-1, keepdim=True) / 2 for x in (q, k))
-    largest = k.masked_fill(~seen.mT, -torch.inf).amax(dim=(-1, -2), keepdim=True)
+    unseen = seen.mT == 0
+    largest = k.masked_fill(unseen, -torch.inf).amax(dim=(-1, -2), keepdim=True)
     q = q - q.amax(dim=-1, keepdim=True).detach()
-    k = (k - largest.detach()).masked_fill(~seen.mT, 0)
+    k = (k - largest.detach()).masked_fill(unseen, 0)
     scores = (q.exp() + kernel.eps) @ (k.exp() + kernel.eps).mT * seen
     return scores / scores.sum(dim=-1, keepdim=True)
 
@@ -113,6 +124,7 @@ def _xi(x: Tensor, samples: Tensor) -> Tensor:
 
 WEIGHTS: dict[str, Callable[[Any, Tensor, Tensor, Tensor], Tensor]] = {
     "SoftmaxKernel": _softmax_weights,
+    "CappedKernel": _capped_weights,
     "LinearKernel": _linear_weights,
     "CosformerKernel": _cosformer_weights,
     "PerformerKernel": _performer_weights,

@@ -48,7 +48,8 @@ class OrthoformerKernel(LinearCostKernel):
             its code, and the number in the code of feature fixation.
     """
 
-    masks = frozenset({"keys"})  # padding among the queries would be chosen as landmarks
+    # Not padding: among the queries, it would be chosen as landmarks.
+    supports = frozenset({"other_keys", "keys", "rotary"})
 
     def __init__(self, head_dim: int, dropout: float = 0.0, num_landmarks: int = 64) -> None:
         super().__init__(head_dim, dropout, num_landmarks=num_landmarks)

@@ -35,7 +35,7 @@ class PerformerKernel(LinearCostKernel):
         eps: Number added to the features, so that none is zero.
     """
 
-    separate_queries = True
+    supports = LinearCostKernel.supports | {"some_queries", "counts"}
     directions: Tensor
 
     def __init__(
@@ -55,7 +55,7 @@ class PerformerKernel(LinearCostKernel):
         q, k = (self._exponents(x, directions.to(x.dtype)) for x in (q, k))
         q = q - q.amax(dim=-1, keepdim=True).detach()
         if mask is not None:  # before the exponential, which could overflow for a masked key
-            k = k.masked_fill(~mask.transpose(-1, -2), -torch.inf)
+            k = k.masked_fill(mask.transpose(-1, -2) == 0, -torch.inf)
         k = k - k.amax(dim=(-1, -2), keepdim=True).detach()
         q, k = ((x.exp() + self.eps) * self.num_features**-0.5 for x in (q, k))
         value, weight = weighted_sums(q, k, v, mask)

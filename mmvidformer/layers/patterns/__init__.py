@@ -9,9 +9,9 @@ from functools import partial
 from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.patterns.base import LocalPattern, Pattern, StridedPattern, grid_size
 from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
-from mmvidformer.layers.patterns.causal import causal
+from mmvidformer.layers.patterns.causal import causal, check_causal
 
-__all__ = ["PATTERNS", "Pattern", "grid_size"]
+__all__ = ["PATTERNS", "Pattern", "check_causal", "grid_size"]
 
 # Patterns, or functions of their options.
 PATTERNS: Registry[Pattern] = Registry(
@@ -22,8 +22,8 @@ PATTERNS: Registry[Pattern] = Registry(
         "time": Pattern("b t h w n d -> b (h w) n t d"),
         "width": Pattern("b t h w n d -> b (t h) n w d"),
         "height": Pattern("b t h w n d -> b (t w) n h d"),
-        "local": LocalPattern("b t h w n d -> b (h w) n t d", frozenset({"keys"})),
-        "strided": StridedPattern("b t h w n d -> b 1 n (t h w) d"),
+        "local": LocalPattern("b t h w n d -> b (h w) n t d", frozenset({"other_keys", "keys"})),
+        "strided": StridedPattern("b t h w n d -> b 1 n (t h w) d", frozenset({"other_keys"})),
         "causal_time": partial(causal, "b t h w n d -> b (h w) n t d"),
         "causal_joint": partial(causal, "b t h w n d -> b 1 n (t h w) d"),
         "window": window,

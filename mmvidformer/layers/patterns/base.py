@@ -51,7 +51,7 @@ class Pattern:
         regroup: How, in the notation of einops; such as ``'b t h w n d -> b t n (h w) d'`` for
             attention within a frame: between b and n are the axes that number the sequences, after
             n those that run along a sequence. Without the former it has a 1.
-        masks: Kinds of masks that it asks of a kernel (``layers.masks.MASK_KINDS``).
+        needs: What it asks of a kernel (``layers.masks.ABILITIES``).
 
     Attributes:
         groups: Axes that number the sequences, such as ``'t'`` or ``'hw'``.
@@ -60,13 +60,11 @@ class Pattern:
     """
 
     regroup: str
-    masks: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
     groups: str = field(init=False, compare=False, repr=False)
     tokens: str = field(init=False, compare=False, repr=False)
     back: str = field(init=False, compare=False, repr=False)
 
-    # Whether the keys of a group are its queries.
-    own_keys: ClassVar[bool] = True
     # Whether a key is copied into many groups. The copies are not kept for the backward pass.
     gathers: ClassVar[bool] = False
 
@@ -83,25 +81,23 @@ class Pattern:
     def whole(self) -> bool:
         """Whether all tokens see each other as one sequence, so that nothing is regrouped."""
         unmasked = type(self).mask is Pattern.mask
-        return self.own_keys and not self.groups and unmasked
+        return not self.groups and unmasked and "other_keys" not in self.needs
 
     @property
-    def frame_block(self) -> int | None:
-        """Number of frames of the blocks, from the first on, between which no token sees another.
-
-        None: there are no such blocks.
-        """
-        return 1 if "t" in self.groups else None
+    def within_frames(self) -> bool:
+        """Whether no token sees another frame."""
+        return "t" in self.groups
 
     @property
     def causal(self) -> bool:
         """Whether no token sees a later frame."""
-        return self.frame_block == 1 or "causal" in self.masks
+        return self.within_frames or "causal" in self.needs
 
     @property
     def any_places(self) -> bool:
         """Whether places may be left out in all frames: it has no use for rows and columns."""
-        return self.own_keys and ("h" in self.groups) == ("w" in self.groups)
+        together = ("h" in self.groups) == ("w" in self.groups)
+        return together and "other_keys" not in self.needs
 
     def _lengths(self, grid: Size) -> dict[str, int]:
         return dict(zip("thw", grid, strict=True))
@@ -154,7 +150,6 @@ class LocalPattern(Pattern):
     a time, and again in the backward pass, so that no copies are kept.
     """
 
-    own_keys: ClassVar[bool] = False
     gathers: ClassVar[bool] = True
 
     def keys(self, x: Tensor) -> Tensor:
@@ -178,8 +173,6 @@ class StridedPattern(Pattern):
 
     The sparse global attention of TimeSformer's "L+G" (paper, section 3).
     """
-
-    own_keys: ClassVar[bool] = False
 
     def keys(self, x: Tensor) -> Tensor:
         """Return the keys or values at even places, (B, 1, n, S', d)."""

@@ -25,7 +25,7 @@ class BlockPattern(Pattern):
 
     Args:
         regroup: See ``Pattern``; of the axes t, h, w, i, j, k.
-        masks: See ``Pattern``.
+        needs: See ``Pattern``.
         size: Size (T, H, W) of a block.
         shift: Shift (T, H, W) of the blocks, less than the size. The grid is rolled by it; a block
             does not attend across the border.
@@ -35,9 +35,9 @@ class BlockPattern(Pattern):
     shift: tuple[int, ...] = (0, 0, 0)
 
     @property
-    def frame_block(self) -> int | None:
-        """See ``Pattern``; shifted blocks join parts of two."""
-        return self.size[0] if "t" in self.groups and not self.shift[0] else None
+    def within_frames(self) -> bool:
+        """Whether no token sees another frame: a block has one."""
+        return "t" in self.groups and self.size[0] == 1
 
     @property
     def any_places(self) -> bool:
@@ -106,8 +106,8 @@ def window(size: Sequence[int] = (8, 7, 7), shift: Sequence[int] = (0, 0, 0)) ->
     size, shift = _integers("size", size, least=1), _integers("shift", shift, least=0)
     if any(places >= most for places, most in zip(shift, size, strict=True)):
         raise ValueError(f"shift of a window must be less than its size {size}, got {shift}")
-    masks = frozenset({"padding", "pairs"} if any(shift) else {"padding"})
-    return BlockPattern(WINDOW, masks, size, shift)
+    needs = frozenset({"padding", "pairs"} if any(shift) else {"padding"})
+    return BlockPattern(WINDOW, needs, size, shift)
 
 
 def frames(size: int = 2) -> BlockPattern:

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmvidformer.layers.masks import Mask
+from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.patterns.base import Pattern
-from mmvidformer.layers.tokens import Context, Grid
+from mmvidformer.layers.tokens import Context, Grid, split_weight
 
 Sequences = tuple[Tensor, Tensor, Tensor, Mask]  # queries, keys, values (B*G, n, S, d), and mask
 
@@ -30,7 +30,7 @@ def regroup(
     grid, prefix_only = context.grid, context.prefix_only
     if pattern.whole or (prefix_only and role == "global"):
         q = q[:, : grid.prefix] if prefix_only else q
-        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), None
+        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), count_tokens(context)
     (prefix_q, q), (prefix_k, k), (prefix_v, v) = grid.split(q), grid.split(k), grid.split(v)
     mask = pattern.mask(k)
     if prefix_only:
@@ -45,6 +45,7 @@ def regroup(
         if role == "mean" and mask.shape[-2] > 1:  # a copy sees what any token of its group sees
             seen = mask.any(dim=-2, keepdim=True).expand(-1, -1, grid.prefix, -1)
             mask = seen if prefix_only else torch.cat([seen, mask], dim=-2)
+    mask = count_keys(pattern, mask, context)
     return queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1), mask
 
 
@@ -70,11 +71,49 @@ def ungroup(
     out = out.unflatten(0, (-1, pattern.num_groups(grid.size)))  # (B, G, n, S, d)
     if not grid.prefix or role == "global":
         return pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
+    keep = count_groups(pattern, keep, context)
     if context.prefix_only:
         return merge(out, keep)
     prefix, out = out.split([grid.prefix, out.shape[3] - grid.prefix], dim=3)
     places = pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
     return torch.cat([merge(prefix, keep), places], dim=1)
+
+
+def count_tokens(context: Context) -> Tensor | None:
+    """Return how many times all tokens count as keys, (B, 1, 1, P + T H W); None if once."""
+    if context.weight is None:
+        return None
+    return F.pad(context.weight.flatten(1), (context.grid.prefix, 0), value=1.0)[:, None, None]
+
+
+def count_keys(pattern: Pattern, mask: Mask, context: Context) -> Mask:
+    """Turn the mask of keys into how many times they count, if tokens have weights."""
+    if context.weight is None:
+        return mask
+    if isinstance(mask, Causal):
+        raise ValueError("causal attention cannot count a key several times; leave weight out")
+    weight = context.weight
+    if pattern.within_frames:  # a frame in which all count n times is n frames
+        weight, _ = split_weight(weight, context.keep)
+    counts = pattern.keys(weight[..., None, None]).transpose(-1, -2).flatten(0, 1)
+    counts = F.pad(counts, (context.grid.prefix, 0), value=1.0)  # (B*G, 1, 1, S')
+    counts = counts if mask is None else counts * mask
+    # What sees padding alone is padding. It may be any number, but none is infinite.
+    return torch.where(counts.sum(dim=-1, keepdim=True) > 0, counts, 1.0)
+
+
+def count_groups(pattern: Pattern, keep: Tensor | None, context: Context) -> Tensor | None:
+    """Multiply weights of copies of the prefix, (B, G), by how many times their groups count.
+
+    Those of padding alone do not count.
+    """
+    if context.weight is None:
+        return keep
+    _, frames = split_weight(context.weight, context.keep)
+    counts = frames if pattern.within_frames else torch.ones_like(frames)
+    counts = torch.where(context.weight > 0, counts, 0)[..., None, None]
+    groups = pattern.group(counts).amax(dim=(2, 3, 4))
+    return groups if keep is None else keep * groups
 
 
 def spread(pattern: Pattern, keep: Tensor, grid: Grid, prefix_keep: Tensor | None) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from mmaction.models.recognizers import BaseRecognizer
 from mmaction.structures import ActionDataSample
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mmvidformer.checkpoints.on_load import ConvertsWeights
@@ -38,11 +38,6 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
             frames = self.backbone.embed.tubelet[0]
             if frames > 1:
                 raise ValueError(f"tubelets of a recurrent model must have one frame, got {frames}")
-
-    @property
-    def frame_stage(self) -> list[tuple[nn.Module, str, int, int]]:
-        """See ``VideoTransformer``."""
-        return [(self.backbone, "forward", 0, 1)] if self.with_neck else []
 
     def extract_feat(
         self,

@@ -8,8 +8,9 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from torch import nn
 
+from mmvidformer.config.fragments import merge
 from mmvidformer.engine.optim import precision
-from mmvidformer.engine.optim.precision import use_amp
+from mmvidformer.engine.optim.precision import precision_fragment
 from mmvidformer.models.heads import MultiTaskHead, ZeroInitHead
 from mmvidformer.models.horst.heads import AnticipationHead
 from mmvidformer.models.horst.layer import HorstOutput
@@ -42,7 +43,7 @@ FP16 = "AmpOptimWrapper"
 def test_wrapper_of_each_device(monkeypatch, device, asked, given, expected) -> None:
     monkeypatch.setattr(precision, "get_device", lambda: device)
     cfg = Config({"optim_wrapper": {"accumulative_counts": 2, **given}})
-    use_amp(cfg, asked)
+    merge(cfg, precision_fragment(cfg, asked))
     assert cfg.optim_wrapper.to_dict() == {"accumulative_counts": 2, **expected}
 
 
@@ -58,7 +59,7 @@ def test_the_wrapper_has_a_name_in_configs() -> None:
 
 def test_other_wrappers_are_refused() -> None:
     with pytest.raises(ValueError, match="Apex"):
-        use_amp(Config({"optim_wrapper": {"type": "ApexOptimWrapper"}}))
+        precision_fragment(Config({"optim_wrapper": {"type": "ApexOptimWrapper"}}))
 
 
 def _maps(channels: int) -> HorstOutput:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.engine.checkpointing.hook import AtomicBackend
+from mmvidformer.storage.atomic import write_atomically
 
 
 def test_it_writes_and_replaces(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 av = pytest.importorskip("av", minversion="17")
 
-from mmvidformer.datasets.prepare import encode_video  # noqa: E402
+from mmvidformer.video.encode import encode_video  # noqa: E402
 from mmvidformer.video.video import Video  # noqa: E402
 from stress.prepare_videos import number_in, picture  # noqa: E402
 

@@ -1,0 +1,146 @@
+"""Labels of many videos: the predictions of a recognizer as rows."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mmengine.config import Config
+
+from mmvidformer.apis.bulk.reading import (
+    VIDEOS_AT_ONCE,
+    Clip,
+    ReadClips,
+    Unread,
+    WholeVideos,
+    Windows,
+)
+from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.datasets.inputs import VideoSource
+from mmvidformer.models.shared_frames import frames_of_stage
+from mmvidformer.tasks.boxes import read_boxes
+from mmvidformer.tasks.prediction import Prediction
+
+
+class Labeler:
+    """Makes a row of each ``Prediction`` of a recognizer.
+
+    Columns are those of the csv files of ``demo``: video, start and end in seconds (None for whole
+    videos), and the most likely class and its probability by output, or the values. Further
+    columns: ``probabilities`` of all classes, ``box`` and ``ahead`` for tasks that have them.
+
+    Args:
+        config: See ``Recognizer``.
+        checkpoint: See ``Recognizer``.
+        device: See ``Recognizer``.
+        names: See ``Recognizer``.
+        window: Length of windows in seconds; None: whole videos, or steps or segments by task.
+        stride: Seconds from one window to the next; default: about half a window.
+        min_score: Least score of a segment.
+        boxes: File in AVA's format, for a model of boxes; None: persons are detected.
+
+    Raises:
+        ValueError: If the model has no use for an argument; or as ``Recognizer``.
+    """
+
+    def __init__(
+        self,
+        config: str | Config,
+        checkpoint: str | None,
+        device: str | None,
+        names: Sequence[str] = (),
+        window: float | None = None,
+        stride: float | None = None,
+        min_score: float = 0.3,
+        boxes: Path | None = None,
+    ) -> None:
+        self.recognizer = recognizer = Recognizer(config, checkpoint, device, names)
+        self.min_score = min_score
+        task = self.recognizer.task
+        windows = dict(window=window, stride=stride)
+        if not task.needs_boxes:
+            self.recognizer.check_windows(windows)
+        elif window is not None or stride is not None:
+            raise ValueError("a model of boxes has no windows")
+        if boxes and not task.needs_boxes:
+            raise ValueError(f"the model is about {task.part}, not about boxes")
+        self.boxes = read_boxes(boxes) if boxes else None
+        self.read_clips = self._reader(**windows)
+        # Of videos that are being answered: groups of videos take turns.
+        self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())
+        self.columns = {name: _type_of(cell) for name, cell in self._row(self._example()).items()}
+        self.columns |= dict(start=float, end=float)
+
+    def _reader(self, window: float | None, stride: float | None) -> ReadClips:
+        if not self.recognizer.task.has_windows:
+            return Unread()
+        pipeline = self.recognizer.pipeline
+        if window is None and stride is None:
+            return WholeVideos(pipeline)
+        return Windows(pipeline, window, stride, frames_of_stage(self.recognizer.fast_model))
+
+    def _example(self) -> Prediction:
+        """Return a prediction with all the fields that those of the model have."""
+        task, names = self.recognizer.task, self.recognizer.names
+        zeros = {name: np.zeros(len(classes), np.float32) for name, classes in names.items()}
+        probabilities = zeros if task.activation else {}
+        box = (0.0, 0.0, 1.0, 1.0) if task.needs_boxes else None
+        ahead = 0.0 if task.is_about_future else None
+        where = dict(source="", seconds=(0.0, 0.0), box=box, ahead=ahead)
+        return Prediction(zeros, probabilities, names, task=task, **where)
+
+    def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
+        """Make the rows of each clip; those of an unread video are of all of its parts."""
+        if isinstance(self.read_clips, Unread):
+            predictions = [self._answer_video(clip.name, clip.sample["source"]) for clip in clips]
+        else:
+            predictions = self._answer_samples(clips)
+        return [
+            [{**self._row(prediction), "video": clip.name} for prediction in of_clip]
+            for clip, of_clip in zip(clips, predictions, strict=True)
+        ]
+
+    def _answer_samples(self, clips: Sequence[Clip]) -> list[list[Prediction]]:
+        answer = self.recognizer.answer_samples
+        if not isinstance(self.read_clips, Windows) or self.recognizer.share_frames() is None:
+            return answer([clip.sample for clip in clips], [clip.where for clip in clips])
+        predictions = []  # one by one, since windows share frames
+        for clip in clips:
+            predictions += answer([clip.sample], [clip.where], self._shared_frames_of(clip.name))
+        return predictions
+
+    def _answer_video(self, name: str, video: VideoSource) -> list[Prediction]:
+        recognizer = self.recognizer
+        if recognizer.task.is_about_future and not isinstance(video, str):
+            raise ValueError("a model that anticipates reads local files only")
+        if not recognizer.task.needs_boxes:
+            return list(recognizer.timeline(video, min_score=self.min_score))
+        if self.boxes is None:
+            return recognizer.persons(video)
+        predictions = []
+        for (boxed_name, second), boxes in self.boxes.items():
+            if boxed_name == Path(name).stem:
+                predictions += recognizer.boxes(video, second, list(boxes))
+        return predictions
+
+    def _row(self, prediction: Prediction) -> dict[str, Any]:
+        task = self.recognizer.task
+        start, end = prediction.seconds or (None, None)
+        row: dict[str, Any] = dict(video=prediction.source, start=start, end=end)
+        if task.needs_boxes:
+            row["box"] = list(prediction.box or ())
+        if task.is_about_future:
+            row["ahead"] = prediction.ahead
+        row |= task.columns(prediction)
+        is_single = len(prediction.scores) == 1
+        for name, shares in prediction.probabilities.items():
+            row["probabilities" if is_single else f"{name}_probabilities"] = shares
+        return row
+
+
+def _type_of(cell: object) -> type:
+    """Return the type of a column: text, numbers, or a number."""
+    if isinstance(cell, str):
+        return str
+    return list if isinstance(cell, (list, np.ndarray)) else float

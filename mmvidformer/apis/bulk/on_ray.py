@@ -1,0 +1,88 @@
+"""The loop over groups of videos in actors of Ray Data, on this machine or a cluster."""
+
+import logging
+import os
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from mmvidformer.apis.bulk.run import Answer, Job, Part, answer_parts
+
+LOCAL = "local"
+
+
+class Actor:
+    """Holds the model, and answers for the videos of a part at a time."""
+
+    def __init__(self, job: Job, workers: int) -> None:
+        threads = os.environ.get("OMP_NUM_THREADS")  # which Ray sets to the actor's cores
+        torch.set_num_threads(int(threads or 1))
+        self.job, self.workers = job, workers
+        self.answerer = job.load(None)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list]:
+        """Answer for the parts of a batch."""
+        answers = []
+        for content in batch["videos"]:
+            parts = [pickle.loads(content)]
+            for part in answer_parts(self.job, self.answerer, parts, self.workers):
+                answers.append(pickle.dumps(part))
+        return {"answers": answers}
+
+
+def answer_on_ray(
+    job: Job, parts: Sequence[Part], address: str = LOCAL, procs: int | None = None
+) -> Iterator[list[Answer]]:
+    """Answer for the videos of parts on Ray, and yield each part as it comes, in any order.
+
+    An actor has a GPU if there are any, else a core. Ray starts a part again whose actor or machine
+    died.
+
+    Args:
+        job: What is asked.
+        parts: Videos.
+        address: Of a running cluster, such as ``auto`` or ``ray://HOST:10001``; ``local`` starts
+            one on this machine.
+        procs: Number of actors; default: one for each GPU, or without any for each core.
+
+    Raises:
+        ConnectionError: If there is no cluster.
+        ImportError: If Ray is missing.
+        OSError, ValueError: As ``answer_parts``.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError('--ray needs Ray: pip install "mmvidformer[ray]"') from error
+    if not ray.is_initialized():
+        options = dict(include_dashboard=False) if address == LOCAL else {}
+        ray.init(address, logging_level=logging.WARNING, log_to_driver=False, **options)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    resources = ray.cluster_resources()
+    gpus, cores = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
+    procs = min(procs or gpus or cores, len(parts))
+    workers = job.workers
+    if workers is None:
+        workers = min(4, cores // gpus) if gpus else 0
+    rows = ray.data.from_items(
+        [{"names": list(part)} for part in parts], override_num_blocks=len(parts)
+    )
+    answered = rows.map_batches(
+        Actor,
+        batch_size=1,
+        compute=ray.data.ActorPoolStrategy(size=procs),
+        num_cpus=max(workers, 1) if gpus else 1,
+        num_gpus=1 if gpus else 0,
+        fn_constructor_args=(job, workers),
+    )
+    try:
+        for row in answered.iter_rows():
+            yield pickle.loads(row["answers"])
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, OSError | ValueError):
+            raise error.cause from None
+        raise

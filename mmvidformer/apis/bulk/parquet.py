@@ -1,0 +1,114 @@
+"""Rows of many videos in Parquet files, a file for each part."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mmvidformer.apis.bulk.run import Answer
+from mmvidformer.apis.bulk.settings import check_settings, make_writable
+from mmvidformer.storage.atomic import write_atomically
+
+NOTES = b"mmvidformer"  # key of the footer: names of the videos, and reasons of the bad ones
+
+
+class ParquetTable:
+    """A folder of Parquet files, which pandas, DuckDB, Spark and Ray read as a table.
+
+    A file is written as a whole, under a name of its videos, and its footer names them. So what is
+    done is what stands in the files: a run that was killed at any moment loses no row, and writes
+    none twice. Names with ``_`` are for people; readers of tables leave them out.
+
+    Args:
+        folder: The folder.
+        columns: See ``Answerer``.
+        settings: What the rows depend on.
+        names: Names of all videos, for the order of the files.
+
+    Raises:
+        FileExistsError: If the folder has rows of other settings.
+        ImportError: If pyarrow is missing.
+        OSError: If the folder cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        columns: Mapping[str, type],
+        settings: Mapping[str, Any],
+        names: Sequence[str],
+    ) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            text = 'Parquet needs pyarrow: pip install "mmvidformer[parquet]"'
+            raise ImportError(text) from error
+        make_writable(folder)
+        check_settings(folder, settings)
+        types = {
+            str: pyarrow.string(),
+            float: pyarrow.float64(),
+            list: pyarrow.list_(pyarrow.float32()),
+            tuple: pyarrow.list_(pyarrow.int64()),
+        }
+        fields = [(name, types[python_type]) for name, python_type in columns.items()]
+        self.schema = pyarrow.schema(fields)
+        self.folder, self.names = folder, names
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._done: set[str] = set()
+        self._failed: dict[str, str] = {}
+        for file in sorted(folder.glob("part-*.parquet")):
+            self._take(self._read_notes(file))
+
+    def missing(self, retry: bool = False) -> list[str]:
+        """Return the names of the videos that have no answer; with ``retry`` also the failed ones.
+
+        They come last, so that other parts are what they would have been.
+        """
+        missing = [
+            name for name in self.names if name not in self._done and name not in self._failed
+        ]
+        return missing + [name for name in self.names if retry and name in self._failed]
+
+    def failed(self) -> dict[str, str]:
+        """Return the reason of each video that could not be read."""
+        return {name: self._failed[name] for name in self.names if name in self._failed}
+
+    def write(self, answers: Sequence[Answer]) -> None:
+        """Write a part: all rows of its videos, in their order, or none."""
+        import pyarrow
+        from pyarrow import parquet
+
+        names = [answer.name for answer in answers]
+        failed = {answer.name: answer.error for answer in answers if answer.error is not None}
+        notes = dict(videos=names, failed=failed)
+        rows = [row for answer in answers for row in answer.rows]
+        columns = [
+            pyarrow.array([row[field.name] for row in rows], field.type) for field in self.schema
+        ]
+        metadata = {NOTES: json.dumps(notes, ensure_ascii=False).encode()}
+        schema = self.schema.with_metadata(metadata)
+        digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:12]
+        number = self._numbers[names[0]]
+        target = self.folder / f"part-{number:09d}-{digest}.parquet"
+        with write_atomically(target) as part:
+            parquet.write_table(pyarrow.table(columns, schema), part, compression="zstd")
+        self._take(notes)
+
+    def _take(self, notes: Mapping[str, Any]) -> None:
+        failed = {name: why for name, why in notes["failed"].items() if name not in self._done}
+        self._done.update(name for name in notes["videos"] if name not in notes["failed"])
+        self._failed |= failed
+        for name in self._done & self._failed.keys():  # a later try
+            del self._failed[name]
+
+    def _read_notes(self, file: Path) -> dict[str, Any]:
+        from pyarrow import ArrowException, parquet
+
+        try:
+            return json.loads(parquet.read_metadata(file).metadata[NOTES])
+        except (ArrowException, KeyError, TypeError, ValueError) as error:
+            text = f"{file} was not written by this command, or is damaged; remove it"
+            raise ValueError(text) from error

@@ -1,0 +1,63 @@
+"""What the rows of a folder depend on, and the table of its failures."""
+
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from mmvidformer.checkpoints.download import hash_of
+from mmvidformer.config import config_name
+from mmvidformer.storage.atomic import write_atomically
+
+SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
+
+
+def model_settings(cfg: Config, checkpoint: str | None) -> dict[str, Any]:
+    """Return what tells a model from others: its name, and the hashes of its config and weights.
+
+    Args:
+        cfg: The config with all overrides.
+        checkpoint: File or address; an address stands for itself.
+    """
+    config = hashlib.sha256(repr(cfg.to_dict()).encode()).hexdigest()
+    is_file = checkpoint is not None and Path(checkpoint).is_file()
+    weights = hash_of(Path(checkpoint)) if is_file else checkpoint
+    return dict(model=config_name(cfg.filename or ""), config=config[:16], checkpoint=weights)
+
+
+def make_writable(folder: Path) -> None:
+    """Make a folder, with an error if it cannot be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"{folder} cannot be written")
+
+
+def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Record the settings of a folder of results, or compare them with those of an old folder.
+
+    Raises:
+        FileExistsError: If they differ.
+    """
+    record = folder / SETTINGS
+    if not record.is_file():
+        with write_atomically(record) as part:
+            part.write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
+        return
+    recorded = json.loads(record.read_text(encoding="utf-8"))
+    differ = sorted(key for key in settings if recorded.get(key) != settings[key])
+    if differ:
+        what = f"{folder} has results with another {', '.join(differ)} ({record})"
+        raise FileExistsError(f"{what}; use another folder")
+
+
+def write_failed(folder: Path, failed: Mapping[str, str]) -> Path:
+    """Write the table of failures, which is empty without any; returns its path."""
+    table = folder / FAILED
+    with write_atomically(table) as part, part.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("video", "reason"), *failed.items()])
+    return table

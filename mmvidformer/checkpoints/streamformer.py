@@ -1,0 +1,128 @@
+"""StreamFormer (Yan et al., ICCV 2025), the names of its code, in both directions.
+
+It is SigLIP's image model with TimeSformer's divided attention, causal over time, whose update is
+multiplied by the tanh of a learned number. Published weights have low-rank updates in space, which
+are added to their layers.
+"""
+
+import re
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from mmvidformer.checkpoints.backbones import ENCODER, HEADS, mlp_ratio
+from mmvidformer.checkpoints.keymap import (
+    ADD_TIME,
+    Conversion,
+    Grid,
+    Op,
+    Rule,
+    State,
+    apply_rules,
+    grid_of,
+    has,
+    key_map,
+)
+from mmvidformer.layers.linear import merge_lora
+
+# Text encoder and heads of the tasks; a mask, and what scales logits.
+IGNORED = (
+    r"(text_encoder|task_heads)\..*",
+    r"logit_(scale|bias)",
+    r".*\.temporal_attention\.attention\.mask",
+)
+TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
+# Queries, keys and values of ``nn.MultiheadAttention``.
+IN_PROJ = Op(lambda x: x.split([len(x) // 3, 2 * len(x) // 3]), lambda q, kv: (torch.cat([q, kv]),))
+ACTS = {"gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh"}
+LORA = re.compile(r"(.*)_lora_([ab])\.weight")
+
+
+def is_streamformer(state: Mapping[str, Tensor]) -> bool:
+    """Whether the names are those of StreamFormer."""
+    return has(state, r"encoder\.layer\.0\.temporal_attention_gating$")
+
+
+def from_streamformer(
+    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping = {}
+) -> Conversion:
+    """Convert ``TimesformerMultiTaskingModelSigLIP``, or the backbone of a training checkpoint.
+
+    The pooling that it applies to each frame becomes that of an ``AttentiveHead``.
+
+    Args:
+        state: Weights.
+        grid: Tokens (T, H, W) of the position table, if frames are not square.
+        meta: ``config.json``. Without it, attention over time is causal, and the GELU SigLIP's.
+
+    Raises:
+        ValueError: If names do not fit, or settings are those of another function.
+    """
+    act = meta.get("hidden_act", "gelu_pytorch_tanh")
+    if act not in ACTS:
+        raise ValueError(f"hidden_act must be {' or '.join(ACTS)}, got {act!r}")
+    time = "causal_time" if meta.get("enable_causal_temporal", True) else "time"
+    state = _merge_lora(state)
+    result = apply_rules(state, streamformer_rules(state, time, grid), IGNORED)
+    result.model, result.scheme = "VideoTransformer", "streamformer"
+    shapes = {name: x.shape for name, x in result.state.items()}
+    width, _, *tubelet = shapes["backbone.embed.proj.weight"]
+    result.num_heads = meta.get("num_attention_heads", HEADS.get(width))
+    norm = dict(type="layer", eps=meta.get("layer_norm_eps", 1e-6))
+    _, _, rows, columns, _ = shapes[f"{ENCODER}.pos_embed.hw"]
+    result.settings = dict(
+        clip_len=shapes[f"{ENCODER}.pos_embed.t"][1],
+        img_size=(rows * tubelet[1], columns * tubelet[2]),
+        block=[dict(pattern=time, fc="gated"), dict(pattern="space")],
+        positions=dict(type="space_time", rule="bicubic"),
+        mlp=dict(type="mlp", act=ACTS[act]),
+        norm=norm,
+        pool="none",
+    )
+    if "cls_head.pooling.query" in shapes:
+        ratio = mlp_ratio(width, shapes["cls_head.pooling.mlp.fc1.bias"][0])
+        if act != "gelu_pytorch_tanh" or ratio != 4.0:
+            result.notes.append(f"the pooling has act={ACTS[act]!r} and mlp_ratio={ratio:g}")
+        result.head = dict(pooling="siglip", depth=0, norm=norm)
+        result.head |= {"num_heads": result.num_heads} if result.num_heads else {}
+    return result
+
+
+def streamformer_rules(
+    state: Mapping[str, Tensor], time: str = "", grid: Grid | None = None
+) -> list[Rule]:
+    """Return the rows for the parts that a state has; its names may be theirs or ours."""
+    causal = has(state, r"sublayers\.causal_time\.")
+    time = time or ("causal_time" if causal else "time")
+
+    def split(table: Tensor) -> tuple[Tensor, ...]:
+        return (table.unflatten(1, grid_of(table.shape[1], grid)),)
+
+    ops = {
+        "backbone.embed.proj.weight": ADD_TIME,
+        f"{ENCODER}.pos_embed.hw": Op(split, lambda x: (x.flatten(1, 3),)),
+        f"{ENCODER}.pos_embed.t": TIME_TABLE,
+        "cls_head.pooling.q.weight": IN_PROJ,
+        "cls_head.pooling.q.bias": IN_PROJ,
+    }
+    prefix = "timesformer." if has(state, r"^timesformer\.") else ""
+    rules = key_map("streamformer", "model", ops=ops, prefix=prefix, time=time)
+    if has(state, r"(head\.probe|pooling\.query)$"):
+        rules += key_map("streamformer", "head", ops=ops, prefix=prefix)
+    return rules
+
+
+def _merge_lora(state: Mapping[str, Tensor]) -> State:
+    """Add low-rank updates ``B (A x)`` to the weights of their layers."""
+    renamed: State = {}
+    for name, value in state.items():
+        update = LORA.fullmatch(name)
+        if update:
+            stem, part = update.groups()
+            renamed[f"{stem}.lora_{part}"] = value
+            renamed[f"{stem}.lora_scale"] = value.new_ones(())
+        else:
+            renamed[name] = value
+    merge_lora(renamed)
+    return renamed

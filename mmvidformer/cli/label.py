@@ -1,0 +1,48 @@
+"""Label many videos: mmvidformer label MODEL [CHECKPOINT] INPUT --out DIR.
+
+Writes Parquet files: a row for each video, with --window for each window; steps, segments, boxes or
+values by task. Bad videos are in _failed.csv. The same command goes on where an interrupted or
+killed one ended. With --ray it runs on a cluster, by the same code.
+
+Exit status: 0, or 1 if a video failed.
+"""
+
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
+from mmvidformer.apis.bulk.labels import Labeler
+from mmvidformer.apis.bulk.parquet import ParquetTable
+from mmvidformer.apis.bulk.run import Job
+from mmvidformer.apis.bulk.settings import model_settings
+from mmvidformer.datasets.inputs import list_inputs
+from mmvidformer.engine.arguments import add_bulk_arguments, add_classes_argument
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit status."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    add_bulk_arguments(parser)
+    add_classes_argument(parser)
+    answers = parser.add_argument_group("answers")
+    answers.add_argument("--window", type=float, help="seconds of a window (default: whole videos)")
+    answers.add_argument("--stride", type=float, help="seconds between windows (default: half)")
+    answers.add_argument("--min-score", type=float, default=0.3, help="of segments (default: 0.3)")
+    answers.add_argument(
+        "--boxes", type=Path, help="csv in AVA's format (default: persons are detected)"
+    )
+    args = parser.parse_intermixed_args(argv)
+    inputs = list_inputs(args.input)
+    cfg, checkpoint = find_bulk_model(args, inputs)
+    options = {name: getattr(args, name) for name in ("window", "stride", "min_score", "boxes")}
+    load = partial(Labeler, cfg, checkpoint, names=args.classes, **options)
+    answerer = load(device="cpu" if args.ray else args.device)
+    settings = dict(command="label", **model_settings(cfg, checkpoint), input=inputs.address)
+    if not answerer.recognizer.task.finds_parts:
+        del options["min_score"]
+    settings |= {name: str(value) for name, value in options.items() if value is not None}
+    table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
+    job = Job(load, args.batch, args.workers)
+    return answer_all(job, answerer, table, inputs, args)

@@ -1,0 +1,79 @@
+"""What is trained: all weights, LoRA, or a head on a frozen backbone."""
+
+from typing import Any
+
+from mmengine.config import Config
+from torch import nn
+
+from mmvidformer.config import type_name
+from mmvidformer.config.fragments import Change, Fragment, replace, without
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.finetune.settings import METHODS, Recipe
+from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.table import find_task
+
+KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
+FREEZING = ("frozen_stages", "lora")  # arguments of backbones
+
+
+def limit_views(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Replace MMAction2's recognizer, which cannot limit the views of a batch."""
+    if type_name(cfg.model) != "Recognizer3D":
+        return {}, []
+    return {"model": {"type": "mmvidformer.MultiViewRecognizer"}}, []
+
+
+def choose_method(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Freeze the backbone, or nothing, and add what is trained.
+
+    Raises:
+        ValueError: If the model or the task do not allow the method.
+    """
+    method, task = recipe.method, find_task(recipe.task)
+    config = cfg.model.backbone
+    backbone_config = without(config, *FREEZING)
+    if method == "full":
+        removed = [name for name in FREEZING if config.get(name) not in (None, -1)]
+        notes = [f"all weights are trained, without {name} of the config" for name in removed]
+        return {"model": replace(cfg.model, "backbone", backbone_config)}, notes
+    backbone = build_meta_model(cfg).backbone
+    fitting = fitting_methods(cfg, task)
+    if method not in fitting:
+        what = f"classes, got {task.name}"
+        if fitting == ("full",):
+            what = f"a VideoTransformer, got {type(backbone).__name__}"
+        raise ValueError(f"{method} needs {what}")
+    backbone_config["frozen_stages"] = len(backbone.stages()) - 2  # all blocks
+    note = "the backbone is frozen: only the head is trained"
+    head: Fragment = {}
+    if method == "lora":
+        backbone_config["lora"] = dict(
+            rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=[*recipe.lora_layers]
+        )
+        note = f"the backbone is frozen, with LoRA of rank {recipe.lora_rank}"
+    elif task.has_probes:
+        pool, head_config = _probe_config(cfg, backbone, method)
+        backbone_config |= pool
+        head = replace(cfg.model, "cls_head", head_config)
+    return {"model": {**replace(cfg.model, "backbone", backbone_config), **head}}, [note]
+
+
+def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:
+    """Return the methods that a model and a task allow."""
+    if not hasattr(build_meta_model(cfg).backbone, "stages"):
+        return ("full",)
+    return METHODS if task.has_probes else ("full", "lora", "linear")
+
+
+def _probe_config(
+    cfg: Config, backbone: nn.Module, method: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what changes in the backbone, and the head, of a classifier on features."""
+    kept = {name: value for name, value in cfg.model.cls_head.items() if name in KEPT}
+    kept["in_channels"] = backbone.embed_dims
+    if method == "attentive":
+        heads = backbone.configs[-1].sizes["num_heads"]
+        return dict(pool="none"), dict(type="mmvidformer.AttentiveHead", num_heads=heads, **kept)
+    pool = dict(pool="mean") if backbone.pool == "none" else {}
+    return pool, dict(type="TimeSformerHead", **kept)

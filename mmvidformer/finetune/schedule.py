@@ -1,0 +1,124 @@
+"""Batches, learning rates, epochs, workers and precision of a fine-tuning config, as fragments."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from mmengine.config import Config
+
+from mmvidformer.config.fragments import Change, Fragment, replace
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.finetune.settings import Recipe
+
+LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
+# Settings of a learning rate scheduler that count epochs.
+SPANS = ("begin", "end", "T_max", "step_size", "milestones", "warmup", "cosine_begin")
+
+
+def decay_rates(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Let learning rates decay from layer to layer, if the recipe says so."""
+    decay, wrapper = recipe.layer_decay, cfg.optim_wrapper
+    if decay is None:
+        return {}, []
+    paramwise = {**(wrapper.get("paramwise_cfg") or {}), "layer_decay": decay}
+    values = {
+        "constructor": "mmvidformer.LayerDecayOptimWrapperConstructor",
+        **replace(wrapper, "paramwise_cfg", paramwise),
+    }
+    return {"optim_wrapper": values}, [
+        f"each layer's learning rate is {decay:g} of the next layer's"
+    ]
+
+
+def choose_batch(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Set the batch size, at most the number of videos of a process.
+
+    Raises:
+        ValueError: If there are fewer videos than processes.
+    """
+    count = lists.counts["train"]
+    if count < recipe.procs:
+        raise ValueError(f"procs must be at most the {count} training videos, got {recipe.procs}")
+    share = _videos_per_process(lists, recipe)
+    batch = recipe.batch or cfg.train_dataloader.batch_size
+    notes = []
+    if batch > share:
+        what = f"batch size reduced from {batch} to {share}"
+        notes.append(f"{what}, the number of videos per process")
+    # Nothing is dropped, as the last batch may be the only one.
+    loader = dict(batch_size=min(batch, share), drop_last=False)
+    return {"train_dataloader": loader}, notes
+
+
+def scale_rate(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Scale the learning rate by total batch size over ``auto_scale_lr.base_batch_size``."""
+    rate = cfg.optim_wrapper.optimizer.lr
+    total = cfg.train_dataloader.batch_size * recipe.procs
+    total *= cfg.optim_wrapper.get("accumulative_counts", 1)
+    base = (cfg.get("auto_scale_lr") or {}).get("base_batch_size")
+    factor = LORA_RATE if recipe.method == "lora" else 1
+    if recipe.lr is not None:
+        scaled = recipe.lr
+        note = f"learning rate {scaled:g} as given, total batch size {total}"
+    elif base is None:
+        scaled = rate
+        note = f"learning rate {rate:g} as in the config, which has no base_batch_size"
+    else:
+        scaled = rate * total / base * factor
+        sizes = f"{total} / {base} (total batch size here / in the config)"
+        sizes += f" x {factor} (LoRA)" if factor > 1 else ""
+        note = f"learning rate {scaled:.4g} = {rate:g} x {sizes}"
+    fragment: Fragment = {"optim_wrapper": {"optimizer": {"lr": scaled}}}
+    if base is not None:  # of the rate set here
+        fragment |= replace(cfg, "auto_scale_lr", dict(enable=False, base_batch_size=total))
+    return fragment, [note]
+
+
+def stretch_schedule(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Set the number of epochs, all validated, and stretch the schedule.
+
+    Raises:
+        ValueError: If the config does not count epochs.
+    """
+    old_epochs = cfg.train_cfg.get("max_epochs")
+    if not old_epochs:
+        raise ValueError(f"train_cfg must have max_epochs, got {dict(cfg.train_cfg)}")
+    epochs = recipe.epochs or old_epochs
+    steps = math.ceil(_videos_per_process(lists, recipe) / cfg.train_dataloader.batch_size)
+    notes = [f"{epochs} epochs of {steps} steps"]
+    schedulers = []
+    for old_scheduler in cfg.get("param_scheduler") or ():
+        scheduler = _stretch(old_scheduler, epochs / old_epochs)
+        begin, end = scheduler.get("begin", 0), scheduler.get("end")
+        unit = steps if scheduler.get("convert_to_iter_based", False) else 1
+        # MMEngine's ``LinearLR`` would keep its first value forever.
+        if end is not None and int(end * unit) - int(begin * unit) < 2:
+            notes.append(f"{scheduler['type']} is removed: it would last less than two steps")
+        else:
+            schedulers.append(scheduler)
+    loop = dict(max_epochs=epochs, val_interval=1)
+    return {"train_cfg": loop, "param_scheduler": schedulers}, notes
+
+
+def choose_run(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Set workers, precision and seed."""
+    return recipe.fragment(cfg), []
+
+
+def _videos_per_process(lists: VideoLists, recipe: Recipe) -> int:
+    return math.ceil(lists.counts["train"] / recipe.procs)
+
+
+def _stretch(scheduler: Mapping[str, Any], factor: float) -> dict[str, Any]:
+    """Return a scheduler that lasts ``factor`` times as many epochs."""
+    stretched = dict(scheduler)
+    if not scheduler.get("by_epoch", True):
+        return stretched
+    for name in SPANS:
+        if scheduler.get(name):
+            span = np.multiply(scheduler[name], factor)
+            if not scheduler.get("convert_to_iter_based", False):
+                span = span.round().clip(1).astype(int)
+            stretched[name] = span.tolist()
+    return stretched

@@ -1,0 +1,45 @@
+import torch
+from torch import Tensor
+
+from mmvidformer.layers.kernels.softmax import SoftmaxKernel
+from mmvidformer.layers.masks import Causal, Mask
+
+
+class CappedKernel(SoftmaxKernel):
+    """Softmax attention with bounded scores, ``softmax(c tanh(q k^T / (c sqrt(d)))) v``.
+
+    VideoPrism (Zhao et al. 2024), and Gemma 2. The fused operator of PyTorch has no bound, so the
+    scores of all pairs are in memory.
+
+    Args:
+        head_dim: Width d of a head.
+        dropout: Dropout rate of the attention weights in training.
+        cap: Largest absolute value c of a score.
+
+    Raises:
+        ValueError: If ``cap`` is not positive.
+    """
+
+    def __init__(self, head_dim: int, dropout: float = 0.0, cap: float = 50.0) -> None:
+        super().__init__(head_dim, dropout)
+        if cap <= 0:
+            raise ValueError(f"cap of scores must be positive, got {cap}")
+        self.cap = cap
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
+        """Attend; see ``Kernel``. A bounded past costs in proportion to it."""
+        if isinstance(mask, Causal):
+            outs = []
+            for rows, seen in mask.blocks(q.shape[-2], k.shape[-2]):
+                queries, keys = q[..., rows, :], k[..., seen, :]
+                pairs = mask.pairs(queries.shape[-2], keys.shape[-2], q.device)
+                outs.append(self.forward(queries, keys, v[..., seen, :], pairs))
+            return torch.cat(outs, dim=-2)
+        scores = (q * (self.scale / self.cap)) @ k.transpose(-1, -2)
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).tanh() * self.cap
+        if mask is not None:
+            scores = scores + mask.to(scores.dtype).log()  # n equal keys weigh n times one
+        weights = scores.softmax(dim=-1)
+        if self.dropout and self.training:
+            weights = torch.dropout(weights, self.dropout, train=True)
+        return weights.to(v.dtype) @ v

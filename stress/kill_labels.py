@@ -1,0 +1,148 @@
+"""Kill ``mmvidformer label`` again and again. The rows must be those of an undisturbed run.
+
+    python -m stress.kill_labels --kills 20 --out kills.csv
+
+SIGKILL comes at random moments, up to the length of an undisturbed run: while the model is loaded,
+while videos are read, and while a part is written. Then the same command is run again, and so on;
+a run that ends is compared with the undisturbed one, and the next begins in an empty folder. With
+``--workers`` dataloader workers read, with ``--ray`` two actors of Ray answer. Runs without Ray are
+forked from a process that has imported all modules; this needs Linux or macOS. Exits with status 1
+if rows are lost, written twice or differ.
+"""
+
+import argparse
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+from pyarrow import parquet
+
+from mmvidformer.cli.label import main as label
+from stress.tiny_run import fork
+
+
+def write_videos(folder: Path, count: int) -> None:
+    """Write videos of a moving texture, and a broken one in ten."""
+    folder.mkdir(parents=True)
+    for number in range(count):
+        path = folder / f"{number:04d}.mp4"
+        if number % 10 == 9:
+            path.write_bytes(b"no video")
+            continue
+        rng = np.random.default_rng(number)
+        texture = cv2.GaussianBlur(rng.integers(0, 255, (160, 160, 3), dtype=np.uint8), (0, 0), 2)
+        x, y = rng.integers(-2, 3, 2)
+        writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"mp4v"), 12, (64, 64))
+        for frame in range(16):
+            top, left = 48 + y * frame, 48 + x * frame
+            writer.write(np.ascontiguousarray(texture[top : top + 64, left : left + 64]))
+        writer.release()
+
+
+def start(command: Sequence[str], use_ray: bool, log: Path) -> int:
+    """Start a run in a process of its own; returns the number of the process."""
+    if use_ray:
+        options = dict(start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        words = [sys.executable, "-W", "ignore", "-m", "mmvidformer", "label", *command]
+        return subprocess.Popen(words, **options).pid
+    return fork(lambda: sys.exit(label(list(command))), log)
+
+
+def state_of(out: Path) -> tuple[list[dict], dict[str, str]]:
+    """Return the rows and the failures of a folder."""
+    failed: dict[str, str] = {}
+    rows: list[dict] = []
+    for file in sorted(out.glob("part-*.parquet")):
+        table = parquet.read_table(file)
+        rows += table.to_pylist()
+        failed |= json.loads(table.schema.metadata[b"mmvidformer"])["failed"]
+    return rows, failed
+
+
+def run_with_kills(
+    begin: Callable[[], int], out: Path, seconds: float, kills: int, rng: random.Random
+) -> list[dict]:
+    """Run until the end, killed at most ``kills`` times; returns a record of each kill."""
+    records = []
+    while True:
+        pid, began = begin(), time.monotonic()
+        moment = rng.uniform(0, seconds) if len(records) < kills else None
+        status = None
+        while status is None:
+            done, code = os.waitpid(pid, os.WNOHANG)
+            if done:
+                status = code
+            elif moment is not None and time.monotonic() - began > moment:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                break
+            time.sleep(0.01)
+        if status is not None:
+            return records
+        rows, _ = state_of(out)
+        names = {row["video"] for row in rows}
+        record = dict(second=round(moment, 2), rows=len(rows), videos=len(names))
+        records.append(record)
+        print(record, flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", nargs="+", default=["camera_motion"], help="and checkpoint")
+    parser.add_argument("--videos", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kills-per-run", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--ray", action="store_true", help="two actors of Ray")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="csv file with a row for each kill")
+    args = parser.parse_args(argv)
+    rng, records, wrong = random.Random(args.seed), [], 0
+    with tempfile.TemporaryDirectory() as root:
+        videos, out = Path(root, "videos"), Path(root, "labels")
+        write_videos(videos, args.videos)
+        command = [*args.model, str(videos), "--part", "8", "--out", str(out)]
+        command += ["--workers", str(args.workers)]
+        if args.ray:
+            command += ["--ray", "local", "--procs", "2"]
+
+        def begin() -> int:
+            return start(command, args.ray, Path(root, "log"))
+
+        began = time.monotonic()
+        run_with_kills(begin, out, 0, 0, rng)
+        seconds = time.monotonic() - began
+        expected = state_of(out)
+        readable = args.videos - args.videos // 10
+        print(f"undisturbed: {len(expected[0])} rows in {seconds:.1f} s", flush=True)
+        assert len(expected[0]) == readable and len(expected[1]) == args.videos // 10
+        while len(records) < args.kills:
+            shutil.rmtree(out)
+            kills = min(args.kills_per_run, args.kills - len(records))
+            records += run_with_kills(begin, out, seconds, kills, rng)
+            is_equal = state_of(out) == expected
+            wrong += not is_equal
+            print("equal" if is_equal else "DIFFERENT", flush=True)
+    if args.out:
+        with args.out.open("w", newline="") as file:
+            table = csv.DictWriter(file, ["second", "rows", "videos"])
+            table.writeheader()
+            table.writerows(records)
+    print(f"{len(records)} kills, {wrong} runs with other rows")
+    return 1 if wrong or not records else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
