@@ -32,12 +32,12 @@ from mmvidformer.cli.label import main as label
 from stress.tiny_run import fork
 
 
-def write_videos(folder: Path, count: int) -> None:
-    """Write videos of a moving texture, and a broken one in ten."""
+def write_videos(folder: Path, count: int, bad: bool = True) -> None:
+    """Write videos of a moving texture, with ``bad`` a broken one in ten."""
     folder.mkdir(parents=True)
     for number in range(count):
         path = folder / f"{number:04d}.mp4"
-        if number % 10 == 9:
+        if bad and number % 10 == 9:
             path.write_bytes(b"no video")
             continue
         rng = np.random.default_rng(number)
@@ -53,6 +53,9 @@ def write_videos(folder: Path, count: int) -> None:
 def start(command: Sequence[str], use_ray: bool, log: Path) -> int:
     """Start a run in a process of its own; returns the number of the process."""
     if use_ray:
+        # Others may hold the memory of the machine, for which Ray would end its actors, or its
+        # cores, to which Ray would leave them.
+        os.environ |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_worker_niceness": "0"}
         options = dict(start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         words = [sys.executable, "-W", "ignore", "-m", "mmvidformer", "label", *command]
         return subprocess.Popen(words, **options).pid
