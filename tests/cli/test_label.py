@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.checkpoints import atomic
 from mmvidformer.engine.errors import MISTAKES
+from mmvidformer.storage import atomic
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
 

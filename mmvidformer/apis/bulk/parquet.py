@@ -8,7 +8,7 @@ from typing import Any
 
 from mmvidformer.apis.bulk.run import Answer
 from mmvidformer.apis.bulk.settings import check_settings, make_writable
-from mmvidformer.checkpoints.atomic import write_atomically
+from mmvidformer.storage.atomic import write_atomically
 
 NOTES = b"mmvidformer"  # key of the footer: names of the videos, and reasons of the bad ones
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.config import config_name
+from mmvidformer.storage.atomic import write_atomically
 
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mmvidformer.apis.bulk.run import Answer
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.datasets.own_videos import check_targets
+from mmvidformer.storage.atomic import write_atomically
 
 
 class VideoFiles:

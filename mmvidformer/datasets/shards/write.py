@@ -18,9 +18,9 @@ import numpy as np
 from av.error import FFmpegError
 from tqdm import tqdm
 
-from mmvidformer.checkpoints.atomic import write_atomically
 from mmvidformer.datasets.shards import index as shards
 from mmvidformer.datasets.shards.rows import write_row
+from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.files import exists, is_remote, join, read_file, upload
 from mmvidformer.video.errors import first_line, with_suffix
 from mmvidformer.video.index import index_of
