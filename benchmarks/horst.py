@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from mmvidformer.models.horst.layer import HorstLayer
+from mmvidformer.models.horst.statt import Entry, States
 
 TOLERANCE = 1e-4
 COLUMNS = ("form", "s", "times faster", "largest difference")
@@ -42,15 +43,25 @@ def straightforward(layer: HorstLayer, clip: Tensor) -> Tensor:
             )
             for maps in queue or [blank]
         ]
-        h = layer.readout.state(e, layer.attend(q, entries))
+        h = layer.readout.state(e, layer.attend(q, ring(entries)))
         outputs.append(layer.readout(x, e, h))
         queue = [*queue, {"e": e, "q": q, "h": h}][-layer.order :]
     return torch.stack(outputs, dim=1)
 
 
+def ring(entries: Sequence[Entry]) -> States:
+    """Return the states of a layer that has as many slots as there are entries, oldest first."""
+    key, value, gate = (
+        None if parts[0] is None else torch.stack(parts, dim=1)
+        for parts in zip(*entries, strict=True)
+    )
+    count = torch.full((key.shape[0],), len(entries), device=key.device)
+    return States(count, key, value, gate)
+
+
 def streamed(layer: HorstLayer, clip: Tensor) -> Tensor:
     """Return the output y of a layer for a clip (B, T, C, H, W), frame by frame with a state."""
-    state, outputs = (), []
+    state, outputs = None, []
     for frame in clip.unbind(1):
         output, state = layer.step(frame, state)
         outputs.append(output.y)

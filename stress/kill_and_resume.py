@@ -30,9 +30,9 @@ import torch
 from mmengine.hooks import Hook
 from tqdm import tqdm
 
-from mmvidformer import atomic
 from mmvidformer.cli.train import main as train
 from mmvidformer.registry import HOOKS
+from mmvidformer.storage import atomic
 from stress.tiny_run import BATCHES, fork, prepare, write_config
 
 # Shared with the runs: the step that a run began with, its finished steps, whether it is writing.

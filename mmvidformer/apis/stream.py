@@ -20,8 +20,9 @@ from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
 
-KEPT = 8192  # frames whose arrival is remembered, more than those of any window or clip
-SURE = 5.0  # seconds in which the rate of a camera shows
+KEPT = 8192  # frames whose seconds are remembered, more than those of any window or clip
+SETTLED = 1.0  # seconds after which frames come one by one; before, those that had waited
+SPAN, LEAST_SPAN = 10.0, 2.0  # seconds in which the rate of a camera is measured
 
 Scores = dict[str, Tensor]  # logits (classes,) by task
 
@@ -222,7 +223,8 @@ class PartClock:
     """The seconds of a part of a source, whose frames it passes on.
 
     Windows count frames at the rate that a source states. A camera may deliver another one, such as
-    half of it in the dark: then the times at which its frames arrive tell their seconds.
+    half of it in the dark. So the rate at which frames arrived lately tells how long each of them
+    lasts, not the arrival of each: those of a network come in bursts, above all at the start.
 
     Args:
         source: Where the frames are from.
@@ -231,44 +233,54 @@ class PartClock:
 
     def __init__(self, source: FrameSource, frames: Iterator[Frame]) -> None:
         self._source, self._frames = source, frames
-        self._times = FrameTimes(source.fps)
-        self._arrivals: deque[float] = deque(maxlen=KEPT)
+        self._step = FrameTimes(source.fps).seconds(1)  # seconds that a frame lasts
         self._count = 0  # of the frames that were passed on
-        self._start = 0.0
-        self._is_checked = not source.is_live
+        self._start = 0.0  # seconds of the first one
+        self._shown: deque[float] = deque(maxlen=KEPT)  # seconds of the last ones
+        self._arrivals: deque[float] = deque()  # of the last ``SPAN`` seconds
+        self._is_checked = False
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Yield the pixels of the frames."""
         for _, seconds, pixels in self._frames:
             if not self._count:
                 self._start = seconds
+            if self._source.is_live:
+                self._measure(seconds)
+                self._shown.append(self._shown[-1] + self._step if self._shown else seconds)
             self._count += 1
-            self._arrivals.append(seconds)
-            if not self._is_checked and seconds - self._start > 2 * SURE:
-                self._check_rate(seconds)
             yield pixels
 
     def seconds(self, counted: float) -> float:
         """Return seconds of the source for those since the start of the part at its stated rate."""
-        if not self._source.is_live:
+        if not self._shown:
             return self._start + counted
-        arrivals = np.array(list(self._arrivals))  # a copy, as a thread may read the frames
-        number = self._times.count(counted) - (self._count - len(arrivals))
-        times = FrameTimes(self._source.fps, arrivals - arrivals[0])
-        return float(arrivals[0] + times.seconds(number))
+        shown = np.array(list(self._shown))  # a copy, as a thread may read the frames
+        number = FrameTimes(self._source.fps).count(counted) - (self._count - len(shown))
+        times = FrameTimes(self._source.fps, shown - shown[0])
+        return float(shown[0] + times.seconds(number))
 
-    def _check_rate(self, now: float) -> None:
-        """Say so if a camera does not deliver the frames that it states."""
-        self._is_checked = True
-        # Not those of the start, where frames that had waited come at once.
-        stated, recent = self._source.fps, np.array(list(self._arrivals)) > now - SURE
-        delivered = np.count_nonzero(recent) / SURE
-        if not 0.8 < delivered / stated < 1.25:
-            logger.warning(
-                "%s states %.3g frames per second, but delivers %.3g: windows span %.3g times as "
-                "many seconds as they should",
-                *(self._source.name, stated, delivered, stated / delivered),
-            )
+    def _measure(self, seconds: float) -> None:
+        """Note the arrival of a frame, and measure how long a frame lasts."""
+        if seconds - self._start < SETTLED:
+            return
+        arrivals = self._arrivals
+        arrivals.append(seconds)
+        while len(arrivals) > 2 and seconds - arrivals[1] > SPAN:
+            arrivals.popleft()
+        length = seconds - arrivals[0]
+        if length >= LEAST_SPAN:
+            self._step = length / (len(arrivals) - 1)
+        if length >= SPAN / 2 and not self._is_checked:
+            self._is_checked = True
+            ratio = FrameTimes(self._source.fps).count(self._step)
+            if not 0.8 < ratio < 1.25:
+                stated = self._source.fps
+                logger.warning(
+                    "%s states %.3g frames per second, but delivers %.3g: windows span %.3g times "
+                    "as many seconds as they should",
+                    *(self._source.name, stated, stated / ratio, ratio),
+                )
 
 
 def without_gaps(source: FrameSource) -> Iterator[PartClock]:

@@ -1,14 +1,14 @@
 """Addresses of checkpoints and class names that the plugin adds to MMEngine's.
 
-Wherever MMEngine reads a checkpoint, it may be ``hf://ORG/NAME[@REVISION]`` or
-``published://NAME``; weights of other projects are converted as they are read. Wherever MMEngine
-reads a text file, ``labels://NAME`` is a list of class names.
+Wherever MMEngine reads a checkpoint, it may be ``hf://ORG/NAME[@REVISION]``, ``published://NAME``
+or in object storage (``s3://BUCKET/FILE``); weights of other projects are converted as they are
+read. Wherever MMEngine reads a text file, ``labels://NAME`` is a list of class names.
 """
 
 from mmengine.fileio import BaseStorageBackend, register_backend
 from mmengine.runner import CheckpointLoader
 
-from mmvidformer.checkpoints.download import fetch
+from mmvidformer.checkpoints.download import OBJECT_STORAGE, fetch
 from mmvidformer.checkpoints.labels import read_labels
 from mmvidformer.checkpoints.on_load import convert_content
 from mmvidformer.checkpoints.partial import Device, read_complete
@@ -45,5 +45,5 @@ def read_all_kinds() -> None:
 def register() -> None:
     """Register the schemes."""
     register_backend("labels", Labels, force=True, prefixes="labels")
-    prefixes = ["hf://", "published://"]
+    prefixes = ["hf://", "published://", *OBJECT_STORAGE]  # MMEngine has a client of its own for S3
     CheckpointLoader.register_scheme(prefixes, loader=load_from_address, force=True)

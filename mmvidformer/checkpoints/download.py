@@ -15,10 +15,14 @@ from tqdm import tqdm
 
 from mmvidformer.checkpoints.published import PREFIX, Published, row_of, same_weights
 from mmvidformer.checkpoints.reading import CONFIGS, WEIGHTS
+from mmvidformer.storage.cache import local_copy
+from mmvidformer.storage.files import SCHEMES as REMOTE
 
 HUB = "hf://"
 PACKAGE = "package:"  # a file in mmvidformer/weights
-SCHEMES = (HUB, PREFIX, "http://", "https://")
+WEB = ("http://", "https://")
+OBJECT_STORAGE = tuple(f"{name}://" for name in REMOTE if f"{name}://" not in WEB)
+SCHEMES = (HUB, PREFIX, *WEB, *OBJECT_STORAGE)
 TRIES = 5  # connections that break before they bring more of a file
 SILENCE = 60  # seconds without data after which a connection counts as broken
 
@@ -37,7 +41,8 @@ def fetch(source: str | Path) -> Path:
     apply.
 
     Args:
-        source: ``hf://ORG/NAME[@REVISION]``, ``published://NAME``, URL, or local path.
+        source: ``hf://ORG/NAME[@REVISION]``, ``published://NAME``, URL, address in object storage
+            (``OBJECT_STORAGE``), or local path.
 
     Raises:
         KeyError: If there is no published checkpoint of that name.
@@ -48,6 +53,8 @@ def fetch(source: str | Path) -> Path:
         return Path(source).expanduser()
     row = row_of(source)
     address = row.address if row else str(source)
+    if address.startswith(OBJECT_STORAGE):
+        return local_copy(address)
     if address.startswith(PACKAGE):
         return Path(__file__).parents[1] / "weights" / address.removeprefix(PACKAGE)
     if not is_address(address):

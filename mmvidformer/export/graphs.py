@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.models.horst.layer import Features, HorstLayer, HorstOutput, State
+from mmvidformer.models.horst.layer import Features, HorstLayer, HorstOutput
 from mmvidformer.models.horst.necks import Horst
-from mmvidformer.models.horst.statt import Entry
+from mmvidformer.models.horst.statt import States
 from mmvidformer.tasks.table import task_of_head
 
+PARTS = ("key", "value", "gate")  # of ``States``
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
 
 
@@ -109,10 +110,10 @@ class ClipGraph(nn.Module):
 class StreamGraph(ClipGraph):
     """A recurrent recognizer that takes one frame, with its state as inputs and outputs.
 
-    The state is a set of tensors of constant shape: ``count`` (B,), the number of frames that each
-    clip has behind it, and for each layer ``key_<i>`` and ``value_<i>`` (B, S, C, h, w), and
-    ``gate_<i>`` (B, S, n, h, w) if the attention filters keys. A clip starts with zeros. To
-    restart a clip it is enough to set its ``count`` to zero.
+    The state is a set of tensors of constant shape, those of ``States``: ``count`` (B,), the number
+    of frames that each clip has behind it, and for each layer ``key_<i>`` and ``value_<i>``
+    (B, S, C, h, w), and ``gate_<i>`` (B, S, n, h, w) if the attention filters keys. A clip starts
+    with zeros. To restart a clip it is enough to set its ``count`` to zero.
 
     Arguments are those of ``ClipGraph``, with the size of the frames, (3, H, W).
 
@@ -132,12 +133,11 @@ class StreamGraph(ClipGraph):
             states = neck.step(self.model.backbone(self.normalize(self._images(1))))[1]
         # Shape of each part of a layer's state, by its name.
         self.shapes: list[dict[str, tuple[int, ...]]] = []
-        for i, (layer, state) in enumerate(zip(neck.layers, states, strict=True)):
-            shapes = {}
-            for field, part in zip(Entry._fields, state[0], strict=True):
-                if part is not None:
-                    shapes[f"{field}_{i}"] = (layer.order, *part.shape[1:])
-            self.shapes.append(shapes)
+        for i, state in enumerate(states):
+            parts = {field: getattr(state, field) for field in PARTS}
+            self.shapes.append(
+                {f"{field}_{i}": x.shape[1:] for field, x in parts.items() if x is not None}
+            )
         names = ["count", *(name for layer in self.shapes for name in layer)]
         self.input_names = ["frame", *names]
         self.output_names = [*self.output_names, *(f"next_{name}" for name in names)]
@@ -156,21 +156,13 @@ class StreamGraph(ClipGraph):
         """
         left, states, neck = iter(parts), [], self.model.neck
         for layer, shapes in zip(neck.layers, self.shapes, strict=True):
-            by_field = {name.split("_")[0]: next(left).unbind(1) for name in shapes}
-            none = [None] * layer.order
-            fields = (by_field.get(field, none) for field in Entry._fields)
-            state = tuple(Entry(*entry) for entry in zip(*fields, strict=True))
-            states.append(_start(layer, state, count == 0))
-        places = torch.arange(neck.layers[0].order, device=count.device)
-        filled = places >= len(places) - count.clamp(min=1)[:, None]
+            fields = {name.split("_")[0]: next(left) for name in shapes}
+            states.append(_start(layer, States(count, **{"gate": None, **fields})))
         maps = self.model.backbone(self.normalize(frame))
-        output, states = neck.step(maps, states, filled=filled)
-        after = [
-            torch.stack(part, dim=1)
-            for state in states
-            for part in zip(*state, strict=True)
-            if part[0] is not None
-        ]
+        output, states = neck.step(maps, states)
+        after = []
+        for state in states:
+            after += [x for x in (state.key, state.value, state.gate) if x is not None]
         logits = self._classify(HorstOutput(*(part[:, None] for part in output)))
         return (*logits, count + 1, *after)
 
@@ -191,15 +183,16 @@ class StreamGraph(ClipGraph):
         return inputs_of_calls
 
 
-def _start(layer: HorstLayer, state: State, first: Tensor) -> State:
-    """Put the blank entry, last, into the states of the clips (B,) that are at their first step."""
-    newest: list = [
-        None
-        if old is None or blank is None
-        else torch.where(first[:, None, None, None], blank, old)
-        for blank, old in zip(layer.blank(state[-1].key), state[-1], strict=True)
-    ]
-    return (*state[:-1], Entry(*newest))
+def _start(layer: HorstLayer, state: States) -> States:
+    """Put the state before the first step into the clips that are there."""
+    is_first = (state.count == 0)[:, None, None, None, None]
+    start = layer.start(state.key[:, 0])
+    parts = {}
+    for field in PARTS:
+        old = getattr(state, field)
+        if old is not None:
+            parts[field] = torch.where(is_first, getattr(start, field), old)
+    return state._replace(**parts)
 
 
 def make_graph(model: nn.Module, size: Sequence[int], *args: Any, **options: Any) -> ClipGraph:

@@ -199,7 +199,9 @@ class PositionEmbedding(nn.Module):
             ValueError: If a clip or stream of a causal model is longer than a learned time table.
         """
         for name in self.tables:
-            start = state.steps if state is not None and "t" in name else 0
+            start: Tensor | int = 0
+            if state is not None and "t" in name:
+                start = state.steps
             wanted = _table_size(name, grid_size(grid))
             if self.fixed == "flat":
                 table = flat_sine_positions((wanted[0], *self.size[1:]), grid, start)
@@ -208,8 +210,10 @@ class PositionEmbedding(nn.Module):
             if self.fixed:
                 grid = grid + sine_positions(name, wanted, grid, start)
                 continue
-            table, stop = getattr(self, name), start + wanted[0]
+            table, frames = getattr(self, name), wanted[0]
             if self.causal:
+                # What is compiled fails where the rows are taken.
+                stop = frames if torch.compiler.is_compiling() else frames + int(start)
                 if stop > table.shape[1]:
                     raise ValueError(
                         f"the learned position table {name!r} of a causal model ends after "
@@ -217,11 +221,22 @@ class PositionEmbedding(nn.Module):
                         "'none', 'space' or fixed=True"
                     )
                 wanted = (table.shape[1], *wanted[1:])
-            grid = grid + resize_positions(table, wanted, self.rule)[:, start:stop]
+            table = resize_positions(table, wanted, self.rule)
+            if isinstance(start, Tensor):
+                rows = start + torch.arange(frames, device=grid.device)
+                table = table.index_select(1, rows)
+            grid = grid + table[:, :frames]
         if cls is not None and self.cls is not None:
             registers = cls.shape[1] - 1  # which have no position
             cls = cls + (F.pad(self.cls, (0, 0, 0, registers)) if registers else self.cls)
         return grid, cls
+
+    @property
+    def max_steps(self) -> int | None:
+        """Number of tokens along time after which a learned table ends; None: there is no end."""
+        if self.fixed or not any("t" in name for name in self.tables):
+            return None
+        return self.size[0]
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
         for name in self.tables:
@@ -250,7 +265,7 @@ POSITIONS: Registry[nn.Module] = Registry(
 )
 
 
-def sine_positions(axes: str, size: Size, like: Tensor, start: int = 0) -> Tensor:
+def sine_positions(axes: str, size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
     """Sines and cosines of the places on the axes of a grid.
 
     Args:
@@ -276,12 +291,13 @@ def sine_positions(axes: str, size: Size, like: Tensor, start: int = 0) -> Tenso
     return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like.dtype)
 
 
-def flat_sine_positions(size: Size, like: Tensor, start: int = 0) -> Tensor:
+def flat_sine_positions(size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
     """Sines and cosines of the number of a token in the clip; see ``sine_positions``."""
     t, h, w = size
     # Float32 has too few digits for angles of some thousand, and Apple's GPUs lack float64.
     device = "cpu" if like.device.type == "mps" else like.device
-    numbers = torch.arange(start * h * w, (start + t) * h * w, device=device, dtype=torch.float64)
+    numbers = torch.arange(t * h * w, device=device, dtype=torch.float64)
+    numbers = numbers + h * w * (start.to(device) if isinstance(start, Tensor) else start)
     pairs = torch.arange((like.shape[-1] + 1) // 2, device=device, dtype=torch.float64)
     angles = numbers[:, None] * 10000.0 ** (-2 * pairs / like.shape[-1])
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, : like.shape[-1]]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.attention import Attention, AttentionSubLayer
-from mmvidformer.layers.config import EncoderConfig, SubLayer, read
+from mmvidformer.layers.config import EncoderConfig, SubLayer, check_encoder, read
 from mmvidformer.layers.drop import DropPath, compute_kept
 from mmvidformer.layers.embed import POSITIONS
 from mmvidformer.layers.keep import refusals
@@ -148,7 +148,7 @@ class Encoder(nn.Module):
         final_norm: bool = True,
     ) -> None:
         super().__init__()
-        _check(config, passes_grid)
+        check_encoder(config, passes_grid)
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
         self.frames = look_up({"together", "pool", "average"}, config.frames, "value of frames")
@@ -228,10 +228,14 @@ class Encoder(nn.Module):
         """
         self.refusals.check(keep, weight)
         grid = self.proj(grid)
+        if weight is not None and weight.shape != grid.shape[:4]:
+            shape, got = tuple(grid.shape[:4]), tuple(weight.shape)
+            raise ValueError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
         if not self.single_frames:
-            cls_only = cls_only and self.can_leave_grid()
-            tokens = self.run_blocks(grid, None, state, outputs, keep, weight, cls_only)
-            return self.normalize(tokens)
+            context = Context(Grid(*grid_size(grid)), keep, weight, state=state)
+            if cls_only and self.can_leave_grid():
+                context = context._replace(prefix_only=True)
+            return self.normalize(self.run_blocks(grid, context, outputs))
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
         if keep is not None:
             keep = keep._replace(numbers=keep.numbers.repeat_interleave(frames, 0))
@@ -239,13 +243,14 @@ class Encoder(nn.Module):
         if weight is not None:
             weight, frame_weight = split_weight(weight, keep)
             weight = weight.flatten(0, 1)[:, None]
+        context = Context(Grid(*grid_size(grid)), keep, weight)
         if self.frames == "pool":
             rows = torch.full((batch,), frames, device=grid.device) if lengths is None else lengths
-            tokens = self.normalize(self.run_blocks(grid, rows, None, outputs, keep, weight))
+            context = context._replace(clip_rows=rows)
+            tokens = self.normalize(self.run_blocks(grid, context, outputs))
             pooled = pool_tokens(*tokens, weight)
             return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
-
-        out, cls = self.run_blocks(grid, outputs=outputs, keep=keep, weight=weight)
+        out, cls = self.run_blocks(grid, context, outputs)
         out = _mean_over_frames(out, frames, frame_weight, lengths)
         return self.normalize((out, _mean_over_frames(cls, frames, frame_weight, lengths)))
 
@@ -260,21 +265,25 @@ class Encoder(nn.Module):
         return keep, weight
 
     def run_blocks(
-        self,
-        grid: Tensor,
-        clip_rows: Tensor | None = None,
-        state: StreamState | None = None,
-        outputs: Outputs = None,
-        keep: Places | None = None,
-        weight: Tensor | None = None,
-        cls_only: bool = False,
+        self, grid: Tensor, context: Context | None = None, outputs: Outputs = None
     ) -> Tokens:
-        """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
-        tokens, context = self.start(grid, clip_rows, state, keep, weight)
-        again = self.with_cp is True and torch.is_grad_enabled() and state is None
+        """Encode without the final norm.
+
+        Args:
+            grid: Tokens (B, T, H, W, D).
+            context: What belongs to them. The encoder adds its prefix and its table of rotary
+                positions. Default: nothing.
+            outputs: As for ``forward``.
+
+        Returns:
+            Grid (B, T, H, W, D) and class token (B, P, D), or None for what there is not.
+        """
+        tokens, context = self.start(grid, context or Context(Grid(*grid_size(grid))))
+        prefix_only = context.prefix_only or self.cls_only
+        again = self.with_cp is True and torch.is_grad_enabled() and context.state is None
         for number, block in enumerate(self.blocks, start=1):
-            if (cls_only or self.cls_only) and number == len(self.blocks):
-                context = context._replace(prefix_only=True)
+            last = number == len(self.blocks)
+            context = context._replace(prefix_only=prefix_only and last)
             run = partial(checkpoint, block, use_reentrant=False) if again else block
             tokens = run(tokens, context)
             if outputs is not None:
@@ -289,14 +298,7 @@ class Encoder(nn.Module):
         hooked = any(has_hooks(part) for part in parts)
         return self.cls_token is not None and not self.passes_grid and separate and not hooked
 
-    def start(
-        self,
-        grid: Tensor,
-        clip_rows: Tensor | None = None,
-        state: StreamState | None = None,
-        keep: Places | None = None,
-        weight: Tensor | None = None,
-    ) -> tuple[Tensor, Context]:
+    def start(self, grid: Tensor, context: Context) -> tuple[Tensor, Context]:
         """Return the input of the first block: tokens with positions (B, P + T H W, D), context."""
         # Of autocast, the input may have less precision than the weights.
         grid = grid.to(torch.promote_types(grid.dtype, next(self.blocks.parameters()).dtype))
@@ -304,9 +306,7 @@ class Encoder(nn.Module):
         if cls is not None and self.registers is not None:
             cls = torch.cat([cls, self.registers], dim=1)
         prefix = 0 if cls is None else cls.shape[1]
-        if weight is not None and weight.shape != grid.shape[:4]:
-            shape, got = tuple(grid.shape[:4]), tuple(weight.shape)
-            raise ValueError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
+        keep, state, weight = context.keep, context.state, context.weight
         whole = grid  # whose positions are those of the places
         if keep is not None:
             size = (grid.shape[1], *keep.size) if keep.in_frames else keep.size
@@ -321,10 +321,10 @@ class Encoder(nn.Module):
         tokens = grid.flatten(1, 3)
         if cls is not None:
             tokens = order.join(cls.expand(grid.shape[0], -1, -1), grid)
-        tokens = self.norm_pre(self.pos_drop(tokens))
         if weight is not None:
-            weight = weight.flatten(1).to(torch.promote_types(grid.dtype, torch.float32))
-        return tokens, Context(order, keep, weight, rope, state, clip_rows)
+            weight = weight.to(torch.promote_types(grid.dtype, torch.float32))
+        tokens = self.norm_pre(self.pos_drop(tokens))
+        return tokens, context._replace(grid=order, weight=weight, rope=rope)
 
     def _split(self, tokens: Tensor, context: Context) -> Tokens:
         """Return grid (B, T, H, W, D) and class tokens, or None for what there is not."""
@@ -353,29 +353,6 @@ def _mean_over_frames(
     if weight is not None:
         weight = weight.reshape(-1, frames, *[1] * (x.dim() - 2))
     return weighted_mean(x.unflatten(0, (-1, frames)), weight, dim=1)
-
-
-def _check(config: EncoderConfig, passes_grid: bool) -> None:
-    """Raise a ValueError if options do not go together, or nothing reads the class token."""
-    if config.with_cp not in (False, "activations", True):
-        raise ValueError(f"with_cp must be False, 'activations' or True, got {config.with_cp!r}")
-    if config.cls is None:
-        if config.registers:
-            raise ValueError(
-                f"registers={config.registers} join as the class token does: cls must be 'mean' or "
-                "'global', got None"
-            )
-        return
-    if all(sublayer.cls == "skip" for sublayer in config.sublayers):
-        raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
-    blocks = config.blocks
-    last_block = blocks[(config.sizes["depth"] - 1) % len(blocks)]
-    last = last_block if config.parallel else last_block[-1:]
-    if not passes_grid and any(sublayer.cls == "skip" for sublayer in last):
-        raise ValueError(
-            "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
-            "or the output, which is the class token, would not depend on it; got 'skip'"
-        )
 
 
 def _with_length(sublayer: SubLayer, size: Size, prefix: int) -> SubLayer:

@@ -64,7 +64,7 @@ class RotaryEmbedding(nn.Module):
         self.head_dim, self.axes, self.base, self.places = head_dim, axes, base, places
         self.pairs = look_up({"adjacent", "halves", "tiled"}, pairs, "kind of pairs")
 
-    def table(self, grid: Tensor, start: int = 0) -> Tensor:
+    def table(self, grid: Tensor, start: Tensor | int = 0) -> Tensor:
         """Return cosines and sines (1, T, H, W, 2 d) for a grid (B, T, H, W, ...) from a frame on.
 
         The grid sets the size, device and precision (at least float32).
@@ -92,7 +92,7 @@ class RotaryEmbedding(nn.Module):
         angles = F.pad(angles, (0, self.head_dim - angles.shape[-1]))
         return torch.cat([angles.cos(), angles.sin()], dim=-1)[None]
 
-    def tokens(self, grid: Tensor, prefix: int = 0, start: int = 0) -> Tensor:
+    def tokens(self, grid: Tensor, prefix: int = 0, start: Tensor | int = 0) -> Tensor:
         """Return the table (1, P + T H W, 2 d) of tokens; a prefix is not turned. See ``table``."""
         return with_prefix(self.table(grid, start), prefix)
 

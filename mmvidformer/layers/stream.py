@@ -1,7 +1,11 @@
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
+
+from mmvidformer.layers.masks import Causal
 
 Past = tuple[Tensor, ...]
 
@@ -9,29 +13,48 @@ Past = tuple[Tensor, ...]
 class StreamState:
     """State of a stream: what causal attention remembers of earlier frames.
 
-    Each step fills a new state and leaves the previous one as it is.
+    Each step fills a new state and leaves the previous one as it is. All that changes from step to
+    step is in tensors, whose shapes stay if the past is bounded; so a compiled step runs for all.
 
     Args:
         previous: State after the previous frames, or None at the start of a stream.
+        limit: Most tokens along time, where a position table ends. Default: there is no end.
+        device: Where the model runs.
 
     Attributes:
-        steps: Number of tokens along time so far.
+        steps: Number of tokens along time so far, an integer tensor without axes.
         size: Shape (B, C, H, W) of the frames.
         past: What each causal attention remembers, in the order in which they run.
     """
 
-    def __init__(self, previous: "StreamState | None" = None) -> None:
-        self.steps: int = 0 if previous is None else previous.steps
-        self.size: tuple[int, ...] | None = None if previous is None else previous.size
+    def __init__(
+        self,
+        previous: "StreamState | None" = None,
+        limit: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.limit = limit
         self.past: list[Past] = []
-        self._previous = deque(() if previous is None else previous.past)
+        self.size: tuple[int, ...] | None = None
+        if previous is None:
+            self.steps = torch.zeros((), dtype=torch.long, device=device)
+            self._previous: deque[Past] = deque()
+        else:
+            self.steps, self.size = previous.steps, previous.size
+            self._previous = deque(previous.past)
 
-    def resume(self, kernel: Any, *inputs: object) -> Tensor:
+    def resume(self, kernel: Any, q: Tensor, k: Tensor, v: Tensor, mask: Causal) -> Tensor:
         """Run ``kernel.resume`` with what it remembers, and keep what it remembers now."""
         past = self._previous.popleft() if self._previous else None
-        out, past = kernel.resume(*inputs, past)
-        # A small part of a large tensor would keep all of it in memory.
-        self.past.append(
-            tuple(x.clone() if x.untyped_storage().nbytes() > 2 * x.nbytes else x for x in past)
-        )
+        if self.limit is not None:
+            mask = replace(mask, past=min(mask.past or self.limit, self.limit))
+        out, past = kernel.resume(q, k, v, mask, past)
+        if not torch.compiler.is_compiling():
+            # A small part of a large tensor would keep all of it in memory.
+            past = tuple(x.clone() if _is_small_part(x) else x for x in past)
+        self.past.append(past)
         return out
+
+
+def _is_small_part(x: Tensor) -> bool:
+    return x.untyped_storage().nbytes() > 2 * x.nbytes

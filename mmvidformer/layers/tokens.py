@@ -57,7 +57,7 @@ class Context(NamedTuple):
     Attributes:
         grid: Their order.
         keep: Where they are, if others of the clip were left out.
-        weight: How many equal tokens of the clip each place stands for, (B, T H W); 0: it is
+        weight: How many equal tokens of the clip each place stands for, (B, T, H, W); 0: it is
             padding. If no token was left out, the others of a frame have the same weight: that of
             the frame. Default: one.
         rope: Table of rotary positions, (1 or B, P + T H W, 2 d) (``RotaryEmbedding.tokens``).

@@ -296,9 +296,15 @@ class VideoTransformer(nn.Module):
             raise ValueError(f"frames of this stream must be (B, C, H, W) {state.size}, got {size}")
         if frames.shape[2] % tubelet:
             raise ValueError(f"a step takes a multiple of {tubelet} frames, got {frames.shape[2]}")
-        state = StreamState(state)
+        state = StreamState(state, self._max_steps(), frames.device)
         tokens = self.embed(frames)
         for encoder in self.encoders:
             tokens, _ = encoder(tokens, state)
         state.size, state.steps = size, state.steps + tokens.shape[1]
         return self.fc_norm(tokens), state
+
+    def _max_steps(self) -> int | None:
+        """Return after how many tokens along time a position table ends, if one does."""
+        over_time = [encoder for encoder in self.encoders if not encoder.single_frames]
+        ends = [getattr(encoder.pos_embed, "max_steps", None) for encoder in over_time]
+        return min((end for end in ends if end is not None), default=None)

@@ -61,6 +61,8 @@ DATASETS = _child(
     "mmvidformer.synthetic.camera.dataset",
     "mmvidformer.datasets.epic_kitchens",
     "mmvidformer.datasets.image_folder",
+    "mmvidformer.datasets.listed_videos",
+    "mmvidformer.datasets.shards.dataset",
 )
 TRANSFORMS = _child(
     "transform",

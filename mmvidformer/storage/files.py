@@ -162,13 +162,13 @@ def try_thrice(path: str | Path, read: Callable[[], Result]) -> Result:
     for pause in (*PAUSES, None):
         try:
             return read()
-        except ANSWERS as error:
-            raise type(error)(f"{path} does not exist, or is no file") from error
         except PermissionError as error:
             raise StorageError(f"{path}: access is denied ({_reason(error)})") from error
         except ImportError as error:
             raise StorageError(_missing_driver(path)) from error
         except Exception as error:  # drivers have errors of their own
+            if isinstance(error, ANSWERS) and not _hides_fault(error):
+                raise type(error)(f"{path} does not exist, or is no file") from error
             if pause is None:
                 tries = f"{len(PAUSES) + 1} tries failed"
                 raise StorageError(f"{path}: {tries}, the last by {_reason(error)}") from error
@@ -176,7 +176,17 @@ def try_thrice(path: str | Path, read: Callable[[], Result]) -> Result:
     raise AssertionError("the last try returns or raises")
 
 
+def _hides_fault(error: BaseException) -> bool:
+    """Whether fsspec says of a file on the web that it does not exist where a connection broke."""
+    cause = error.__cause__
+    is_of_web = type(cause).__module__.partition(".")[0] == "aiohttp"
+    is_answer = getattr(cause, "status", None) in (404, 410)
+    return isinstance(cause, TimeoutError) or (is_of_web and not is_answer)
+
+
 def _reason(error: BaseException) -> str:
+    if _hides_fault(error):
+        return _reason(error.__cause__)
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
 
@@ -191,6 +201,8 @@ def _read_remote(address: str, start: int, size: int) -> bytes:
     if not size:
         return b""
     content = _call(address, "cat_file", start=start, end=start + size, size=size)
+    if len(content) >= start + size > size:  # a web server that knows no ranges gives all
+        content = content[start : start + size]
     if len(content) != size:
         raise OSError(f"got {len(content)} of {size} bytes")
     return content

@@ -60,7 +60,7 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeight
     @torch.no_grad()
     def record(module: nn.Module, args: tuple) -> None:
         clip, _, state = args[:3]
-        if not state:
+        if state is None:
             latest.append(None)
             return
         states, places = module.attention_maps(clip[:, 0], state)

@@ -1,20 +1,15 @@
-"""The demo on files, folders and cameras."""
+"""The demo on files and folders."""
 
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from weakref import WeakSet
 
 import cv2
 import numpy as np
 import pytest
 
-from benchmarks.live_server import LiveServer
-from mmvidformer.apis import Capture, Prediction, Recognizer
-
-CAPTURE = "mmvidformer.visualization.source_answers.Capture"
+from mmvidformer.apis import Recognizer
 
 
 def read_lines(file: Path) -> list[dict]:
@@ -129,49 +124,6 @@ def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
     assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 24
 
 
-def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> None:
-    module = load("demo")
-    video = tiny_videos.root / "val_0.mp4"
-    monkeypatch.setattr(
-        "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
-    )
-    file, out = tmp_path / "predictions.json", tmp_path / "out.mp4"
-    options = ["--window", "0.5", "--stride", "0.5", "--seconds", "1.6", "--json", str(file)]
-    assert module.main([*model, "7", *options, "--out", str(out)]) == 0
-    records = read_lines(file)
-    assert [r["seconds"] for r in records] == [[0, 0.5], [0.5, 1.0], [1.0, 1.5]]
-    # A frame is shown as soon as there is a prediction: from the 7th of 20.
-    assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
-
-
-def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> None:
-    """Of 23 windows the last is drawn, and the next one is being written."""
-    module, kept, most = load("demo"), WeakSet(), []
-    video = tiny_videos.root / "val_0.mp4"
-    monkeypatch.setattr(
-        "mmvidformer.visualization.source_answers.Capture", lambda *_: Capture(video)
-    )
-    predict = Recognizer._answers
-
-    def count(self: Recognizer, *args: object, **where: object) -> list[Prediction]:
-        (prediction,) = predict(self, *args, **where)
-        scores = Scores(prediction.scores)
-        kept.add(scores)
-        most.append(len(kept))
-        return [replace(prediction, scores=scores)]
-
-    monkeypatch.setattr(Recognizer, "_answers", count)
-    assert module.main([*model, "7", "--window", "0.16", "--stride", "0.08"]) == 0
-    assert len(most) == 23 and max(most) <= 3
-
-
-class Scores(dict):
-    """Scores that a weak set can hold."""
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
 def test_a_table_of_windows_goes_on_where_it_stopped(
     main_of, model, folder, tmp_path, capsys, monkeypatch
 ) -> None:
@@ -204,42 +156,6 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
     assert table.read_text() == "video,label\na.mp4,left\n"
     with pytest.raises(SystemExit):
         demo(main_of, model, folder, *options, "--json", tmp_path / "x.json")
-
-
-def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
-    """Windows of 6 frames, every 6; after 16 frames the server begins anew, and then is gone."""
-    monkeypatch.setattr("mmvidformer.video.capture.WAIT", 0.02)
-    module, file = load("demo"), tmp_path / "predictions.json"
-    with LiveServer(16, fps=12, pace=200, connections=2) as server:
-        options = ["--window", "0.5", "--stride", "0.5", "--json", str(file)]
-        options += ["--queue", "100", "--patience", "0"]
-        assert module.main([*model, server.address, *options]) == 1
-    *records, failure = read_lines(file)
-    begins, ends = zip(*(one["seconds"] for one in records), strict=True)
-    assert begins[:2] == (0, 0.5) and ends[:2] == (0.5, 1)
-    assert len(records) == 4 and begins[3] == pytest.approx(begins[2] + 0.5)
-    assert {one["source"] for one in records} == {server.address}
-    assert "went away after 33 frames" in failure["error"]
-    assert "frames dropped: 0, reconnections: 1" in capsys.readouterr().err
-
-
-def test_what_an_interrupted_stream_has_told(load, model, capsys, monkeypatch) -> None:
-    """Frames by the clock that ctrl-C ends: after the 7th window, or before the first is full."""
-    module = load("demo")
-
-    def interrupted(self: Capture) -> Iterator:
-        yield from ((i, i / 30, np.zeros((48, 64, 3), np.uint8)) for i in range(12))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Capture, "frames", interrupted)
-    with LiveServer(30, pace=200) as server:
-        for window, answers in (("0.2", 7), ("2", 0)):
-            options = ["--window", window, "--stride", "0.03"]
-            assert module.main([*model, server.address, *options]) == 0
-            found = capsys.readouterr()
-            assert found.out.count(" s: ") == answers
-            assert ("live.ts: no answer in 0.37 s" in found.err) == (not answers)
-            assert "frames dropped: 0, reconnections: 0" in found.err
 
 
 def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> None:

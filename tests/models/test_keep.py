@@ -121,6 +121,19 @@ def test_single_precision() -> None:
     torch.testing.assert_close(out, model(clips.float()), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("kernel", COUNTING)
+@torch.no_grad()
+def test_bfloat16(kernel: str) -> None:
+    """Nearly the clip in full, as far as it has digits."""
+    model = build(**JOINT[kernel]).float()
+    clips, keep, weight = still_clips()
+    expected = model(clips.float())
+    with torch.autocast("cpu", torch.bfloat16):
+        error = model(clips.float(), keep=keep, weight=weight) - expected
+        plain_error = model(clips.float()) - expected
+    assert error.abs().max() <= 2 * plain_error.abs().max()
+
+
 # Sub-layers within frames and over time: frames that are equal as a whole are computed once.
 FRAMES: dict[str, tuple[type, dict[str, Any]]] = {
     "divided": (TimeSformer, dict(positions="space", drop_path_rate=0.0)),
@@ -221,7 +234,7 @@ def test_attention(kernel: str, role: Any) -> None:
     prefix = 0 if role == "skip" else 2
     tokens, counts = noise(1, prefix + 4, 12), torch.tensor([3, 1, 2, 5])
     repeats = torch.cat([torch.ones(prefix, dtype=torch.long), counts])
-    weight = counts[None].double()
+    weight = counts[None, None, None].double()  # (B, T, H, W)
     out = attn(tokens, Context(Grid(1, 1, 4, prefix), weight=weight))
     whole = attn(tokens.repeat_interleave(repeats, 1), Context(Grid(1, 1, 11, prefix)))
     first = repeats.cumsum(0) - repeats

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map
 
 from mmvidformer.layers import KERNELS
 from mmvidformer.layers.stream import StreamState
@@ -174,19 +175,30 @@ BOUNDED = dict(pattern=dict(type="causal_time", past=4))
 
 
 @pytest.mark.parametrize(
-    ("sublayer", "full"),
-    [(BOUNDED, 4), (dict(pattern=dict(type="causal_joint", past=3)), 3),
-     (dict(pattern="causal_joint", kernel="linear"), 1)],
+    "sublayer",
+    [
+        BOUNDED,
+        dict(pattern=dict(type="causal_joint", past=3)),
+        dict(pattern="causal_joint", kernel="linear"),
+    ],
     ids=["time", "joint", "linear"],
-)  # fmt: skip
-def test_the_state_stops_growing_when_the_past_is_full(sublayer: dict, full: int) -> None:
+)
+def test_the_size_of_the_state_is_constant(sublayer: dict) -> None:
     model = build(block=[sublayer, dict(pattern="space")], positions="space")
     clip = torch.randn(2, 3, 40, 16, 16)
-    sizes = [held(state) for state in stream(model, clip, [1] * 40)[1]]
-    assert len(set(sizes[full:])) == 1
-    assert sizes[0] < sizes[1] or full == 1
+    states = stream(model, clip, [1] * 40)[1]
+    shapes = [tree_map(lambda x: x.shape, state.past) for state in states]
+    assert all(shape == shapes[0] for shape in shapes)
+    sizes = [held(state) for state in states]
+    assert len(set(sizes)) == 1
     after_chunks = [held(state) for state in stream(model, clip, [37, 1, 2])[1]]
     assert max(after_chunks) <= 2 * sizes[-1]
+
+
+def test_a_table_of_positions_bounds_the_past() -> None:
+    model = build(block=[TIME], positions="time")
+    sizes = [held(state) for state in stream(model, torch.randn(1, 3, 9, 16, 16), [1] * 9)[1]]
+    assert len(set(sizes)) == 1
 
 
 def test_an_unbounded_past_grows_by_the_same_number_of_bytes_per_frame() -> None:

@@ -14,6 +14,7 @@ from mmaction.datasets.transforms import (
 
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.storage.files import RangeFile, is_remote
 from mmvidformer.video.errors import with_suffix
 from mmvidformer.video.readers import BACKENDS
 from mmvidformer.video.video import Video
@@ -70,6 +71,8 @@ class VideoInit(DecordInit):
     def _get_video_reader(self, filename: str) -> object:
         if self.backend == "decord":
             return super()._get_video_reader(filename)
+        if is_remote(filename):
+            return Video.open(RangeFile.open(filename), self.backend, **self.options)
         return Video.open(with_suffix(filename), self.backend, **self.options)
 
 

@@ -149,4 +149,4 @@ def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
 
     Those of keys that count several times are multiplied by the number.
     """
-    return x if mask is None else x * mask.transpose(-1, -2)
+    return x if mask is None else (x * mask.transpose(-1, -2)).to(x.dtype)

@@ -38,7 +38,7 @@ class CappedKernel(SoftmaxKernel):
         scores = (q * (self.scale / self.cap)) @ k.transpose(-1, -2)
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).tanh() * self.cap
         if mask is not None:
-            scores = scores.masked_fill(~mask, -torch.inf)
+            scores = scores + mask.to(scores.dtype).log()  # n equal keys weigh n times one
         weights = scores.softmax(dim=-1)
         if self.dropout and self.training:
             weights = torch.dropout(weights, self.dropout, train=True)

@@ -28,14 +28,17 @@ def attend_naively(kernel: Kernel, q: Tensor, k: Tensor, v: Tensor, mask: Mask =
 
 
 def _softmax_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
-    scores = q @ k.mT / math.sqrt(q.shape[-1])
-    weights = (scores - scores.amax(dim=-1, keepdim=True)).exp() * seen
-    return weights / weights.sum(dim=-1, keepdim=True)
+    return _normalize(q @ k.mT / math.sqrt(q.shape[-1]), seen)
 
 
 def _capped_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:
     scores = kernel.cap * (q @ k.mT / math.sqrt(q.shape[-1]) / kernel.cap).tanh()
-    return scores.masked_fill(~seen, -torch.inf).softmax(dim=-1)
+    return _normalize(scores, seen)
+
+
+def _normalize(scores: Tensor, seen: Tensor) -> Tensor:
+    weights = (scores - scores.amax(dim=-1, keepdim=True)).exp() * seen
+    return weights / weights.sum(dim=-1, keepdim=True)
 
 
 def _linear_weights(kernel: Any, q: Tensor, k: Tensor, seen: Tensor) -> Tensor:

@@ -33,11 +33,18 @@ class SoftmaxKernel(Kernel):
         if mask is not None and mask.is_floating_point():  # n equal keys weigh n times one
             mask = mask.to(torch.promote_types(q.dtype, torch.float32)).log().to(q.dtype)
         dropout = self.dropout if self.training else 0.0
-        plain = mask is None and not dropout and not torch.is_grad_enabled()
+        of_keys = mask is None or mask.dim() == 2 and len(mask) == 1
+        plain = of_keys and not dropout and not torch.is_grad_enabled()
         if plain and q.dtype == torch.bfloat16 and q.device.type == "cpu":  # matmuls are faster
             keys = k.transpose(-1, -2).contiguous()
-            rows = (q * self.scale).split(max(SCORES // k.shape[-2], 1), dim=-2)
-            return torch.cat([(part @ keys).softmax(dim=-1) @ v for part in rows], dim=-2)
+            hidden = None if mask is None else ~mask
+            outs = []
+            for rows in (q * self.scale).split(max(SCORES // k.shape[-2], 1), dim=-2):
+                scores = rows @ keys
+                if hidden is not None:
+                    scores = scores.masked_fill(hidden, -torch.inf)
+                outs.append(scores.softmax(dim=-1) @ v)
+            return torch.cat(outs, dim=-2)
         return F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, dropout_p=dropout, scale=self.scale
         )
@@ -45,24 +52,43 @@ class SoftmaxKernel(Kernel):
     def resume(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
     ) -> tuple[Tensor, Past]:
-        """Attend in the next frames; the past has the keys and values that they see."""
-        if past is not None:
-            k, v = (torch.cat(pair, dim=-2) for pair in zip(past, (k, v), strict=True))
-        seen = k.shape[-2] if mask.past is None else (mask.past - 1) * mask.step
-        first = max(k.shape[-2] - seen, 0)
-        return self(q, k, v, mask), (k[..., first:, :], v[..., first:, :])
+        """Attend in the next frames; the past has the keys and values that they may see.
 
-    def _attend_causal(self, q: Tensor, k: Tensor, v: Tensor, mask: Causal) -> Tensor:
+        A bounded past has the size of its bound from the start, and tells which tokens are there,
+        (S',); so shapes stay. One without a bound grows.
+        """
+        if mask.past is None:
+            if past is not None:
+                k, v = torch.cat([past[0], k], dim=-2), torch.cat([past[1], v], dim=-2)
+            return self(q, k, v, mask), (k, v)
+        if past is None:
+            size = (mask.past - 1) * mask.step
+            no_keys, no_values = (x.new_zeros(*x.shape[:-2], size, x.shape[-1]) for x in (k, v))
+            past = no_keys, no_values, torch.zeros(size, dtype=torch.bool, device=k.device)
+        new = q.shape[-2]
+        k, v = torch.cat([past[0], k], dim=-2), torch.cat([past[1], v], dim=-2)
+        is_there = torch.cat([past[2], past[2].new_ones(new)])
+        out = self._attend_causal(q, k, v, mask, is_there)
+        return out, (k[..., new:, :], v[..., new:, :], is_there[new:])
+
+    def _attend_causal(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, is_there: Tensor | None = None
+    ) -> Tensor:
+        """Attend to the frames that ``mask`` shows, of keys that are there, (S',); None: all."""
         outs = []
         for rows, seen in mask.blocks(q.shape[-2], k.shape[-2]):
             queries, keys, values = q[..., rows, :], k[..., seen, :], v[..., seen, :]
-            if mask.step == 1 and queries.shape[-2] == keys.shape[-2] > 1:
+            alike = mask.step == 1 and is_there is None
+            if alike and queries.shape[-2] == keys.shape[-2] > 1:
                 dropout = self.dropout if self.training else 0.0
                 out = F.scaled_dot_product_attention(
                     queries, keys, values, dropout_p=dropout, is_causal=True, scale=self.scale
                 )
             else:
                 pairs = mask.pairs(queries.shape[-2], keys.shape[-2], q.device)
+                if is_there is not None:
+                    keys_there = is_there[seen][None]
+                    pairs = keys_there if pairs is None else pairs & keys_there
                 out = self.forward(queries, keys, values, pairs)
             outs.append(out)
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-2)

@@ -83,7 +83,7 @@ def count_tokens(context: Context) -> Tensor | None:
     """Return how many times all tokens count as keys, (B, 1, 1, P + T H W); None if once."""
     if context.weight is None:
         return None
-    return F.pad(context.weight, (context.grid.prefix, 0), value=1.0)[:, None, None]
+    return F.pad(context.weight.flatten(1), (context.grid.prefix, 0), value=1.0)[:, None, None]
 
 
 def count_keys(pattern: Pattern, mask: Mask, context: Context) -> Mask:
@@ -92,7 +92,7 @@ def count_keys(pattern: Pattern, mask: Mask, context: Context) -> Mask:
         return mask
     if isinstance(mask, Causal):
         raise ValueError("causal attention cannot count a key several times; leave weight out")
-    weight = context.weight.unflatten(1, context.grid.size)
+    weight = context.weight
     if pattern.within_frames:  # a frame in which all count n times is n frames
         weight, _ = split_weight(weight, context.keep)
     counts = pattern.keys(weight[..., None, None]).transpose(-1, -2).flatten(0, 1)
@@ -109,10 +109,9 @@ def count_groups(pattern: Pattern, keep: Tensor | None, context: Context) -> Ten
     """
     if context.weight is None:
         return keep
-    weight = context.weight.unflatten(1, context.grid.size)
-    _, frames = split_weight(weight, context.keep)
+    _, frames = split_weight(context.weight, context.keep)
     counts = frames if pattern.within_frames else torch.ones_like(frames)
-    counts = torch.where(weight > 0, counts, 0)[..., None, None]
+    counts = torch.where(context.weight > 0, counts, 0)[..., None, None]
     groups = pattern.group(counts).amax(dim=(2, 3, 4))
     return groups if keep is None else keep * groups
 

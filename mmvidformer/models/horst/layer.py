@@ -16,10 +16,7 @@ from mmvidformer.models.horst.convolutions import (
     PaperReadout,
     StateProjection,
 )
-from mmvidformer.models.horst.statt import ATTENTIONS, Entry
-
-# Up to S remembered states, oldest first; empty before the first step.
-State = tuple[Entry, ...]
+from mmvidformer.models.horst.statt import ATTENTIONS, States
 
 
 class HorstOutput(NamedTuple):
@@ -82,7 +79,7 @@ class HorstLayer(Recurrent):
     """A recurrent layer that attends to its last S states.
 
     The state is an argument and a result, so the layer can be streamed, checkpointed and
-    replicated; its size is bounded. Gradients flow back through all time steps. At the first step
+    replicated; its size is constant. Gradients flow back through all time steps. At the first step
     the layer attends to one state whose e, Q and h are zero, which is dropped as soon as there is
     another. After t steps it attends to ``min(t, S)`` states, none of them padding.
 
@@ -140,18 +137,14 @@ class HorstLayer(Recurrent):
         self,
         clip: Tensor,
         lengths: Tensor | None = None,
-        state: State | None = None,
-        filled: Tensor | None = None,
-    ) -> tuple[HorstOutput, State]:
+        state: States | None = None,
+    ) -> tuple[HorstOutput, States]:
         """Process a clip; gives the same numbers as ``step`` frame by frame, but faster.
 
         Everything that does not depend on the past (encoder, query, output, and the inputs of keys
         and values other than h) is computed for all time steps at once, and the key and value of a
-        state are projected once. See ``Recurrent`` for the other arguments and the result.
-        ``filled`` are the entries of the state, booleans (B, S), to which a clip of one time step
-        attends; default: all.
+        state are projected once. See ``Recurrent`` for arguments and result.
         """
-        state = state or ()
         steps = clip.shape[1]
         x = self.pool(clip.flatten(0, 1))
         e = self.encode(x)
@@ -161,44 +154,49 @@ class HorstLayer(Recurrent):
         q_steps = q.unflatten(0, (-1, steps)).unbind(1)
         key_steps = _split_steps(self.key.ahead(maps), steps)
         value_steps = _split_steps(self.value.ahead(maps), steps)
-        statts, states = [], []
+        statts, hidden = [], []
+        if state is None:
+            state = self.start(e_steps[0])
         for t in range(steps):
-            statt = self.attend(q_steps[t], state or (self.blank(e_steps[t]),), filled)
+            statt = self.attend(q_steps[t], state)
             h = self.readout.state(e_steps[t], statt)
             key, value = self.key(key_steps[t], h), self.value(value_steps[t], h)
-            entry = self.attend.remember(key, value)
-            state = (*state, entry)[-self.order :]
+            state = state.put(self.attend.remember(key, value))
             statts.append(statt)
-            states.append(h)
+            hidden.append(h)
         # (B*T, C, h, w), as x and e: the time steps of a clip one after another.
-        y = self.readout(x, e, torch.stack(states, dim=1).flatten(0, 1))
+        y = self.readout(x, e, torch.stack(hidden, dim=1).flatten(0, 1))
         output = HorstOutput(
             y.unflatten(0, (-1, steps)), e.unflatten(0, (-1, steps)), torch.stack(statts, dim=1)
         )
         return zero_padding(output, lengths), state
 
-    def attention_maps(self, x: Tensor, state: State) -> tuple[Tensor, Tensor]:
+    def attention_maps(self, x: Tensor, state: States) -> tuple[Tensor, Tensor]:
         """Return the weights of a time step on ``x``; not available for joint attention.
 
         Args:
             x: Maps (B, C_in, H, W).
-            state: State before it, not empty.
+            state: State before it.
 
         Returns:
-            Weights of the states (B, S), oldest first, and of their places (B, S, h, w).
+            Weights of the states, oldest first, and of their places (``Statt.maps``).
         """
         return self.attend.maps(self.query(self.encode(self.pool(x))), state)
 
-    def blank(self, like: Tensor) -> Entry:
-        """Return the entry to which the first step attends, for maps like (B, C, h, w)."""
+    def start(self, like: Tensor) -> States:
+        """Return the state before the first step, for maps like (B, C, h, w).
+
+        All slots have the state of zeros, to which the first step attends.
+        """
         zeros = torch.zeros_like(like[:1])
         maps = {"e": zeros, "q": zeros}
         key = self.key(self.key.ahead(maps), zeros)
         value = self.value(self.value.ahead(maps), zeros)
         entry = self.attend.remember(key, value)
-        size = (like.shape[0], -1, -1, -1)
-        gate = None if entry.gate is None else entry.gate.expand(size)
-        return Entry(entry.key.expand(size), entry.value.expand(size), gate)
+        size = (like.shape[0], self.order, -1, -1, -1)
+        count = torch.zeros(like.shape[0], dtype=torch.long, device=like.device)
+        key, value, gate = (None if x is None else x[:, None].expand(size) for x in entry)
+        return States(count, key, value, gate)
 
 
 def _split_steps(x: Tensor | None, steps: int) -> Sequence[Tensor | None]:

@@ -4,7 +4,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.models.horst.layer import HorstLayer, HorstOutput, Recurrent, State
+from mmvidformer.models.horst.layer import HorstLayer, HorstOutput, Recurrent
+from mmvidformer.models.horst.statt import States
 
 
 class Horst(Recurrent):
@@ -51,21 +52,19 @@ class Horst(Recurrent):
         self,
         clip: Tensor,
         lengths: Tensor | None = None,
-        states: Sequence[State] | None = None,
-        filled: Tensor | None = None,
+        states: Sequence[States] | None = None,
         outputs: list[Tensor] | None = None,
-    ) -> tuple[HorstOutput, tuple[State, ...]]:
+    ) -> tuple[HorstOutput, tuple[States, ...]]:
         """Process a clip; returns the outputs of the last layer and the states of all.
 
-        See ``Recurrent`` and, for ``filled``, ``HorstLayer.forward``. The output y of each layer
-        is appended to ``outputs``.
+        See ``Recurrent``. The output y of each layer is appended to ``outputs``.
         """
         after = []
-        for layer, state in zip(self.layers, states or [()] * len(self.layers), strict=True):
+        for layer, state in zip(self.layers, states or [None] * len(self.layers), strict=True):
             if self.with_cp and self.training:
-                output, state = checkpoint(layer, clip, lengths, state, filled, use_reentrant=False)
+                output, state = checkpoint(layer, clip, lengths, state, use_reentrant=False)
             else:
-                output, state = layer(clip, lengths, state, filled)
+                output, state = layer(clip, lengths, state)
             clip = output.y
             after.append(state)
             if outputs is not None:

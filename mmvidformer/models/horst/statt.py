@@ -14,17 +14,18 @@ With several heads, each attends like a single one, with its share of the channe
 Letters: B batch, S remembered states, C channels, n heads, h w size of the maps.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 
 from mmvidformer.layers import KERNELS
 
 
 class Entry(NamedTuple):
-    """A remembered state, projected once when it entered the queue.
+    """A state to remember, projected once.
 
     Attributes:
         key: Key (B, C, h, w).
@@ -35,6 +36,47 @@ class Entry(NamedTuple):
     key: Tensor
     value: Tensor
     gate: Tensor | None
+
+
+class States(NamedTuple):
+    """The last S states of a layer in a ring: state t, counted from 0, is in slot ``t % S``.
+
+    The shapes stay from the first step on. Before it, slot 0 has the state of zeros to which the
+    first step attends. Steps make new ``States`` and leave the previous ones as they are.
+
+    Attributes:
+        count: Number of states so far of each clip (B,), integers.
+        key: Keys (B, S, C, h, w).
+        value: Values (B, S, C, h, w).
+        gate: Spatial filters of the keys for each head (B, S, n, h, w); None for joint attention.
+    """
+
+    count: Tensor
+    key: Tensor
+    value: Tensor
+    gate: Tensor | None
+
+    def filled(self) -> Tensor:
+        """Return which slots have a state, that of zeros included, booleans (B, S)."""
+        slots = torch.arange(self.key.shape[1], device=self.key.device)
+        return slots < self.count.clamp(min=1)[:, None]
+
+    def put(self, entry: Entry) -> "States":
+        """Return the states with one more, in place of the oldest if all slots are filled."""
+        rows = torch.arange(self.key.shape[0], device=self.key.device)
+        slots = rows, self.count % self.key.shape[1]
+        gate = None
+        if self.gate is not None and entry.gate is not None:
+            gate = self.gate.index_put(slots, entry.gate)
+        key, value = self.key.index_put(slots, entry.key), self.value.index_put(slots, entry.value)
+        return States(self.count + 1, key, value, gate)
+
+    def by_age(self) -> Tensor:
+        """Return the slots of the states, oldest first, (B, most states of a clip)."""
+        order = self.key.shape[1]
+        length = int(self.count.max().clamp(1, order))
+        ages = torch.arange(length, 0, -1, device=self.count.device)
+        return (self.count.clamp(min=1)[:, None] - ages) % order
 
 
 class SpatialFilter(nn.Module):
@@ -84,20 +126,18 @@ class StateSoftmax(nn.Module):
         self.filter = SpatialFilter()
         self.scale_by_area = scale_by_area
 
-    def forward(self, q: Tensor, keys: Tensor, filled: Tensor | None = None) -> Tensor:
+    def forward(self, q: Tensor, keys: Tensor, filled: Tensor) -> Tensor:
         """Return weights (B, S).
 
         Args:
             q: Query (B, C, h, w).
             keys: Filtered keys (B, S, C, h, w).
-            filled: Which states exist, booleans (B, S). Default: all.
+            filled: Which states exist, booleans (B, S).
         """
         size = q.shape[1:].numel() if self.scale_by_area else q.shape[1]
         query = (q * self.filter(q)).flatten(1) * size**-0.5
         scores = torch.einsum("bd,bsd->bs", query, keys.flatten(2))
-        if filled is not None:
-            scores = scores.masked_fill(~filled, -torch.inf)
-        return scores.softmax(dim=1)
+        return scores.masked_fill(~filled, -torch.inf).softmax(dim=1)
 
 
 class Statt(nn.Module):
@@ -125,48 +165,35 @@ class Statt(nn.Module):
         """Split the channels of (B, ..., C, h, w) into heads: (B * n, ..., C / n, h, w)."""
         return x.unflatten(-3, (self.num_heads, -1)).movedim(-4, 1).flatten(0, 1)
 
-    def forward(self, q: Tensor, entries: Sequence[Entry], filled: Tensor | None = None) -> Tensor:
-        """Attend to remembered states.
-
-        Args:
-            q: Query (B, C, h, w).
-            entries: Remembered states, at least one.
-            filled: Which of them exist, booleans (B, S). Default: all.
-
-        Returns:
-            Output (B, C, h, w).
-        """
-        weights, places = self._maps(q, entries, filled)
-        values = self._split(torch.stack([entry.value for entry in entries], dim=1))
+    def forward(self, q: Tensor, states: States) -> Tensor:
+        """Attend to the states with a query (B, C, h, w); returns (B, C, h, w)."""
+        weights, places = self._maps(q, states)
+        values = self._split(states.value)
         out = torch.einsum("bs,bschw->bchw", weights, values * places[:, :, None])
         return out.unflatten(0, (-1, self.num_heads)).flatten(1, 2)
 
-    def maps(
-        self, q: Tensor, entries: Sequence[Entry], filled: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def maps(self, q: Tensor, states: States) -> tuple[Tensor, Tensor]:
         """Return the weights of states and places, as in the paper's figures 4 and 5.
 
         Returns:
-            Weights of the states (B, S), which sum to 1, and of their places (B, S, h, w), each
-            between 0 and 1; means over the heads.
+            Weights of the states, oldest first, (B, s), which sum to 1, and of their places
+            (B, s, h, w), each between 0 and 1; means over the heads. s is ``States.by_age``'s.
         """
-        weights, places = self._maps(q, entries, filled)
-        heads = (-1, self.num_heads)
-        return weights.unflatten(0, heads).mean(1), places.unflatten(0, heads).mean(1)
+        weights, places = self._maps(q, states)
+        heads, slots = (-1, self.num_heads), states.by_age()
+        weights, places = (x.unflatten(0, heads).mean(1) for x in (weights, places))
+        places = places.take_along_dim(slots[:, :, None, None], dim=1)
+        return weights.take_along_dim(slots, dim=1), places
 
-    def _maps(
-        self, q: Tensor, entries: Sequence[Entry], filled: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def _maps(self, q: Tensor, states: States) -> tuple[Tensor, Tensor]:
         """Return the weights (B * n, S) and (B * n, S, h, w) of each head."""
-        q = self._split(q)
-        keys = self._split(torch.stack([entry.key for entry in entries], dim=1))
-        filters = [entry.gate for entry in entries if entry.gate is not None]
-        gates = self._split(torch.stack(filters, dim=1))
-        filled = None if filled is None else filled.repeat_interleave(self.num_heads, dim=0)
+        assert states.gate is not None, "made by ``remember``"
+        q, keys, gates = self._split(q), self._split(states.key), self._split(states.gate)
+        filled = states.filled().repeat_interleave(self.num_heads, dim=0)
         places = place_weights(q, keys, gates) if self.places else torch.ones_like(gates[:, :, 0])
         if self.states is not None:
             return self.states(q, keys * gates, filled), places
-        counts = keys.new_ones(keys.shape[:2]) if filled is None else filled.to(keys.dtype)
+        counts = filled.to(keys.dtype)
         return counts / counts.sum(dim=1, keepdim=True), places
 
 
@@ -190,14 +217,13 @@ class JointStatt(nn.Module):
         """Make the entry of a state from its key and value, (B, C, h, w) each."""
         return Entry(key, value, None)
 
-    def forward(self, q: Tensor, entries: Sequence[Entry], filled: Tensor | None = None) -> Tensor:
-        """Attend to remembered states; arguments and result as in ``Statt``."""
-        keys = torch.cat([entry.key.flatten(2) for entry in entries], dim=2)
-        values = torch.cat([entry.value.flatten(2) for entry in entries], dim=2)
-        heads = (self.num_heads, -1)
-        tokens = (x.unflatten(1, heads).transpose(2, 3) for x in (q.flatten(2), keys, values))
+    def forward(self, q: Tensor, states: States) -> Tensor:
+        """Attend to the states; arguments and result as in ``Statt``."""
+        maps = q[:, None], states.key, states.value
+        heads = "b s (n d) h w -> b n (s h w) d"
+        tokens = (rearrange(x, heads, n=self.num_heads) for x in maps)
         area = q.shape[-2] * q.shape[-1]
-        mask = None if filled is None else filled.repeat_interleave(area, dim=1)[:, None, None]
+        mask = states.filled().repeat_interleave(area, dim=1)[:, None, None]
         return self.kernel(*tokens, mask).transpose(2, 3).reshape(q.shape)
 
 

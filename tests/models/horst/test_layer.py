@@ -1,6 +1,8 @@
 """Forms and variants of the layer; ``test_golden`` compares it with the official code."""
 
+import copy
 import itertools
+import pickle
 from types import ModuleType
 
 import pytest
@@ -9,7 +11,7 @@ from torch import Tensor, nn
 
 from mmvidformer.models.horst.layer import KEY_VALUE, VARIANTS, HorstLayer, HorstOutput
 from mmvidformer.models.horst.necks import Horst
-from mmvidformer.models.horst.statt import ATTENTIONS, Entry
+from mmvidformer.models.horst.statt import ATTENTIONS
 
 FORMS = list(itertools.product(VARIANTS, ATTENTIONS, KEY_VALUE))
 
@@ -101,21 +103,21 @@ def test_clip_in_two_parts(variant: str) -> None:
     first, states = model(clip[:, :4])
     second, states = model(clip[:, 4:], states=states)
     torch.testing.assert_close(torch.cat([first.y, second.y], dim=1), whole)
-    assert [len(state) for state in states] == [2]
+    assert [state.count.tolist() for state in states] == [[7]]
 
 
 def test_order_limits_how_far_a_layer_looks_back() -> None:
     """A layer of order 2 attends to two states, which depend on earlier ones."""
     layer = make(HorstLayer, 3, 4, order=2, variant="official", key_value="e|h")
     clip = torch.randn(1, 5, 3, 4, 4)
-    entries = layer(clip[:, :4])[1]
-    assert len(entries) == 2
+    states = layer(clip[:, :4])[1]
+    assert states.key.shape[:2] == (1, 2)
     other = layer(clip[:, 2:4])[1]
     # Keys are computed from e alone, so those of the last two frames do not depend on earlier
     # frames; values do.
-    for ours, theirs in zip(entries, other, strict=True):
-        torch.testing.assert_close(ours.key, theirs.key)
-        assert not torch.allclose(ours.value, theirs.value)
+    torch.testing.assert_close(states.key, other.key)
+    for slot in range(2):
+        assert not torch.allclose(states.value[:, slot], other.value[:, slot])
 
 
 def test_first_step_attends_to_zeros_which_are_then_dropped() -> None:
@@ -128,10 +130,10 @@ def test_first_step_attends_to_zeros_which_are_then_dropped() -> None:
     frames = torch.randn(1, 2, 3, 4, 4)
     output, state = layer.step(frames[:, 0])
     assert not output.statt.any()
-    assert len(state) == 1
+    assert state.count.tolist() == [1]
     weights, places = layer.attention_maps(frames[:, 1], state)
     torch.testing.assert_close(weights, torch.ones(1, 1))
-    torch.testing.assert_close(layer.step(frames[:, 1], state)[0].statt, state[0].value * places)
+    torch.testing.assert_close(layer.step(frames[:, 1], state)[0].statt, state.value[:, 0] * places)
 
 
 def test_padding_and_other_clips_have_no_influence() -> None:
@@ -147,14 +149,46 @@ def test_padding_and_other_clips_have_no_influence() -> None:
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_entries_that_are_not_filled_are_ignored(attention: str) -> None:
+def test_slots_that_are_not_filled_are_ignored(attention: str) -> None:
+    """Of two clips, which have seen one and two frames."""
     layer = make(HorstLayer, 3, 4, order=3, attention=attention)
-    frame, state = torch.randn(2, 3, 4, 4), layer(torch.randn(2, 2, 3, 4, 4))[1]
-    other = Entry(*(x if x is None else torch.full_like(x, 100.0) for x in state[0]))
-    filled = torch.tensor([[False, True, True], [False, False, True]])
-    found = layer.step(frame, (other, *state), filled=filled)[0].y
-    for i, past in enumerate((state, state[1:])):
+    frame, clip = torch.randn(2, 3, 4, 4), torch.randn(2, 2, 3, 4, 4)
+    one, two = (layer(clip[:, :length])[1] for length in (1, 2))
+    mixed = type(two)(
+        *(x if x is None else torch.stack([x[0], y[1]]) for x, y in zip(one, two, strict=True))
+    )
+    for x in mixed[1:]:
+        if x is not None:
+            x[0, 1:], x[1, 2:] = 100.0, 100.0
+    found = layer.step(frame, mixed)[0].y
+    for i, past in enumerate((one, two)):
         torch.testing.assert_close(found[i], layer.step(frame, past)[0].y[i], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@torch.no_grad()
+def test_states_are_results_that_later_steps_leave_alone(attention: str) -> None:
+    layer = make(HorstLayer, 3, 4, order=2, attention=attention)
+    frames, state = torch.randn(2, 1, 3, 4, 4), layer(torch.randn(1, 3, 3, 4, 4))[1]
+    before = copy.deepcopy(state)
+    found = [layer.step(frame, state)[0].y for frame in (*frames, frames[0])]
+    torch.testing.assert_close(state, before, rtol=0, atol=0)
+    torch.testing.assert_close(found[2], found[0], rtol=0, atol=0)
+    assert not torch.allclose(found[1], found[0])
+    loaded = pickle.loads(pickle.dumps(state))
+    torch.testing.assert_close(layer.step(frames[0], loaded)[0].y, found[0])
+
+
+def test_weights_of_states_are_oldest_first() -> None:
+    layer = make(HorstLayer, 3, 4, order=3)
+    clip, frame = torch.randn(1, 5, 3, 4, 4), torch.randn(1, 3, 4, 4)
+    states = layer(clip)[1]
+    weights, places = layer.attention_maps(frame, states)
+    oldest = states.count.item() % 3
+    in_order = [x if x is None else x.roll(-oldest, dims=1) for x in states[1:]]
+    ordered = type(states)(torch.tensor([3]), *in_order)
+    torch.testing.assert_close(layer.attention_maps(frame, ordered), (weights, places))
+    assert oldest == 2 and weights.unique().numel() == 3
 
 
 def test_checkpointing_has_the_same_gradients() -> None:
@@ -183,8 +217,8 @@ def test_state_of_a_stream_is_bounded() -> None:
     with torch.no_grad():
         for _ in range(8):
             _, states = model.step(torch.randn(1, 3, 4, 4), states)
-            sizes.append(sum(x.numel() for state in states for entry in state for x in entry))
-    assert sizes[2:] == [sizes[2]] * 6 == [2 * 3 * (4 + 4 + 1) * 16] * 6
+            sizes.append(sum(x.numel() for state in states for x in state[1:]))
+    assert sizes == [2 * 3 * (4 + 4 + 1) * 16] * 8
 
 
 @pytest.mark.parametrize(

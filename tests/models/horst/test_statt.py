@@ -6,6 +6,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.horst import ring
 from mmvidformer.models.horst.statt import ATTENTIONS, Entry
 
 B, S, C, H, W = 2, 3, 4, 3, 5
@@ -43,7 +44,7 @@ def by_hand(name: str, attend, q: Tensor, entries: list[Entry], area: bool) -> T
 @pytest.mark.parametrize("name", ["space_time", "temporal", "spatial"])
 def test_equations(name: str, area: bool) -> None:
     attend, q, entries = case(name, area)
-    torch.testing.assert_close(attend(q, entries), by_hand(name, attend, q, entries, area))
+    torch.testing.assert_close(attend(q, ring(entries)), by_hand(name, attend, q, entries, area))
 
 
 @pytest.mark.parametrize("area", [True, False])
@@ -52,16 +53,17 @@ def test_heads_attend_each_with_its_channels(name: str, area: bool) -> None:
     attend, q, entries = case(name, area, heads=2)
     single = ATTENTIONS[name](C // 2, 1, area)
     single.load_state_dict(attend.state_dict())
-    outs, maps = [], []
+    outs, maps, count = [], [], torch.tensor([2, 3])
     for half in (slice(0, C // 2), slice(C // 2, C)):
         own = [single.remember(entry.key[:, half], entry.value[:, half]) for entry in entries]
-        filled = torch.tensor([[True, False, True], [True, True, True]])
-        outs.append(single(q[:, half], own, filled))
-        maps.append(None if name == "joint" else single.maps(q[:, half], own, filled))
-    torch.testing.assert_close(attend(q, entries, filled), torch.cat(outs, 1))
+        states = ring(own)._replace(count=count)
+        outs.append(single(q[:, half], states))
+        maps.append(None if name == "joint" else single.maps(q[:, half], states))
+    states = ring(entries)._replace(count=count)
+    torch.testing.assert_close(attend(q, states), torch.cat(outs, 1))
     if name != "joint":
         means = tuple(torch.stack(pair).mean(0) for pair in zip(*maps, strict=True))
-        torch.testing.assert_close(attend.maps(q, entries, filled), means)
+        torch.testing.assert_close(attend.maps(q, states), means)
 
 
 class Multiplications(TorchDispatchMode):
@@ -87,7 +89,7 @@ def test_operations_are_those_of_the_paper(count: int) -> None:
         q, *maps = torch.randn(1 + 2 * count, 1, C, H, W).unbind()
         with FlopCounterMode(display=False) as products, Multiplications() as pairs:
             pairs_of_maps = zip(maps[::2], maps[1::2], strict=True)
-            attend(q, [attend.remember(key, value) for key, value in pairs_of_maps])
+            attend(q, ring([attend.remember(key, value) for key, value in pairs_of_maps]))
         return products.get_total_flops() // 2 + pairs.count
 
     area = H * W
@@ -101,19 +103,19 @@ def test_joint_is_one_softmax_over_all_places_of_all_states() -> None:
     logits = torch.einsum("bchw,bscxy->bhwsxy", q, keys).flatten(3) / C**0.5
     weights = (logits.exp() / logits.exp().sum(-1, keepdim=True)).unflatten(3, (S, H, W))
     expected = torch.einsum("bhwsxy,bscxy->bchw", weights, values)
-    torch.testing.assert_close(attend(q, entries), expected)
+    torch.testing.assert_close(attend(q, ring(entries)), expected)
     assert not list(attend.parameters())
 
 
 @pytest.mark.parametrize("name", ["space_time", "temporal", "spatial"])
 def test_maps_are_the_weights_of_the_output(name: str) -> None:
     attend, q, entries = case(name)
-    weights, places = attend.maps(q, entries)
+    weights, places = attend.maps(q, ring(entries))
     assert weights.shape == (B, S) and places.shape == (B, S, H, W)
     torch.testing.assert_close(weights.sum(1), torch.ones(B))
     values = torch.stack([entry.value for entry in entries], 1)
     expected = torch.einsum("bs,bshw,bschw->bchw", weights, places, values)
-    torch.testing.assert_close(attend(q, entries), expected)
+    torch.testing.assert_close(attend(q, ring(entries)), expected)
     if name == "temporal":
         assert (places == 1).all()
     if name == "spatial":

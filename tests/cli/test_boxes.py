@@ -1,0 +1,64 @@
+"""From annotation to film with the commands, for boxes."""
+
+import re
+
+import numpy as np
+import pytest
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.apis.detector import PersonDetector
+
+
+class Persons(PersonDetector):
+    """A detector without weights."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(self, frame: np.ndarray) -> list[tuple[float, ...]]:
+        return [(0.3, 0.2, 0.9, 0.8)]
+
+
+def test_boxes_from_annotation_to_film(
+    main_of, test, make_config, tiny_videos, tmp_path, capsys, monkeypatch
+) -> None:
+    for name in ("val_0", "val_1", "val_2", "val_3"):
+        (tmp_path / f"{name}.mp4").symlink_to(tiny_videos.root / f"{name}.mp4")
+    rows = [f"val_{i},1,0.{i},0.2,0.9,0.8,{i % 2 + 1},0\n" for i in range(4)]
+    (tmp_path / "all.csv").write_text("".join(rows))
+    (tmp_path / "classes.txt").write_text("walk\nsit\n")
+    shares = ["--val", "0.25", "--test", "0.25"]
+    main_of("data.list")([str(tmp_path / "all.csv"), "--task", "boxes", *shares])
+    whole = dict(scheme="spacetime", temporal_depth=4, stem=dict(tubelet=(2, 8, 8)))
+    config = make_config("boxes", model=dict(backbone=whole))
+    options = ["--config", str(config), "--data", str(tmp_path)]
+    run = tmp_path / "run"
+    options += ["--task", "boxes", "--epochs", "1", "--batch", "2", "--workers", "0"]
+    main_of("finetune")([*options, "--work-dir", str(run)])
+    config, best = str(run / "finetune" / "config.py"), str(next(run.glob("best_*.pth")))
+    (tmp_path / "test.csv").write_text("".join(rows))
+    (tmp_path / "val_0.mp4").unlink()
+    (tmp_path / "val_0.mp4").write_text("no video")
+    test([config, best, "--cfg-options", "bad_videos.max_bad_share=0.5"])
+    shown = capsys.readouterr().out
+    assert re.search(r"mAP/overall: \d+\.\d\d%", shown) and "bad videos: 1" in shown
+    video, film = str(tmp_path / "val_3.mp4"), tmp_path / "film.mp4"
+    with pytest.raises(ValueError, match="needs --boxes"):
+        main_of("demo")([config, best, video])
+    boxes = ["--boxes", str(tmp_path / "all.csv")]
+    assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0
+    assert film.stat().st_size and "1.00-1.00 s: " in capsys.readouterr().out
+    monkeypatch.setattr("mmvidformer.apis.recognizer.load_detector", lambda _: Persons())
+    assert main_of("demo")([config, best, video, "--boxes", "persons"]) == 0
+    shown = capsys.readouterr().out
+    assert "0.00-0.00 s: " in shown and "1.00-1.00 s: " in shown
+    recognizer = Recognizer(config, best)
+    (found,) = recognizer.boxes(video, 1, [(0.3, 0.2, 0.9, 0.8)])
+    assert found.task.needs_boxes and found.box == (0.3, 0.2, 0.9, 0.8)
+    assert found.record()["box"] == [0.3, 0.2, 0.9, 0.8]
+    assert {name for _, name, _ in found.top()} == {"walk", "sit"}
+    for call in (recognizer, lambda video: next(recognizer.timeline(video))):
+        with pytest.raises(ValueError, match="a model of boxes needs them"):
+            call(video)
+    main_of("export")([config, best, "--out", str(tmp_path / "x.pt2")])
+    assert '"boxes": ["boxes", 5]' in capsys.readouterr().out

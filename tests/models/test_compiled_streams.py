@@ -1,0 +1,94 @@
+"""``torch.compile(model.step)``: one graph for the first step and one for all others."""
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounter
+from torch.utils._pytree import tree_leaves
+
+from mmvidformer.models import Horst, VideoTransformer
+from tests.models.tiny import ARCH, STEM, perturb
+
+STEPS = 40
+BOUNDED = dict(type="causal_time", past=4)
+
+
+def causal(**options: object) -> VideoTransformer:
+    settings = dict(arch=ARCH, clip_len=STEPS, img_size=16, stem=STEM, pool="none")
+    return VideoTransformer(**{**settings, **options})
+
+
+def horst(**options: object) -> Horst:
+    return Horst(3, [4, 8], [1, 2], order=3, **options)
+
+
+MODELS = {
+    "bounded": lambda: causal(
+        block=[dict(pattern=BOUNDED), dict(pattern="space")], positions="space"
+    ),
+    "horst": lambda: horst(),
+    "table": lambda: causal(block=[dict(pattern="causal_time")], positions="time"),
+    "joint, rotary": lambda: causal(
+        block=[dict(pattern=dict(type="causal_joint", past=4))],
+        positions="none",
+        rope=dict(type="axial", axes="th"),
+    ),
+    "linear, fixed": lambda: causal(
+        block=[dict(pattern="causal_time", kernel="linear")],
+        positions=dict(type="joint", fixed="flat"),
+    ),
+    "frames, then time": lambda: causal(
+        encoders=[dict(frames="pool", cls="mean"), dict(block=[dict(pattern=BOUNDED)])]
+    ),
+    "horst, joint": lambda: horst(attention="joint", num_heads=2),
+    "horst, paper": lambda: horst(variant="paper"),
+}
+FAST = ("bounded", "horst")
+NAMES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in MODELS]
+
+
+def frames(model: nn.Module) -> list[Tensor]:
+    """Inputs of the steps of two streams."""
+    torch.manual_seed(1)
+    shape = (STEPS, 2, 3, 6, 4) if isinstance(model, Horst) else (STEPS, 2, 3, 1, 16, 16)
+    return list(torch.randn(shape))
+
+
+def tensors(state: Any) -> list[Tensor]:
+    """What a state holds."""
+    leaves = tree_leaves(getattr(state, "past", state))
+    return [x for x in leaves if isinstance(x, Tensor)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_two_graphs_serve_a_whole_stream(name: str) -> None:
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    model = perturb(MODELS[name]()).eval()
+    counter = CompileCounter()
+    step = torch.compile(model.step, fullgraph=True, backend=counter)  # a break is an error
+    state, compiled_state = None, None
+    for number, frame in enumerate(frames(model)):
+        expected, state = model.step(frame, state)
+        found, compiled_state = step(frame, compiled_state)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+        if number == STEPS // 2:  # what was saved goes on
+            compiled_state = pickle.loads(pickle.dumps(copy.deepcopy(compiled_state)))
+    assert counter.frame_count == 2
+    torch.testing.assert_close(tensors(compiled_state), tensors(state), atol=1e-5, rtol=0)
+
+
+def test_a_compiled_stream_ends_with_its_table() -> None:
+    torch.compiler.reset()
+    model = causal(clip_len=3, block=[dict(pattern="causal_time")], positions="time").eval()
+    step, state = torch.compile(model.step, fullgraph=True, backend="eager"), None
+    with torch.no_grad():
+        for frame in frames(model)[:3]:
+            _, state = step(frame, state)
+        with pytest.raises((IndexError, RuntimeError), match="out of"):
+            step(frame, state)

@@ -1,0 +1,164 @@
+"""Shards on a real S3 server, and on the web, with faults."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("s3fs", reason="the extra s3 is not installed")
+pytest.importorskip("moto", reason="moto, an S3 server, is not installed")
+pytest.importorskip("flask_cors", reason="moto's server needs flask and flask_cors")
+
+from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.datasets.listed_videos import ListedVideoDataset
+from mmvidformer.datasets.shards.dataset import ShardedVideoDataset
+from mmvidformer.datasets.shards.index import INDEX
+from mmvidformer.storage import files
+from mmvidformer.storage.errors import StorageError
+from mmvidformer.tasks.shards import shard_list
+from mmvidformer.video.errors import BadVideo
+from tests.storage_server import FAULTS, s3_server
+from tests.video.toys import PACK, write
+
+pytestmark = pytest.mark.usefixtures("scope")
+
+PIPELINE = [
+    dict(type="mmvidformer.VideoInit"),
+    dict(type="SampleFrames", clip_len=4, frame_interval=2),
+    dict(type="mmvidformer.VideoDecode"),
+    *PACK,
+]
+
+
+@pytest.fixture(scope="module")
+def server():
+    """An S3 server with an empty bucket."""
+    with s3_server() as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def storage(server, tmp_path, monkeypatch):
+    """The server, which this process finds by the variables of fsspec, without faults."""
+    monkeypatch.setenv("MMVIDFORMER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    monkeypatch.setattr(files, "PAUSES", (0.01, 0.02))
+    files._file_system.cache_clear()
+    server.faults.clear()
+    server.lasting = ""
+    yield server
+    server.lasting = ""
+
+
+@pytest.fixture
+def shards(storage, tmp_path):
+    """The config of the files, and the address of their shards."""
+    for number in range(3):
+        write(tmp_path / f"{number}.mp4")
+    file = tmp_path / "train.txt"
+    file.write_text("".join(f"{number}.mp4 {number}\n" for number in range(3)))
+    address = f"s3://bucket/{tmp_path.name}/train"
+    assert shard_list(file, address, videos_per_shard=2) == {}
+    prefix = dict(video=str(tmp_path))
+    return ListedVideoDataset(str(file), PIPELINE, prefix), address
+
+
+def inputs(dataset, number: int) -> torch.Tensor:
+    """The frames of a sample, with fixed draws."""
+    np.random.seed(0)
+    return dataset[number]["inputs"]
+
+
+def test_shards_in_a_bucket_are_the_files(shards, storage) -> None:
+    local, address = shards
+    dataset = ShardedVideoDataset(address, PIPELINE)
+    storage.sent = 0
+    for number in range(3):
+        assert torch.equal(inputs(dataset, number), inputs(local, number))
+    assert storage.sent == dataset.index.samples["size"].sum()  # nothing but the videos
+    inputs(dataset, 0)
+    assert storage.sent == dataset.index.samples["size"].sum()  # the second time from the cache
+    with pytest.raises(FileExistsError, match="index.json exists already"):
+        shard_list(local.ann_file, address)
+
+
+def test_shards_on_the_web_are_the_files(shards, storage) -> None:
+    local, address = shards
+    web = address.replace("s3://", f"{storage.url}/")
+    dataset = ShardedVideoDataset(web, PIPELINE)
+    for number in range(3):
+        assert torch.equal(inputs(dataset, number), inputs(local, number))
+
+
+def test_lists_and_videos_in_a_bucket(shards, storage) -> None:
+    """Files without shards, of which a part is read."""
+    local, address = shards
+    folder = address.rpartition("/")[0]
+    for name in ("train.txt", "0.mp4", "1.mp4", "2.mp4"):
+        files.upload(local.data_prefix["video"] + "/" + name, f"{folder}/{name}")
+    dataset = ListedVideoDataset(f"{folder}/train.txt", PIPELINE, dict(video=folder))
+    for number in range(3):
+        assert torch.equal(inputs(dataset, number), inputs(local, number))
+
+
+@pytest.mark.parametrize("web", [False, True], ids=["s3", "web"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_passing_fault_is_no_bad_video(shards, storage, monkeypatch, fault, web) -> None:
+    local, address = shards
+    address = address.replace("s3://", f"{storage.url}/") if web else address
+    dataset = SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")
+    if fault == "slow":
+        monkeypatch.setattr(files, "TIME_LIMIT", storage.pause / 3)
+    storage.faults.extend([fault] * 2)
+    assert torch.equal(inputs(dataset, 1), inputs(local, 1))
+    assert not storage.faults
+
+
+@pytest.mark.parametrize("web", [False, True], ids=["s3", "web"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_lasting_fault_ends_with_a_sentence(shards, storage, monkeypatch, fault, web) -> None:
+    _, address = shards
+    address = address.replace("s3://", f"{storage.url}/") if web else address
+    dataset = SafeDataset(ShardedVideoDataset(address, PIPELINE), max_bad_share=1.0)
+    if fault == "slow":
+        monkeypatch.setattr(files, "TIME_LIMIT", storage.pause / 6)
+    storage.lasting, storage.gets = fault, 0
+    with pytest.raises(StorageError, match=r"00000\.tar: 3 tries failed, the last by ") as caught:
+        inputs(dataset, 0)
+    assert "\n" not in str(caught.value)
+    # aiohttp asks once more if a connection that it kept is gone.
+    assert storage.gets in ((3, 6) if fault == "reset" else (3,))
+    with pytest.raises(StorageError, match=INDEX):
+        ShardedVideoDataset(address, PIPELINE)
+
+
+def test_what_is_not_there_is_a_bad_video_or_no_index(shards, storage) -> None:
+    local, address = shards
+    with pytest.raises(FileNotFoundError, match=f"s3://bucket/none/{INDEX} does not exist"):
+        ShardedVideoDataset("s3://bucket/none", PIPELINE)
+    folder = address.rpartition("/")[0]
+    dataset = ListedVideoDataset(local.ann_file, PIPELINE, dict(video=f"{folder}/gone"))
+    with pytest.raises(BadVideo, match="gone/0.mp4: VideoInit: FileNotFoundError"):
+        SafeDataset(dataset, on_bad_video="raise")[0]
+
+
+def test_a_damaged_video_in_a_bucket_is_bad(storage, tmp_path) -> None:
+    write(tmp_path / "0.mp4")
+    content = (tmp_path / "0.mp4").read_bytes()
+    (tmp_path / "0.mp4").write_bytes(content[:100] + bytes(len(content) - 100))
+    (tmp_path / "train.txt").write_text("0.mp4 0\n")
+    address = f"s3://bucket/{tmp_path.name}/train"
+    assert len(shard_list(tmp_path / "train.txt", address)) == 1
+    with pytest.raises(BadVideo, match="0.mp4: VideoInit: "):
+        SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")[0]
+
+
+def test_an_index_says_where_its_bytes_are(shards, storage) -> None:
+    """A new index of other content has another id, so that a cache gives no old bytes."""
+    local, address = shards
+    before = json.loads(files.read_file(f"{address}/{INDEX}"))["id"]
+    shard_list(local.ann_file, address, videos_per_shard=2, force=True)
+    assert json.loads(files.read_file(f"{address}/{INDEX}"))["id"] != before

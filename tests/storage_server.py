@@ -1,0 +1,125 @@
+"""An S3 server on this machine, behind a proxy that makes faults."""
+
+import http.client
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+FAULTS = ("slow", "reset", "503", "truncated")
+HOP = {"transfer-encoding", "connection", "content-length", "server", "date"}
+
+
+class Proxy(ThreadingHTTPServer):
+    """Passes requests on to a server, but for some faults.
+
+    Attributes:
+        faults: Of the next answers to a GET or HEAD, each of ``FAULTS``.
+        lasting: A fault of all answers, if not empty.
+        pause: Seconds of a slow answer.
+        sent: Bytes of the answers' contents.
+        gets: Number of GET requests.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.upstream = port
+        self.faults: deque[str] = deque()
+        self.lasting, self.pause, self.sent, self.gets = "", 3.0, 0, 0
+
+    @property
+    def url(self) -> str:
+        """Address of the server."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, request: Any, address: Any) -> None:
+        """Say nothing of clients that have gone."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Proxy
+
+    def _pass_on(self) -> None:
+        body = self._body()
+        upstream = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=60)
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "expect")}
+        headers.setdefault("Authorization", "AWS web:none")  # moto refuses those without a name
+        upstream.request(self.command, self.path, body, headers)
+        answer = upstream.getresponse()
+        content = answer.read()
+        fault = ""
+        if self.command in ("GET", "HEAD"):
+            self.server.gets += self.command == "GET"
+            fault = self.server.lasting or (self.server.faults and self.server.faults.popleft())
+        if fault == "slow":
+            time.sleep(self.server.pause)
+        if fault == "reset":
+            # Close with RST in place of FIN.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            self.connection.close()
+            return
+        status, length = answer.status, answer.getheader("content-length")
+        if fault == "503":
+            status, content, length = 503, b"", "0"
+        self.send_response(status)
+        for name, value in answer.getheaders():
+            if name.lower() not in HOP:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)) if content else length or "0")
+        self.end_headers()
+        if fault == "truncated":
+            content = content[: len(content) // 2]
+            self.close_connection = True
+        self.wfile.write(content)
+        self.server.sent += len(content)
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass_on
+
+    def log_message(self, *args: Any) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def s3_server(bucket: str = "bucket") -> Iterator[Proxy]:
+    """Start moto's S3 server with a bucket, and a proxy in front of it."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    proxy = Proxy(port)
+    threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        client = boto3.client(
+            "s3",
+            endpoint_url=f"http://127.0.0.1:{port}",
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+        client.create_bucket(Bucket=bucket)
+        yield proxy
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+        server.stop()
