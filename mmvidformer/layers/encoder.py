@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -139,12 +140,15 @@ class Encoder(nn.Module):
         _check(config, passes_grid)
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
-        self.frames = look_up({"together", "pool", "average"}, config.frames, "value of frames")
+        known = {"together", "token", "pool", "average"}
+        self.frames = look_up(known, config.frames, "value of frames")
         self.passes_grid, self.cls_only = passes_grid, False
         has_cls = config.cls is not None
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
+        has_token = self.frames == "token"
+        self.frame_token = nn.Parameter(torch.zeros(1, 1, 1, dim)) if has_token else None
         registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
         self.registers = nn.Parameter(registers) if config.registers else None
         positions = config.positions
@@ -176,11 +180,13 @@ class Encoder(nn.Module):
     @property
     def single_frames(self) -> bool:
         """Whether each frame is encoded on its own."""
-        return self.frames != "together"
+        return self.frames in ("pool", "average")
 
     def out_grid(self, grid: Size) -> Size:
         """Return the grid (T, H, W) of the output for that of the input."""
-        return {"together": grid, "pool": (grid[0], 1, 1), "average": (1, *grid[1:])}[self.frames]
+        if self.frames == "together":
+            return grid
+        return (1, *grid[1:]) if self.frames == "average" else (grid[0], 1, 1)
 
     def forward(
         self,
@@ -208,12 +214,16 @@ class Encoder(nn.Module):
         Returns:
             Normalized grid (None with ``cls_only``) and class token (B, 1 + registers, D) or None.
             The grid is (B, T, H, W, D); of single frames it is (B, T, 1, 1, D), or (1, T, 1, 1, D)
-            with ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged.
+            with ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged. Of the
+            tokens of frames it is (B, T, 1, 1, D).
         """
         grid = self.proj(grid)
         if not self.single_frames:
             cls_only = cls_only and self.can_leave_grid()
-            return self.normalize(self.run_blocks(grid, None, state, outputs, places, cls_only))
+            tokens = self.run_blocks(grid, None, state, outputs, places, cls_only)
+            if self.frame_token is not None:
+                return self.normalize((tokens[1][:, :, None, None], None))
+            return self.normalize(tokens)
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
         if places is not None:
             places = places._replace(numbers=places.numbers.repeat_interleave(frames, 0))
@@ -241,6 +251,7 @@ class Encoder(nn.Module):
         cls_only: bool = False,
     ) -> Tokens:
         """Encode tokens (B, T, H, W, D) without the final norm; see ``forward``, ``DropPath``."""
+        size = grid_size(grid)
         tokens, context = self.start(grid, clip_rows, state, places)
         again = self.with_cp is True and torch.is_grad_enabled() and state is None
         for number, block in enumerate(self.blocks, start=1):
@@ -249,8 +260,8 @@ class Encoder(nn.Module):
             run = partial(checkpoint, block, use_reentrant=False) if again else block
             tokens = run(tokens, context)
             if outputs is not None:
-                outputs.append(self._split(tokens, context))
-        return self._split(tokens, context)
+                outputs.append(self._split(tokens, context, size))
+        return self._split(tokens, context, size)
 
     def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""
@@ -283,6 +294,9 @@ class Encoder(nn.Module):
             rope = with_prefix(rope if places is None else places.take(rope), prefix)
         whole, cls = self.pos_embed(whole, cls, state)
         grid = whole if places is None else grid + places.take(whole)
+        if self.frame_token is not None:
+            frame_tokens = self.frame_token.expand(*grid.shape[:2], -1, -1)
+            grid = torch.cat([frame_tokens, grid.flatten(2, 3)], dim=2)[:, :, None]
         order = Grid(*grid_size(grid), prefix)
         tokens = grid.flatten(1, 3)
         if cls is not None:
@@ -290,11 +304,16 @@ class Encoder(nn.Module):
         tokens = self.norm_pre(self.pos_drop(tokens))
         return tokens, Context(order, rope, state, clip_rows)
 
-    def _split(self, tokens: Tensor, context: Context) -> Tokens:
-        """Return grid (B, T, H, W, D) and class tokens, or None for what there is not."""
+    def _split(self, tokens: Tensor, context: Context, size: Size) -> Tokens:
+        """Return grid (B, T, H, W, D) and class tokens, or None for what there is not.
+
+        In the place of class tokens, those of frames are (B, T, D).
+        """
         if context.prefix_only:
             return None, tokens
         cls, grid = context.grid.split(tokens)
+        if self.frame_token is not None:
+            return grid[:, :, 0, 1:].unflatten(2, size[1:]), grid[:, :, 0, 0]
         return grid, cls if context.grid.prefix else None
 
     def normalize(self, tokens: Tokens) -> Tokens:
@@ -307,6 +326,12 @@ def _check(config: EncoderConfig, passes_grid: bool) -> None:
     """Raise a ValueError if options do not go together, or nothing reads the class token."""
     if config.with_cp not in (False, "activations", True):
         raise ValueError(f"with_cp must be False, 'activations' or True, got {config.with_cp!r}")
+    if config.frames == "token":
+        if config.cls is not None or config.rope is not None:
+            raise ValueError("frames='token' goes with neither a class token nor rotary positions")
+        for part in chain.from_iterable(sublayer.patterns for sublayer in config.sublayers):
+            if not PATTERNS.build(part).any_places:
+                raise ValueError(f"pattern {part!r} has no place for the token of frames='token'")
     if config.cls is None:
         if config.registers:
             raise ValueError(
