@@ -10,6 +10,7 @@ import pytest
 import mmvidformer.cli
 from mmvidformer import list_models
 from mmvidformer.__main__ import COMMANDS, main
+from mmvidformer.checkpoints import published
 
 CLI = Path(mmvidformer.cli.__file__).parent
 
@@ -86,3 +87,16 @@ def test_models_are_listed_with_their_published_weights(capsys, monkeypatch) -> 
     assert "timesformer_b_diving48" in capsys.readouterr().out
     assert main(["models", "resnet"]) == 1
     assert capsys.readouterr().err == "error: no name has 'resnet' in it\n"
+
+
+def test_weights_of_a_license(capsys) -> None:
+    """Of configs, and those that no config has; whatever the case of the letters."""
+    assert main(["models", "--license", "apache-2.0"]) == 0
+    rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines()]
+    licenses = {row[0].strip(): row[-1].strip() for row in rows if row}
+    assert set(licenses.values()) == {"Apache-2.0"}
+    assert {"vivit_fe_k400", "published://videoprism-base-f16r288"} <= licenses.keys()
+    assert len(licenses) == sum(row.license == "Apache-2.0" for row in published.rows())
+    assert main(["models", "streamformer", "--license", "apache-2.0"]) == 1
+    assert main(["models", "--license", "gpl"]) == 1
+    assert "no weights have the license 'gpl'; there are Apache-2.0" in capsys.readouterr().err

@@ -38,6 +38,7 @@ VIDEO_VITS: dict[str, dict] = {
     "vjepa2": dict(clip_len=64, img_size=(256, 256), positions="none", rope="vjepa2", pool="none"),
     "videoprism": dict(clip_len=16, img_size=(288, 288), pool="none"),
     "streamformer": dict(clip_len=16, img_size=(224, 224), pool="none"),
+    "trecvit": dict(clip_len=32, img_size=(224, 224), pool="none"),
 }
 
 

@@ -16,6 +16,7 @@ from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import Checkpoint
 from mmvidformer.checkpoints.streamformer import from_streamformer, is_streamformer
 from mmvidformer.checkpoints.timm_models import from_timm
+from mmvidformer.checkpoints.trecvit import from_trecvit, is_trecvit
 from mmvidformer.checkpoints.video_models import (
     DIALECTS,
     IMAGE,
@@ -73,6 +74,7 @@ FORMATS: dict[str, Format] = {
     "vjepa2": Format("V-JEPA 2 (official or HuggingFace)", is_vjepa2, from_vjepa2),
     "videoprism": Format("VideoPrism (flax or HuggingFace)", is_videoprism, from_videoprism),
     "streamformer": Format("StreamFormer (official)", is_streamformer, from_streamformer),
+    "trecvit": Format("TRecViT (flax)", is_trecvit, from_trecvit),
     "huggingface": Format(
         "HuggingFace ViViT",
         lambda state: (

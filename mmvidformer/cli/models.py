@@ -1,4 +1,4 @@
-"""List shipped configs and published weights: mmvidformer models [FILTER] [--pretrained].
+"""List shipped configs and published weights: mmvidformer models [FILTER] [--license NAME].
 
 Sizes are those of one view (docs/model_zoo.md); the accuracy is as published, not measured here.
 """
@@ -6,10 +6,12 @@ Sizes are those of one view (docs/model_zoo.md); the accuracy is as published, n
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from fnmatch import fnmatch
 
 import yaml
 
-from mmvidformer.checkpoints.published import by_name
+from mmvidformer.checkpoints.published import Published, by_name
+from mmvidformer.checkpoints.published import rows as published_rows
 from mmvidformer.config import list_models
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.engine.tables import print_table
@@ -22,9 +24,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--pretrained", action="store_true", help="only those with published weights"
     )
+    parser.add_argument(
+        "--license",
+        help="only weights with this license, such as apache-2.0; also those without a config",
+    )
     args = parser.parse_args(argv)
-    names, weights = list_models(f"*{args.filter}*", args.pretrained), by_name()
-    if not names:
+    pattern = f"*{args.filter}*"
+    names, weights = list_models(pattern, args.pretrained or bool(args.license)), by_name()
+    apart: list[Published] = []  # further weights of the license
+    if args.license:
+        licensed = [row for row in published_rows() if row.license.lower() == args.license.lower()]
+        if not licensed:
+            known = ", ".join(sorted({row.license for row in published_rows() if row.license}))
+            text = f"no weights have the license {args.license!r}; there are {known}"
+            print(f"error: {text}", file=sys.stderr)
+            return 1
+        names = [name for name in names if weights[name] in licensed]
+        shown = [weights[name] for name in names]
+        apart = [row for row in licensed if row not in shown and fnmatch(row.name, pattern)]
+    if not names and not apart:
         print(f"error: no name has {args.filter!r} in it", file=sys.stderr)
         return 1
     file = config_folder() / "metafile.yml"
@@ -36,6 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         counts = f"{size['Parameters'] / 1e6:.1f}", f"{size['MACs'] / 1e9:.1f}"
         known = (row.accuracy or "yes", row.license) if row else "  "
         rows.append((name, size["View"], *counts, *known))
+    for row in apart:
+        cells = (row.accuracy or "yes", row.license)
+        rows.append((f"published://{row.name}", "", "", "", *cells))
     columns = ("config", "T x H x W", "M params", "G MACs", "published weights", "license")
     print_table(columns, rows)
     return 0

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.config import ClsPolicy, EncoderConfig, SubLayer
+from mmvidformer.layers.config import ClsPolicy, EncoderConfig, SubLayer, name_of
 from mmvidformer.layers.drop import Draw, DropPath, compute_kept
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.fixation import Fixation
@@ -25,6 +25,7 @@ from mmvidformer.layers.linear import (
     is_plain,
     project_twice,
 )
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import NORMS, QueryKeyNorm, build_scale
 from mmvidformer.layers.patterns import PATTERNS, Pattern, check_causal
@@ -104,17 +105,26 @@ class Attention(nn.Module):
         self.cls = cls
         if qkv_bias not in (True, False, "qv"):
             raise ValueError(f"qkv_bias must be True, False or 'qv', got {qkv_bias!r}")
+        head_dim = dim // num_heads
+        options: dict = dict(head_dim=head_dim, dropout=attn_drop)
+        if look_up(KERNELS, str(name_of(kernel)), KERNELS.what).needs_heads:
+            options["num_heads"] = num_heads
+        self.kernel = KERNELS.build(kernel, **options)
+        inner = self.kernel.expand * dim
         if qkv_bias == "qv":
+            if self.kernel.parts != 3:
+                raise ValueError(
+                    f"{type(self.kernel).__name__} has no keys apart: use qkv_bias=True"
+                )
             self.qkv: nn.Linear = QueryValueBias(dim)
         else:
-            self.qkv = nn.Linear(dim, 3 * dim, bias=bool(qkv_bias))
-        head_dim = dim // num_heads
-        self.kernel = KERNELS.build(kernel, head_dim=head_dim, dropout=attn_drop)
+            self.qkv = nn.Linear(dim, self.kernel.parts * inner, bias=bool(qkv_bias))
         self.recompute = False
-        moves = {f"shift{i}": build_shift(shift, dim) for i, shift in enumerate(shifts)}
+        moves = {f"shift{i}": build_shift(shift, inner) for i, shift in enumerate(shifts)}
         for name, pattern in zip(patterns, self.patterns, strict=True):
             check_supported(self.kernel, pattern.needs, f"pattern {name!r}")
             check_causal(pattern, name, cls, shifts)
+            self.kernel.check_pattern(pattern, name)
         if cls == "global":
             check_supported(self.kernel, {"other_keys"}, "cls='global'")
         if rope is not None:
@@ -125,14 +135,14 @@ class Attention(nn.Module):
         if fixation:
             options = {"type": fixation} if isinstance(fixation, str) else dict(fixation)
             name = options.pop("type", "qkv_shared")
-            gates["fixation"] = Fixation(dim, num_heads, name, **options)
+            gates["fixation"] = Fixation(inner, num_heads, name, **options)
         stages = {**gates, **moves} if shift_last else {**moves, **gates}
         if qk_norm is not None:
-            stages = {"qk_norm": QueryKeyNorm(head_dim, qk_norm), **stages}
+            stages = {"qk_norm": QueryKeyNorm(inner // num_heads, qk_norm), **stages}
         if rope is not None:
             stages["rope"] = ROPES.build(rope, head_dim=head_dim)
         self.prepare = nn.ModuleDict(stages)
-        self.proj = nn.Linear(dim, dim)
+        self.proj = nn.Linear(inner, dim)
         self.proj_drop = nn.Dropout(proj_drop)
 
     def forward(
@@ -225,8 +235,9 @@ class Attention(nn.Module):
         return self.mix(*self._prepare(projected, context), context, keep)
 
     def _prepare(self, projected: Tensor, context: Context) -> Heads:
-        q, k, v = projected.unflatten(-1, (3, self.num_heads, -1)).unbind(-3)
-        del projected  # freed as soon as no stage needs its parts
+        projections = projected.unflatten(-1, (self.kernel.parts, self.num_heads, -1)).unbind(-3)
+        q, k, v = (*projections, projections[-1])[:3]  # keys may be values
+        del projected, projections  # freed as soon as no stage needs its parts
         for stage in self.prepare.values():
             if isinstance(stage, RotaryEmbedding):
                 q, k, v = stage(q, k, v, context)
@@ -271,7 +282,7 @@ class AttentionSubLayer(nn.Module):
     def __init__(self, config: EncoderConfig, sublayer: SubLayer, drop_path: DropPath) -> None:
         super().__init__()
         dim, _, num_heads, _ = config.sizes.values()
-        self.norm = NORMS.build(config.norm, normalized_shape=dim)
+        self.norm = NORMS.build(sublayer.norm or config.norm, normalized_shape=dim)
         self.attn = Attention(
             dim,
             num_heads,

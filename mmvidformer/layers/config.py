@@ -38,6 +38,7 @@ class SubLayer:
         zero_init: Whether the output projection is initialized to zero, so that the sub-layer
             changes nothing at first (ViViT, section 3.4).
         rope: Whether the encoder's rotary positions, if any, apply here.
+        norm: Norm before the sub-layer, as in ``EncoderConfig``. Default: that of the encoder.
 
     Raises:
         ValueError: If ``shift_last`` has no effect.
@@ -52,6 +53,7 @@ class SubLayer:
     shift_last: bool = False
     zero_init: bool = False
     rope: bool = True
+    norm: Choice | None = None
 
     def __post_init__(self) -> None:
         if self.shift_last and not self.shifts:
@@ -92,10 +94,12 @@ class EncoderConfig:
         rope: Rotary positions of queries and keys (``layers.rotary``), beside ``positions``:
             ``'axial'``, ``'vjepa2'``, ``'dinov3'`` or ``'eva02'``, or a dictionary of the name as
             ``type`` and options. None: none.
-        frames: ``'together'``: the tokens of a clip are encoded together. ``'pool'``: each frame on
-            its own, with a class token of its own; returns one token per frame, the class token or
-            the mean (ViViT's model 2). ``'average'``: likewise, but returns the mean of the frames
-            (TimeSformer's space-only scheme).
+        frames: ``'together'``: the tokens of a clip are encoded together. ``'token'``: likewise,
+            with a learned token in each frame as one more place, without a position; returns that
+            of each frame (TRecViT). ``'pool'``: each frame on its own, with a class token of its
+            own; returns one token per frame, the class token or the mean (ViViT's model 2).
+            ``'average'``: likewise, but returns the mean of the frames (TimeSformer's space-only
+            scheme).
         cls: Role of the class token in sub-layers that do not say: ``'mean'``, ``'global'`` or
             ``'skip'``. None: no class token.
         registers: Number of further tokens that join attention as the class token does and are
@@ -171,6 +175,11 @@ class EncoderConfig:
         return sizes
 
     @property
+    def single_frames(self) -> bool:
+        """Whether each frame is encoded on its own."""
+        return self.frames in ("pool", "average")
+
+    @property
     def blocks(self) -> list[list[SubLayer]]:
         """Sub-layers of the blocks, which take them in turn; each says the class token's role.
 
@@ -236,6 +245,8 @@ def check_encoder(config: EncoderConfig, passes_grid: bool) -> None:
     """Raise a ValueError if options do not go together, or nothing reads the class token."""
     if config.with_cp not in (False, "activations", True):
         raise ValueError(f"with_cp must be False, 'activations' or True, got {config.with_cp!r}")
+    if config.frames == "token" and (config.cls is not None or config.rope is not None):
+        raise ValueError("frames='token' goes with neither a class token nor rotary positions")
     if config.cls is None:
         if config.registers:
             raise ValueError(

@@ -151,13 +151,19 @@ class Encoder(nn.Module):
         check_encoder(config, passes_grid)
         dim, depth, heads, _ = config.sizes.values()
         rate = config.drop_path_rate
-        self.frames = look_up({"together", "pool", "average"}, config.frames, "value of frames")
+        known = {"together", "token", "pool", "average"}
+        self.frames = look_up(known, config.frames, "value of frames")
         self.passes_grid, self.cls_only = passes_grid, False
         self.refusals = refusals(config)
         has_cls = config.cls is not None
         size = (1, *size[1:]) if self.single_frames else size
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
+        has_token = self.frames == "token"
+        if has_token and self.refusals.places:
+            part = self.refusals.places[0]
+            raise ValueError(f"{part} has no place for the token of frames='token'")
+        self.frame_token = nn.Parameter(torch.zeros(1, 1, 1, dim)) if has_token else None
         registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
         self.registers = nn.Parameter(registers) if config.registers else None
         positions = config.positions
@@ -189,11 +195,13 @@ class Encoder(nn.Module):
     @property
     def single_frames(self) -> bool:
         """Whether each frame is encoded on its own."""
-        return self.frames != "together"
+        return self.frames in ("pool", "average")
 
     def out_grid(self, grid: Size) -> Size:
         """Return the grid (T, H, W) of the output for that of the input."""
-        return {"together": grid, "pool": (grid[0], 1, 1), "average": (1, *grid[1:])}[self.frames]
+        if self.frames == "together":
+            return grid
+        return (1, *grid[1:]) if self.frames == "average" else (grid[0], 1, 1)
 
     def forward(
         self,
@@ -224,7 +232,8 @@ class Encoder(nn.Module):
         Returns:
             Normalized grid (None with ``cls_only``) and class token (B, 1 + registers, D) or None.
             The grid is (B, T, H, W, D); of single frames it is (B, T, 1, 1, D), or (1, T, 1, 1, D)
-            with ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged.
+            with ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged. Of the
+            tokens of frames it is (B, T, 1, 1, D).
         """
         self.refusals.check(keep, weight)
         grid = self.proj(grid)
@@ -235,7 +244,10 @@ class Encoder(nn.Module):
             context = Context(Grid(*grid_size(grid)), keep, weight, state=state)
             if cls_only and self.can_leave_grid():
                 context = context._replace(prefix_only=True)
-            return self.normalize(self.run_blocks(grid, context, outputs))
+            tokens = self.run_blocks(grid, context, outputs)
+            if self.frame_token is not None:
+                tokens = tokens[1][:, :, None, None], None
+            return self.normalize(tokens)
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
         if keep is not None:
             keep = keep._replace(numbers=keep.numbers.repeat_interleave(frames, 0))
@@ -260,7 +272,7 @@ class Encoder(nn.Module):
         """Return places and weights (B, T, H, W) of the output for those of the input."""
         if self.frames == "average":
             return keep, None
-        if self.frames == "pool":
+        if self.frames in ("pool", "token"):
             return None, None if weight is None else split_weight(weight, keep)[1]
         return keep, weight
 
@@ -278,7 +290,8 @@ class Encoder(nn.Module):
         Returns:
             Grid (B, T, H, W, D) and class token (B, P, D), or None for what there is not.
         """
-        tokens, context = self.start(grid, context or Context(Grid(*grid_size(grid))))
+        size = grid_size(grid)
+        tokens, context = self.start(grid, context or Context(Grid(*size)))
         prefix_only = context.prefix_only or self.cls_only
         again = self.with_cp is True and torch.is_grad_enabled() and context.state is None
         for number, block in enumerate(self.blocks, start=1):
@@ -287,8 +300,8 @@ class Encoder(nn.Module):
             run = partial(checkpoint, block, use_reentrant=False) if again else block
             tokens = run(tokens, context)
             if outputs is not None:
-                outputs.append(self._split(tokens, context))
-        return self._split(tokens, context)
+                outputs.append(self._split(tokens, context, size))
+        return self._split(tokens, context, size)
 
     def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""
@@ -317,6 +330,9 @@ class Encoder(nn.Module):
             rope = with_prefix(rope if keep is None else keep.take(rope), prefix)
         whole, cls = self.pos_embed(whole, cls, state)
         grid = whole if keep is None else grid + keep.take(whole)
+        if self.frame_token is not None:
+            frame_tokens = self.frame_token.expand(*grid.shape[:2], -1, -1)
+            grid = torch.cat([frame_tokens, grid.flatten(2, 3)], dim=2)[:, :, None]
         order = Grid(*grid_size(grid), prefix)
         tokens = grid.flatten(1, 3)
         if cls is not None:
@@ -326,11 +342,16 @@ class Encoder(nn.Module):
         tokens = self.norm_pre(self.pos_drop(tokens))
         return tokens, context._replace(grid=order, weight=weight, rope=rope)
 
-    def _split(self, tokens: Tensor, context: Context) -> Tokens:
-        """Return grid (B, T, H, W, D) and class tokens, or None for what there is not."""
+    def _split(self, tokens: Tensor, context: Context, size: Size) -> Tokens:
+        """Return grid (B, T, H, W, D) and class tokens, or None for what there is not.
+
+        In the place of class tokens, those of frames are (B, T, D).
+        """
         if context.prefix_only:
             return None, tokens
         cls, grid = context.grid.split(tokens)
+        if self.frame_token is not None:
+            return grid[:, :, 0, 1:].unflatten(2, size[1:]), grid[:, :, 0, 0]
         return grid, cls if context.grid.prefix else None
 
     def normalize(self, tokens: Tokens) -> Tokens:

@@ -22,8 +22,10 @@ def init_timm_vit(module: nn.Module) -> None:
         for name, table in module.named_parameters(recurse=False):
             if name != "t":
                 nn.init.trunc_normal_(table, std=0.02)
-    elif isinstance(module, Encoder) and module.cls_token is not None:
-        nn.init.trunc_normal_(module.cls_token, std=0.02)
+    elif isinstance(module, Encoder):
+        for token in (module.cls_token, module.frame_token):
+            if token is not None:
+                nn.init.trunc_normal_(token, std=0.02)
     elif isinstance(module, AttentionSubLayer):
         module.zero_parameters()
 
@@ -36,7 +38,7 @@ def init_flax_vit(module: nn.Module) -> None:
     standard deviation 0.02. All other biases and class tokens: 0.
     """
     if isinstance(module, Attention):
-        for weight in (*module.qkv.weight.chunk(3), module.proj.weight):
+        for weight in (*module.qkv.weight.chunk(module.kernel.parts), module.proj.weight):
             nn.init.xavier_uniform_(weight)
         for bias in (module.qkv.bias, module.proj.bias):
             if bias is not None:

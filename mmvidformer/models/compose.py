@@ -60,7 +60,7 @@ def image_options(
     if isinstance(options["positions"], Mapping) and "positions" in preset:
         options["positions"] = {**options["positions"], "type": preset["positions"]}
     encoders = [{**preset, **encoder} for encoder in preset.get("encoders", ({},))]
-    single = all(encoder.get("frames", "together") != "together" for encoder in encoders)
+    single = all(encoder.get("frames") in ("pool", "average") for encoder in encoders)
     if single and options["positions"] == "time":
         options["positions"] = "none"
     return options

@@ -67,7 +67,7 @@ class VideoConfig(EncoderConfig):
             options = entry if isinstance(entry, EncoderConfig) else {**shared, **entry}
             configs.append(read(EncoderConfig, options, "option of an encoder"))
         timed = [config for config in configs if name_of(config.positions) == "time"]
-        if timed and all(config.frames != "together" for config in timed):
+        if timed and all(config.single_frames for config in timed):
             raise ValueError(
                 f"positions='time' has no effect with frames={timed[0].frames!r}, which encodes "
                 "frames one by one; use 'none' or 'space'"
@@ -80,7 +80,7 @@ def check_patterns(config: EncoderConfig, grid: Size) -> None:
 
     ``grid`` is the size (T, H, W) of its input, 1 for an axis with one token at most.
     """
-    grid = grid if config.frames == "together" else (1, *grid[1:])
+    grid = (1, *grid[1:]) if config.single_frames else grid
     for sublayer in config.sublayers:
         for pattern in sublayer.patterns:
             if PATTERNS.build(pattern).num_keys(grid) == 1:
@@ -101,7 +101,7 @@ def obstacles(encoders: Sequence[EncoderConfig], separate_frames: bool) -> Itera
     for number, config in enumerate(encoders):
         if config.frames == "average":
             yield f"encoders.{number}: frames='average' is a mean over time; use frames='pool'"
-        if config.frames != "together":  # no token sees another frame
+        if config.single_frames:  # no token sees another frame
             continue
         if config.cls is not None:
             yield f"encoders.{number}: the class token sees all frames; use cls=None"

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, POOLINGS
 from mmvidformer.layers.config import Choice
+from mmvidformer.layers.lookup import look_up
 
 Samples = list[ActionDataSample]
 
@@ -80,22 +81,32 @@ class ZeroInitHead(TimeSformerHead):
 
 @MODELS.register_module()
 class HiddenLayerHead(TimeSformerHead):
-    """MMAction2's linear head with a hidden layer before it, for features (N, D).
+    """MMAction2's linear head with a hidden layer before it, for features (N, D) or tokens.
 
-    Linear layer, GELU, dropout, linear layer. TimeSformer's text has such a head (below eq. 10)
-    and gives neither its width nor its activation; the released code and weights have a linear one.
+    Linear layer, activation, dropout, linear layer. Of tokens (N, ..., D), such as those of frames,
+    the mean is taken after the activation (TRecViT).
+
+    TimeSformer's text has such a head (below eq. 10) and gives neither its width nor its
+    activation; the released code and weights have a linear one.
 
     Args:
         num_classes: Number of classes.
         in_channels: Feature width D.
         hidden_dim: Width of the hidden layer. Default: D.
+        act: Activation, ``'gelu'`` or ``'tanh'`` (ViT's and TRecViT's).
         **kwargs: Further arguments of ``TimeSformerHead``.
     """
 
     def __init__(
-        self, num_classes: int, in_channels: int, hidden_dim: int | None = None, **kwargs: object
+        self,
+        num_classes: int,
+        in_channels: int,
+        hidden_dim: int | None = None,
+        act: str = "gelu",
+        **kwargs: object,
     ) -> None:
         super().__init__(num_classes, hidden_dim or in_channels, **kwargs)
+        self.act = look_up({"gelu": F.gelu, "tanh": torch.tanh}, act, "activation")
         self.fc_hidden = nn.Linear(in_channels, self.in_channels)
         self.in_channels = in_channels
 
@@ -105,8 +116,11 @@ class HiddenLayerHead(TimeSformerHead):
         trunc_normal_init(self.fc_hidden, std=self.init_std)
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
-        """Map features (N, D) to logits (N, num_classes)."""
-        return super().forward(F.gelu(self.fc_hidden(x)), **kwargs)
+        """Map features (N, D), or tokens (N, ..., D), to logits (N, num_classes)."""
+        hidden = self.act(self.fc_hidden(x))
+        if hidden.dim() > 2:
+            hidden = hidden.flatten(1, -2).mean(dim=1)
+        return super().forward(hidden, **kwargs)
 
 
 @MODELS.register_module()

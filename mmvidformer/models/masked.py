@@ -67,6 +67,8 @@ class MaskedPretraining(BaseModel):
             raise ValueError(f"mask_ratio must be between 0 and 1, got {mask_ratio}")
         if int(mask_ratio * (count := math.prod(backbone.grid[1:]))) == 0:
             raise ValueError(f"mask_ratio {mask_ratio} masks none of the {count} places")
+        if any(config.frames == "token" for config in backbone.configs):
+            raise ValueError("frames='token' returns no tokens of places, which a decoder needs")
         self.backbone, self.mask_ratio = backbone, mask_ratio
         last: Any = backbone.encoders[-1]
         last.passes_grid = last.frames != "pool"  # to the decoder, even if the output is pooled

@@ -73,7 +73,7 @@ class VideoTransformer(nn.Module):
         self.encoders = nn.ModuleList()
         for number, part in enumerate(self.configs, start=1):
             last = number == len(self.configs)
-            passes_grid = self.pool != "cls" if last else part.frames != "pool"
+            passes_grid = self.pool != "cls" if last else part.frames not in ("pool", "token")
             check_patterns(part, axes)
             encoder: Any = Encoder(part, grid, dim, passes_grid, not last or config.fc_norm is None)
             self.encoders.append(encoder)
@@ -108,7 +108,8 @@ class VideoTransformer(nn.Module):
         stages = [nn.ModuleList([self.embed])]
         encoder: Any
         for encoder in self.encoders:
-            tokens = [x for x in (encoder.cls_token, encoder.registers) if x is not None]
+            parameters = (encoder.cls_token, encoder.registers, encoder.frame_token)
+            tokens = [x for x in parameters if x is not None]
             start = (encoder.proj, encoder.pos_embed, encoder.pos_drop, encoder.norm_pre)
             stages[-1].extend([*start, nn.ParameterList(tokens)])
             stages += [nn.ModuleList([block]) for block in encoder.blocks]
@@ -155,8 +156,8 @@ class VideoTransformer(nn.Module):
 
         Returns:
             Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
-            encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` the grid is
-            (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
+            encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` or
+            ``'token'`` the grid is (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
         """
         grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:

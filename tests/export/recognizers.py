@@ -86,7 +86,7 @@ MODEL_LIST = {
     **{
         f"fixation {k}": clips("FeatureFixationTransformer", kernel=k)
         for k in KERNELS
-        if k != "linear"
+        if k not in ("linear", "recurrence")  # the latter is causal
     },
     **{f"rope {name}": clips("VideoTransformer", stem=TUBES, rope=name, **PARTS) for name in ROPES},
     "camera motion": {

@@ -49,8 +49,8 @@ def tokens(length: int = S, dtype: torch.dtype = torch.float64) -> list[Tensor]:
 
 
 def test_every_kernel_has_a_case() -> None:
-    pairwise = {"softmax", "capped"}  # in test_kernels_naive.py
-    assert {options["type"] for options in CASES.values()} | pairwise == set(KERNELS)
+    elsewhere = {"softmax", "capped", "recurrence"}  # test_kernels_naive.py, test_recurrence.py
+    assert {options["type"] for options in CASES.values()} | elsewhere == set(KERNELS)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -202,7 +202,7 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
         (
             "causal_time",
             {"kernel": "performer", "cls": "skip"},
-            "mask later frames.*capped$",
+            "later frames.*capped, recurrence$",
         ),
         ("causal_time", {}, "'causal_time'.*needs cls='skip', got cls='mean'"),
         ("causal_joint", {"cls": "global"}, "needs cls='skip', got cls='global'"),

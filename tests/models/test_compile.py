@@ -40,7 +40,7 @@ MODEL_LIST = {
     **{
         f"fixation {k}": of("FeatureFixationTransformer", kernel=k)
         for k in KERNELS
-        if k != "linear"
+        if k not in ("linear", "recurrence")  # the latter is causal
     },
     **{f"rope {name}": of("VideoTransformer", stem=TUBES, rope=name, **PARTS) for name in ROPES},
     "attentive pooling": dict(

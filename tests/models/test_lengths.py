@@ -24,16 +24,17 @@ TUBELETS = dict(tubelet=(2, 8, 8))
 OVERLAPPING = dict(STEM, stride=(1, 7, 7), padding=(0, 4, 4), norm=True)
 DRAWN = {"performer", "orthoformer", "lara"}  # kernels that draw in training
 # Pattern of each sub-layer, and the kernels that can compute them.
-PADDED = set(KERNELS) - {"orthoformer", "lara"}
+ANY = set(KERNELS) - {"recurrence"}
+PADDED = ANY - {"orthoformer", "lara"}
 BLOCKS: dict[str, tuple[list, set]] = {
-    "joint": (["joint"], set(KERNELS)),
-    "factorized": (["space", "time"], set(KERNELS)),
-    "shared heads": ([("time", "space")], set(KERNELS)),
+    "joint": (["joint"], ANY),
+    "factorized": (["space", "time"], ANY),
+    "shared heads": ([("time", "space")], ANY),
     "local and strided": (["local", "strided"], {"softmax", "linear", "performer", "linformer"}),
     "windows": ([dict(type="window", size=(2, 2, 2))], PADDED),
     "shifted windows": ([dict(type="window", size=(2, 2, 2), shift=(1, 1, 1))], {"softmax"}),
     "dilated": ([dict(type="dilated_time", dilation=2)], PADDED),
-    "causal_time": (["causal_time"], {"softmax", "linear", "cosformer"}),
+    "causal_time": (["causal_time"], {"softmax", "linear", "cosformer", "recurrence"}),
     "causal_joint": (["causal_joint"], {"softmax", "linear", "cosformer"}),
 }
 
@@ -51,7 +52,7 @@ def cases() -> Iterator:
         options = dict(scheme=scheme, stem=STEM, drop_path_rate=0.0)
         yield case(scheme, "softmax", TimeSformer, **options)
     for scheme in FIXATION_SCHEMES:
-        for kernel in KERNELS:
+        for kernel in sorted(ANY):
             options = dict(scheme=scheme, stem=OVERLAPPING, kernel=kernel)
             yield case(scheme, kernel, FeatureFixationTransformer, **options)
     for name, (patterns, kernels) in BLOCKS.items():

@@ -74,13 +74,21 @@ def sublayer(**fields: st.SearchStrategy) -> st.SearchStrategy:
     return st.fixed_dictionaries(fields, optional=ANYWHERE)
 
 
+ANY = sorted(set(KERNELS) - {"recurrence"})  # which is causal
 SUBLAYERS = st.one_of(
     sublayer(pattern=st.one_of(PAST, st.tuples(PAST, PAST), st.tuples(PAST, st.just("space")))),
     sublayer(
         pattern=st.sampled_from(["causal_time", "causal_joint", ("causal_time", "space")]),
         kernel=st.sampled_from(["linear", dict(type="linear", feature="elu")]),
     ),
-    sublayer(pattern=st.sampled_from(WITHIN), kernel=st.sampled_from(sorted(KERNELS))),
+    sublayer(
+        pattern=st.sampled_from(WITHIN),
+        kernel=st.sampled_from(ANY),
+    ),
+    sublayer(
+        pattern=st.just("causal_time"),
+        kernel=st.sampled_from(["recurrence", dict(type="recurrence", expand=2, width=2)]),
+    ),
 )
 BLOCKS = st.lists(SUBLAYERS, min_size=1, max_size=3)
 POSITIONS = [
@@ -252,7 +260,7 @@ def test_under_autocast() -> None:
         (dict(block=[dict(pattern="strided")]), "pattern 'strided' sees later frames"),
         (dict(block=[dict(pattern=dict(type="window", size=(2, 2, 2)))]), "'window'.* later"),
         (dict(block=[{**TIME, "kernel": "cosformer"}]), "kernel 'cosformer' depends on the clip's "
-         "length; use softmax or linear or capped"),
+         "length; use softmax or linear or capped or recurrence"),
         (dict(block=[dict(pattern="space", shifts=["temporal"])]), r"shifts \['temporal'\] read"),
         (dict(block=[dict(pattern="space")], cls="mean"), "encoders.0: the class token sees all"),
         (dict(encoders=[dict(block=[TIME]), dict(frames="average")]), "encoders.1: frames='av"),

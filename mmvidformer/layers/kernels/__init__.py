@@ -4,6 +4,7 @@
 name                      weight of key j for query i, before normalization           cost
 ========================  ==========================================================  ===========
 softmax                   ``exp(q_i.k_j / sqrt(d))``                                  S S' d
+recurrence                decays along the way from j to i, by gates of all steps     S d^2
 capped                    ``exp(c tanh(q_i.k_j / (c sqrt(d))))``                      S S' d
 linear                    ``f(q_i).f(k_j)``, f ReLU, ELU + 1, sigmoid, identity       S d^2
 cosformer                 ``relu(q_i).relu(k_j) cos(pi/2 (i - j) / M)``               2 S d^2
@@ -23,6 +24,7 @@ from mmvidformer.layers.kernels.linear import CosformerKernel, LinearKernel
 from mmvidformer.layers.kernels.linformer import LinformerKernel
 from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
+from mmvidformer.layers.kernels.recurrence import GatedRecurrenceKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
 from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.masks import ABILITIES
@@ -38,6 +40,7 @@ KERNELS: Registry[Kernel] = Registry(
         "orthoformer": OrthoformerKernel,
         "lara": LaraKernel,
         "capped": CappedKernel,
+        "recurrence": GatedRecurrenceKernel,
     },
 )
 
