@@ -114,6 +114,7 @@ class MaskedPretraining(BaseModel):
         tokens = self.backbone.embed(clips, visible)
         tokens = visible.put(tokens, self.mask_token) if self.whole else tokens
         size, keep = tokens.shape[:-1], None if self.whole else visible
+        encoder: Any
         for encoder in self.backbone.encoders:
             tokens, _ = encoder(tokens, keep=keep)
             keep, _ = encoder.left(keep, None)

@@ -159,6 +159,7 @@ class VideoTransformer(nn.Module):
             encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` or
             ``'token'`` the grid is (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
         """
+        encoder: Any
         grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:
             grid, cls = encoder(grid, outputs=outputs, keep=keep, weight=weight)
@@ -196,6 +197,7 @@ class VideoTransformer(nn.Module):
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
+        encoder: Any
         grid, cls = self.embed(clip, keep), None
         for encoder in self.encoders:  # in training, without the tokens that the head does not read
             grid, cls = encoder(grid, keep=keep, weight=weight, cls_only=self.training)
