@@ -161,7 +161,7 @@ def test_a_page_without_marks() -> None:
 def test_baselines_are_relative_to_the_plain_model_and_to_the_optimized(tmp_path: Path) -> None:
     measured = {"mmvidformer": (1.2, 8.0), "mmvidformer optimized": (1.0, 4.0), "Other": (1.5, 6.0)}
     rows = [
-        Result(name, kind, ratio, ratio, ratio, ratio, 1.0, int(peak * 2**20), 1, 1.0, 1.0)
+        Result(name, kind, ratio, ratio, ratio, ratio, ratio, 1.0, int(peak * 2**20), 1, 1.0, 1.0)
         for kind in ("inference", "training")
         for name, (ratio, peak) in measured.items()
         if kind == "inference" or name != "mmvidformer optimized"
