@@ -1,5 +1,6 @@
 """Time and memory of a config's model and its baselines, measured in turn in one run."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -15,8 +16,10 @@ from benchmarks.baselines import OPTIMIZED, OURS, Entry, build_entries
 from benchmarks.memory import peak_memory
 from benchmarks.timing import copy_rate, matmul_rate, time_call
 from mmvidformer.config import clip_shape
+from mmvidformer.models.compiling import compile_blocks
 
 PASSES = ("inference", "training")
+COMPILED = ("model", "blocks")
 TOLERANCE = 1e-4
 
 
@@ -27,7 +30,7 @@ class Settings:
     Args:
         device: ``'cpu'`` or ``'cuda'``.
         dtype: Data type; all but float32 use autocast.
-        compiled: Whether to use ``torch.compile``.
+        compiled: What ``torch.compile`` compiles, one of ``COMPILED``; None: nothing.
         threads: Number of PyTorch's threads on a CPU.
         batch: Number of clips per step.
         optimize: Whether to include the optimized model.
@@ -39,7 +42,7 @@ class Settings:
 
     device: str = "cpu"
     dtype: torch.dtype = torch.float32
-    compiled: bool = False
+    compiled: str | None = None
     threads: int = 1
     batch: int = 1
     optimize: bool = True
@@ -180,6 +183,8 @@ def _rounds(
     for _ in range(settings.repeats):
         for name, call in calls.items():
             times[name].append(time_call(call, settings.device))
+            # What is measured stays if this process is stopped.
+            print(f"{name}: {times[name][-1][1]:.3f} s of CPU time", file=sys.stderr, flush=True)
     return times
 
 
@@ -188,7 +193,11 @@ def _call(entry: Entry, clip: Tensor, phase: str, settings: Settings) -> Callabl
     inputs = entry.layout(clip).to(settings.device)
     module = (phase == "training" and entry.trained) or entry.module
     module = module.to(settings.device)
-    forward = torch.compile(module) if settings.compiled else module
+    forward: Callable = module
+    if settings.compiled == "blocks" and entry.name in (OURS, OPTIMIZED):
+        compile_blocks(module)
+    elif settings.compiled:  # those of others have no blocks of ours
+        forward = torch.compile(module)
     mixed = settings.dtype != torch.float32
 
     def logits() -> Tensor:

@@ -32,7 +32,7 @@ from benchmarks.gpu_parts import PARTS, Part, peak_of
 from benchmarks.versions import versions
 
 ROOT = Path(__file__).resolve().parents[1]
-SPEED_PARTS = ("speed", "speed_compiled")
+SPEED_PARTS = ("speed", "speed_blocks", "speed_compiled")
 
 
 @dataclass

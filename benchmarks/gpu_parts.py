@@ -83,11 +83,12 @@ PARTS = (
     ),
     Part(
         "compiled",
-        "compiled training steps of each family in bf16, fp32 and fp16 against the CPU's",
+        "compiled training steps of each family in bf16, fp32 and fp16 against the CPU's, of whole "
+        "models and of their blocks",
         3.0,
-        f"{STEPS} --modes compiled --dtypes bf16 fp32 fp16",
-        "benchmarks.steps timesformer_motion --modes compiled --dtypes fp32 --backend aot_eager "
-        "--device cpu",
+        f"{STEPS} --modes compiled blocks --dtypes bf16 fp32 fp16",
+        "benchmarks.steps timesformer_motion --modes compiled blocks --dtypes fp32 "
+        "--backend aot_eager --device cpu",
     ),
     Part(
         "speed",
@@ -115,6 +116,13 @@ PARTS = (
         "--device cuda --dtype bfloat16",
         "benchmarks.attention --kernels fixation linear --attention joint --frames 2 --sizes 32 "
         "--arch 32,1,2 --repeats 1 --warmup 0 --device cpu",
+        timed=True,
+    ),
+    Part(
+        "speed_blocks",
+        "time, memory and share of the peak of models whose blocks are compiled",
+        1.5,
+        f"benchmarks.models timesformer_b_k400 vivit_fe_k400 --compile blocks {SPEED}",
         timed=True,
     ),
     Part(

@@ -29,7 +29,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # read once, when torch is impo
 import torch
 from rich.progress import track
 
-from benchmarks.compare import PASSES, Result, Settings, compare
+from benchmarks.compare import COMPILED, PASSES, Result, Settings, compare
 from benchmarks.page import COLUMNS, fill_page, row_of, write_results
 from benchmarks.plots import draw_bars
 from benchmarks.versions import versions
@@ -70,7 +70,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="path of the files, without suffix")
     parser.add_argument("--device", default=default_device())
     parser.add_argument("--dtype", choices=DTYPES, default="fp32", help="bf16 and fp16: autocast")
-    parser.add_argument("--compile", action="store_true", help="use torch.compile")
+    parser.add_argument(
+        "--compile",
+        nargs="?",
+        choices=COMPILED,
+        const="model",
+        help="use torch.compile, on whole models or, where there are some, on our blocks alone",
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads")
     parser.add_argument("--batch", type=int, default=1, help="clips per step")
     parser.add_argument(
@@ -107,7 +113,7 @@ def measure(args: object, command: Sequence[str]) -> None:
         memory=not args.no_memory,
         without=tuple(args.without),
     )
-    compiled = "compiled" if args.compile else "eager"
+    compiled = {None: "eager", "model": "compiled", "blocks": "blocks compiled"}[args.compile]
     about = {
         "machine": machine(args.device, args.threads),
         "settings": f"{args.dtype}, batch {args.batch}, {compiled}, "

@@ -128,11 +128,13 @@ def report(name: str, read: Callable[[int], object], numbers: list[int]) -> None
     wall, cpu = time.time() - wall, time.process_time() - cpu
     size = (bytes_read() - before) / count
     costs = f"{1000 * cpu / count:.2f} ms CPU, {1000 * wall / count:.2f} ms wall"
-    print(f"{name}: {costs}, {count / cpu:.0f} samples a CPU second, {size:.0f} bytes read")
+    print(
+        f"{name}: {costs}, {count / cpu:.0f} samples a CPU second, {size:.0f} bytes of files read"
+    )
 
 
 def bytes_read() -> int:
-    """Return the bytes that this process has read by system calls, also from sockets."""
+    """Return the bytes that this process has read from files, but not from sockets."""
     lines = Path("/proc/self/io").read_text().splitlines()
     return int(lines[0].partition(": ")[2])
 
@@ -195,7 +197,7 @@ def measure_start(folder: Path, lines: int, workers: int) -> None:
 def first_batch(
     name: str, dataset: SafeDataset, workers: int, wall: float, cpu: float, base: float
 ) -> float:
-    """Print when the first batch comes, and the memory of all workers above ``base``, in MB."""
+    """Print when the first batch comes, and the memory of all workers, also above ``base`` (MB)."""
     built = time.process_time() - cpu
     loader = DataLoader(
         dataset,
@@ -212,7 +214,7 @@ def first_batch(
     memory = sum(proportional_set(worker.pid) for worker in batches._workers)
     seconds = time.time() - wall
     costs = f"{built:.1f} s CPU to read the list, {seconds:.1f} s wall to {2 * workers} batches"
-    print(f"{name}: {costs}, {memory - base:.0f} MB more in {workers} workers than 100 lines")
+    print(f"{name}: {costs}, {memory:.0f} MB in {workers} workers, {memory - base:.0f} MB more")
     return memory
 
 

@@ -27,6 +27,8 @@ from benchmarks.baselines import fill_zeros, remove_noise
 from mmvidformer.config import clip_shape, config_scope, is_recurrent, load_config
 from mmvidformer.engine.fsdp import shard_model
 from mmvidformer.engine.loading import default_device
+from mmvidformer.layers import TransformerBlock
+from mmvidformer.models.compiling import compile_blocks
 from mmvidformer.registry import MODELS
 
 CONFIGS = ("timesformer_motion", "vivit_fe_motion", "feature_fixation_motion",
@@ -64,9 +66,18 @@ def compiled(model: Scores, backend: str) -> Scores:
     return model
 
 
+def compiled_blocks(model: Scores, backend: str) -> nn.Module:
+    """Compile each block for itself."""
+    torch.compiler.reset()
+    if any(isinstance(part, TransformerBlock) for part in model.modules()):  # HORST has none
+        compile_blocks(model, fullgraph=True, backend=backend)
+    return model
+
+
 MODES: dict[str, Callable[[Scores, str], nn.Module]] = {
     "eager": lambda model, _: model,
     "compiled": compiled,
+    "blocks": compiled_blocks,
     "ddp": lambda model, _: DistributedDataParallel(model),
     "fsdp": lambda model, _: shard_model(model),
 }

@@ -8,6 +8,7 @@ from mmengine.registry import RUNNERS
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.engine.bad_videos import apply_policy
+from mmvidformer.engine.optim.fused import use_fused
 from mmvidformer.engine.process_group import join_processes
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
@@ -27,7 +28,8 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     """Join the processes and build the runner of ``cfg`` (its ``runner_type``, or MMEngine's).
 
     Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Hooks
-    that are None are removed, and so are the settings of workers where there are none.
+    that are None are removed, and so are the settings of workers where there are none. On a GPU,
+    optimizers are fused if they can be (``use_fused``).
 
     Args:
         cfg: Complete config.
@@ -64,6 +66,7 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     join_processes(cfg)
     runner = RUNNERS.build(cfg)
     apply_policy(runner)
+    use_fused(runner.optim_wrapper, runner.model)
     if resume == "auto":
         latest = [latest_checkpoint(runner.work_dir) if is_main_process() else None]
         broadcast_object_list(latest)

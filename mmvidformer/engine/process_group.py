@@ -25,9 +25,11 @@ GRACE = 10.0
 def start_processes(arguments: Sequence[str], count: int) -> int:
     """Run Python in several processes on this node, one per GPU, or on the CPU without one.
 
-    ``torch.distributed.run`` would do so, but it kills processes 30 seconds after a signal, fixed
-    in PyTorch 2.6, which may be too short to save a checkpoint. It leaves what processes have
-    started, and does not pass on SIGUSR1 in PyTorch 2.6.
+    ``torch.distributed.run`` and its ``elastic_launch`` would do so, but lose what a run needs, in
+    PyTorch 2.15 too: when one process fails, the others have 30 seconds, whatever is set; the
+    status may be that of one that only lost the others; what ended processes started is left. In
+    PyTorch 2.6 it also kills 30 seconds after a signal, too soon to save a large checkpoint, and
+    does not pass on SIGUSR1.
 
     The environment variables ``NNODES``, ``NODE_RANK``, ``MASTER_ADDR`` and ``PORT`` describe
     several nodes. Each process has its own session. SIGTERM, SIGUSR1 and Ctrl-C are passed on to

@@ -126,7 +126,7 @@ class StreamGraph(ClipGraph):
         neck = getattr(self.model, "neck", None)
         if not isinstance(neck, Horst):
             raise ValueError(
-                "only a recognizer with the neck Horst has a state of constant shape, got "
+                "only a recognizer with the neck Horst is exported frame by frame, got "
                 f"{type(neck).__name__}; give the size (3, T, H, W) to export whole clips"
             )
         with torch.no_grad():

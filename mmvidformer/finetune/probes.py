@@ -245,7 +245,7 @@ def _attentive(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
         {"params": list(probe_head.parameters()), "lr": rate}
         for probe_head, rate in zip(heads.values(), rates, strict=True)
     ]
-    optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(groups, weight_decay=0.01, fused=device.type == "cuda")
     epochs, size = recipe.epochs or EPOCHS, recipe.batch or BATCH
     steps = epochs * math.ceil(len(rows) / size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)

@@ -42,15 +42,18 @@ class Refusals(NamedTuple):
 def refusals(config: EncoderConfig) -> Refusals:
     """Find the parts of an encoder that need all tokens."""
     neighbors = tuple(_parts_that_read_neighbors(config))
-    frames = () if config.frames == "together" else (f"frames={config.frames!r}",)
-    places, counts = [], []
+    places: list[str] = []
+    frames: list[str] = []
+    counts: list[str] = []
+    if config.frames != "together":
+        frames.append(f"frames={config.frames!r}")
     for sublayer in config.sublayers:
         for choice in sublayer.patterns:
             pattern = PATTERNS.build(choice)
             if not pattern.any_places:
                 places.append(f"pattern {choice!r}")
             if not pattern.whole:
-                frames += (f"pattern {choice!r}",)
+                frames.append(f"pattern {choice!r}")
             if "causal" in pattern.needs:
                 counts.append(f"pattern {choice!r}")
             if "pairs" in pattern.needs and sublayer.cls == "mean":  # its groups join both ends

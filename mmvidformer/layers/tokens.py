@@ -87,8 +87,9 @@ class Context(NamedTuple):
             return self
         keep = self.keep and self.keep._replace(numbers=self.keep.numbers[rows])
         weight = None if self.weight is None else self.weight[rows]
-        one_table = self.rope is None or len(self.rope) == 1
-        rope = self.rope if one_table else self.rope[rows]
+        rope = self.rope
+        if rope is not None and len(rope) > 1:
+            rope = rope[rows]
         return self._replace(keep=keep, weight=weight, rope=rope)
 
 

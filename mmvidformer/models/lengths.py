@@ -1,6 +1,8 @@
 """Clips that differ in length: those of one length run together, without padding.
 
 Each clip gets the outputs and gradients that it gets alone, whatever a model does over time.
+Padding with a weight of 0 (``VideoTransformer.forward``) would not do: positions are stretched to
+the length of a clip, and some kernels and all shifts depend on it.
 """
 
 from collections.abc import Callable, Sequence

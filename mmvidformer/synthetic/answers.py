@@ -83,10 +83,6 @@ class SpeedSpec(MotionSpec):
     slowest: float = setting(0.2, "least speed in pixels per frame")
     fastest: float = setting(3.0, "largest speed in pixels per frame")
 
-    def clips(self, split: str) -> list[Clip]:
-        """List the clips of a split. Shapes take turns."""
-        return [Clip(split, i, noun=i % len(SHAPES)) for i in range(getattr(self, split))]
-
     def speed(self, clip: Clip) -> tuple[float, np.random.Generator]:
         """Draw the speed of a clip in pixels per frame, and return the generator that draws it."""
         rng = self.rng(clip)
@@ -125,10 +121,6 @@ class ScriptsSpec(MotionSpec):
     motions: int = setting(6, "number of motions per video")
     shortest: int = setting(10, "frames of the shortest motion; pauses have half as many at least")
     longest: int = setting(28, "frames of the longest motion; pauses have half as many at most")
-
-    def clips(self, split: str) -> list[Clip]:
-        """List the videos of a split. Shapes take turns."""
-        return [Clip(split, i, noun=i % len(SHAPES)) for i in range(getattr(self, split))]
 
     def script(self, clip: Clip) -> tuple[list[tuple[int, int, int]], int, np.random.Generator]:
         """Draw the script of a video.

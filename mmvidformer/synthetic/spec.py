@@ -44,11 +44,10 @@ class MotionSpec:
         return {"kind": type(self).__name__, "spec": asdict(self), "encoding": ENCODING}
 
     def clips(self, split: str) -> list[Clip]:
-        """List the clips of a split. Classes and shapes take turns, so that they are balanced."""
-        count = len(self.class_names)
-        return [
-            Clip(split, i, i % count, i // count % len(SHAPES)) for i in range(getattr(self, split))
-        ]
+        """List the clips of a split. Classes, if any, and shapes take turns: they are balanced."""
+        count = max(len(self.class_names), 1)
+        numbers = range(getattr(self, split))
+        return [Clip(split, i, i % count, i // count % len(SHAPES)) for i in numbers]
 
     def centers(self, clip: Clip, rng: np.random.Generator) -> np.ndarray:
         """Draw the path of a clip's object: its centers (T, 2)."""

@@ -123,6 +123,8 @@ def test_mistakes(label, model, folder, tiny_videos, tmp_path, monkeypatch) -> N
         label([*model, str(tiny_videos.root), "--out", str(out)])
     with pytest.raises(MISTAKES, match="the model is about windows, not about boxes"):
         label([*model, str(folder), "--out", str(tmp_path / "new"), "--boxes", "ava.csv"])
+    with pytest.raises(ValueError, match="--workers must not be negative, got -1"):
+        label([*command, "--workers", "-1"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="empty has no videos"):
         label([*model, str(tmp_path / "empty"), "--out", str(out)])

@@ -35,7 +35,7 @@ def actors_of(driver: int) -> list[int]:
         except OSError:  # it has ended
             continue
         parents[int(folder.name)] = int(status[1])
-        if name.startswith("ray::") and "Actor" in name:
+        if name.startswith("ray::MapWorker"):
             actors.append(int(folder.name))
 
     def descends(process: int) -> bool:

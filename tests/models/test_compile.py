@@ -1,15 +1,18 @@
 """Every model compiles to one graph, which computes the same."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounter
 
 from mmvidformer.layers import KERNELS, ROPES
-from mmvidformer.models import feature_fixation, timesformer, vivit
-from mmvidformer.registry import MODELS
+from mmvidformer.models import TimeSformer, feature_fixation, timesformer, vivit
+from mmvidformer.models.compiling import compile_blocks
+from mmvidformer.registry import HOOKS, MODELS
 from tests.models.tiny import PARTS
 
 ARCH = dict(embed_dims=16, depth=1, num_heads=2)
@@ -138,3 +141,37 @@ def test_a_free_size_is_compiled_once(name: str) -> None:
             clip = torch.randn(size)
             torch.testing.assert_close(compiled(clip), model(clip), atol=1e-5, rtol=1e-5)
     assert counter.frame_count == 1
+
+
+def test_blocks_compile_for_themselves() -> None:
+    """One graph each, as they differ in stochastic depth, and one more without gradients."""
+    depth = 9  # PyTorch gives a function up after 8 graphs
+    torch.compiler.reset()
+    options = dict(
+        CLIP, arch=dict(ARCH, depth=depth), stem=dict(tubelet=(1, 8, 8)), drop_path_rate=0.2
+    )
+    model = TimeSformer(**options).train()
+    plain, clip, counter = copy.deepcopy(model), torch.randn(2, 3, 4, 16, 16), CompileCounter()
+    compile_blocks(model, backend=counter, fullgraph=True)
+    gradients = []
+    for part in (model, plain, model):
+        torch.manual_seed(0)
+        part.zero_grad()
+        part(clip).square().sum().backward()
+        gradients.append({name: weight.grad for name, weight in part.named_parameters()})
+    assert counter.frame_count == depth
+    torch.testing.assert_close(gradients[0], gradients[1])
+    torch.testing.assert_close(gradients[2], gradients[1])
+    with torch.no_grad():
+        torch.testing.assert_close(model.eval()(clip), plain.eval()(clip))
+    assert counter.frame_count <= 2 * depth
+    assert copy.deepcopy(model).state_dict().keys() == plain.state_dict().keys()
+    with pytest.raises(ValueError, match="Linear has no TransformerBlock"):
+        compile_blocks(nn.Linear(1, 1))
+
+
+def test_a_hook_compiles_blocks_before_training() -> None:
+    model = TimeSformer(**CLIP, stem=dict(tubelet=(1, 8, 8)))
+    hook = HOOKS.build(dict(type="mmvidformer.CompileBlocksHook", backend="eager"))
+    hook.before_train(SimpleNamespace(model=model))
+    assert all(block._compiled_call_impl for block in model.encoders[0].blocks)

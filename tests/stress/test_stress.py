@@ -24,6 +24,15 @@ def test_killed_runs_resume(run, tmp_path) -> None:
     assert rows[-1]["done"] == "16" and rows[-1]["killed"] == "False"
 
 
+def test_killed_labels_are_the_same_rows(run, tmp_path) -> None:
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    command = [sys.executable, "-W", "ignore", "-m", "stress.kill_labels"]
+    process = run(*command, "--videos", 20, "--kills", 3, "--kills-per-run", 3)
+    log = process.communicate(timeout=600)[0]
+    assert process.returncode == 0, log
+    assert "3 kills, 0 runs with other rows" in log and "DIFFERENT" not in log
+
+
 def test_hostile_files_run_nothing(run, tmp_path) -> None:
     out = tmp_path / "hostile.csv"
     command = [sys.executable, "-W", "ignore", "-m", "stress.hostile_files"]

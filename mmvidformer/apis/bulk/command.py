@@ -38,7 +38,12 @@ def find_bulk_model(args: Namespace, inputs: VideoInputs) -> tuple[Config, str |
     """Find the config and the weights of ``add_bulk_arguments``.
 
     What is in no local file is opened by ``VideoInit``.
+
+    Raises:
+        ValueError: If the number of workers is negative.
     """
+    if args.workers is not None and args.workers < 0:
+        raise ValueError(f"--workers must not be negative, got {args.workers}")
     cfg = load_config(args.config, args.cfg_options)
     cfg, checkpoint = find_model(cfg, args.checkpoint or PUBLISHED)
     if not inputs.are_files:
