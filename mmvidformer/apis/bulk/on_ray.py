@@ -68,9 +68,8 @@ def answer_on_ray(
     workers = job.workers
     if workers is None:
         workers = min(4, cores // gpus) if gpus else 0
-    rows = ray.data.from_items(
-        [{"names": list(part)} for part in parts], override_num_blocks=len(parts)
-    )
+    tasks = [{"videos": pickle.dumps(part)} for part in parts]
+    rows = ray.data.from_items(tasks, override_num_blocks=len(tasks))
     answered = rows.map_batches(
         Actor,
         batch_size=1,
