@@ -185,7 +185,7 @@ class StreamGraph(ClipGraph):
 
 def _start(layer: HorstLayer, state: States) -> States:
     """Put the state before the first step into the clips that are there."""
-    is_first = (state.count == 0)[:, None, None, None, None]
+    is_first = (state.steps == 0)[:, None, None, None, None]
     start = layer.start(state.key[:, 0])
     parts = {}
     for field in PARTS:

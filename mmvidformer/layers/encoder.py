@@ -244,10 +244,10 @@ class Encoder(nn.Module):
             context = Context(Grid(*grid_size(grid)), keep, weight, state=state)
             if cls_only and self.can_leave_grid():
                 context = context._replace(prefix_only=True)
-            tokens = self.run_blocks(grid, context, outputs)
-            if self.frame_token is not None:
-                tokens = tokens[1][:, :, None, None], None
-            return self.normalize(tokens)
+            places, prefix = self.run_blocks(grid, context, outputs)
+            if self.frame_token is not None and prefix is not None:
+                places, prefix = prefix[:, :, None, None], None
+            return self.normalize((places, prefix))
         (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
         if keep is not None:
             keep = keep._replace(numbers=keep.numbers.repeat_interleave(frames, 0))

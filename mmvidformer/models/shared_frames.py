@@ -77,7 +77,7 @@ class SharedFrames:
         keys = self._keys(blocks.shape[1] * blocks.shape[2], data_samples)
         if keys is None:
             return None
-        places = {}
+        places: dict[tuple[int, ...], int] = {}
         for place, key in enumerate(keys):
             if key not in self.features:
                 places.setdefault(key, place)

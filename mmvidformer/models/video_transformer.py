@@ -97,7 +97,8 @@ class VideoTransformer(nn.Module):
     @property
     def encodes_frames(self) -> bool:
         """Whether the first encoder sees each tubelet on its own (``encode_frames``)."""
-        return self.embed.separate_frames and self.encoders[0].single_frames
+        first: Any = self.encoders[0]
+        return self.embed.separate_frames and first.single_frames
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -217,7 +218,8 @@ class VideoTransformer(nn.Module):
             Features (B, D, T, h, w) of the T tubelets: one vector each if the encoder pools them,
             and the tokens that are read if it averages them over time.
         """
-        grid, encoder = self.embed(clip), self.encoders[0]
+        grid = self.embed(clip)
+        encoder: Any = self.encoders[0]
         batch, frames = grid.shape[:2]
         alone = grid.flatten(0, 1)[:, None]  # (B T, 1, H, W, D): clips of one tubelet
         if encoder.frames == "pool":
@@ -230,7 +232,8 @@ class VideoTransformer(nn.Module):
 
     def forward_frames(self, features: Tensor) -> Tensor | None:
         """Return the output for clips of the features (B, D, T, h, w) of ``encode_frames``."""
-        grid, encoder = features.movedim(1, -1), self.encoders[0]
+        grid = features.movedim(1, -1)
+        encoder: Any = self.encoders[0]
         if encoder.frames == "average":
             grid = encoder.norm(grid.mean(dim=1, keepdim=True))
         if self._reads_first_cls:

@@ -29,12 +29,7 @@ class CappedKernel(SoftmaxKernel):
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:
         """Attend; see ``Kernel``. A bounded past costs in proportion to it."""
         if isinstance(mask, Causal):
-            outs = []
-            for rows, seen in mask.blocks(q.shape[-2], k.shape[-2]):
-                queries, keys = q[..., rows, :], k[..., seen, :]
-                pairs = mask.pairs(queries.shape[-2], keys.shape[-2], q.device)
-                outs.append(self.forward(queries, keys, v[..., seen, :], pairs))
-            return torch.cat(outs, dim=-2)
+            return self._attend_causal(q, k, v, mask)
         scores = (q * (self.scale / self.cap)) @ k.transpose(-1, -2)
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).tanh() * self.cap
         if mask is not None:
@@ -43,3 +38,7 @@ class CappedKernel(SoftmaxKernel):
         if self.dropout and self.training:
             weights = torch.dropout(weights, self.dropout, train=True)
         return weights.to(v.dtype) @ v
+
+    def _attend_to_earlier(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        earlier = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device).tril()
+        return self.forward(q, k, v, earlier)

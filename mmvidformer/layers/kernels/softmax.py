@@ -80,10 +80,7 @@ class SoftmaxKernel(Kernel):
             queries, keys, values = q[..., rows, :], k[..., seen, :], v[..., seen, :]
             alike = mask.step == 1 and is_there is None
             if alike and queries.shape[-2] == keys.shape[-2] > 1:
-                dropout = self.dropout if self.training else 0.0
-                out = F.scaled_dot_product_attention(
-                    queries, keys, values, dropout_p=dropout, is_causal=True, scale=self.scale
-                )
+                out = self._attend_to_earlier(queries, keys, values)
             else:
                 pairs = mask.pairs(queries.shape[-2], keys.shape[-2], q.device)
                 if is_there is not None:
@@ -92,3 +89,10 @@ class SoftmaxKernel(Kernel):
                 out = self.forward(queries, keys, values, pairs)
             outs.append(out)
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-2)
+
+    def _attend_to_earlier(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend to the keys up to the place of each query, with as many keys as queries."""
+        dropout = self.dropout if self.training else 0.0
+        return F.scaled_dot_product_attention(
+            q, k, v, dropout_p=dropout, is_causal=True, scale=self.scale
+        )

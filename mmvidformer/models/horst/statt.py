@@ -45,13 +45,13 @@ class States(NamedTuple):
     first step attends. Steps make new ``States`` and leave the previous ones as they are.
 
     Attributes:
-        count: Number of states so far of each clip (B,), integers.
+        steps: Number of states so far of each clip (B,), integers.
         key: Keys (B, S, C, h, w).
         value: Values (B, S, C, h, w).
         gate: Spatial filters of the keys for each head (B, S, n, h, w); None for joint attention.
     """
 
-    count: Tensor
+    steps: Tensor
     key: Tensor
     value: Tensor
     gate: Tensor | None
@@ -59,24 +59,24 @@ class States(NamedTuple):
     def filled(self) -> Tensor:
         """Return which slots have a state, that of zeros included, booleans (B, S)."""
         slots = torch.arange(self.key.shape[1], device=self.key.device)
-        return slots < self.count.clamp(min=1)[:, None]
+        return slots < self.steps.clamp(min=1)[:, None]
 
     def put(self, entry: Entry) -> "States":
         """Return the states with one more, in place of the oldest if all slots are filled."""
         rows = torch.arange(self.key.shape[0], device=self.key.device)
-        slots = rows, self.count % self.key.shape[1]
+        slots = rows, self.steps % self.key.shape[1]
         gate = None
         if self.gate is not None and entry.gate is not None:
             gate = self.gate.index_put(slots, entry.gate)
         key, value = self.key.index_put(slots, entry.key), self.value.index_put(slots, entry.value)
-        return States(self.count + 1, key, value, gate)
+        return States(self.steps + 1, key, value, gate)
 
     def by_age(self) -> Tensor:
         """Return the slots of the states, oldest first, (B, most states of a clip)."""
         order = self.key.shape[1]
-        length = int(self.count.max().clamp(1, order))
-        ages = torch.arange(length, 0, -1, device=self.count.device)
-        return (self.count.clamp(min=1)[:, None] - ages) % order
+        length = int(self.steps.max().clamp(1, order))
+        ages = torch.arange(length, 0, -1, device=self.steps.device)
+        return (self.steps.clamp(min=1)[:, None] - ages) % order
 
 
 class SpatialFilter(nn.Module):

@@ -103,7 +103,7 @@ def test_clip_in_two_parts(variant: str) -> None:
     first, states = model(clip[:, :4])
     second, states = model(clip[:, 4:], states=states)
     torch.testing.assert_close(torch.cat([first.y, second.y], dim=1), whole)
-    assert [state.count.tolist() for state in states] == [[7]]
+    assert [state.steps.tolist() for state in states] == [[7]]
 
 
 def test_order_limits_how_far_a_layer_looks_back() -> None:
@@ -130,7 +130,7 @@ def test_first_step_attends_to_zeros_which_are_then_dropped() -> None:
     frames = torch.randn(1, 2, 3, 4, 4)
     output, state = layer.step(frames[:, 0])
     assert not output.statt.any()
-    assert state.count.tolist() == [1]
+    assert state.steps.tolist() == [1]
     weights, places = layer.attention_maps(frames[:, 1], state)
     torch.testing.assert_close(weights, torch.ones(1, 1))
     torch.testing.assert_close(layer.step(frames[:, 1], state)[0].statt, state.value[:, 0] * places)
@@ -184,7 +184,7 @@ def test_weights_of_states_are_oldest_first() -> None:
     clip, frame = torch.randn(1, 5, 3, 4, 4), torch.randn(1, 3, 4, 4)
     states = layer(clip)[1]
     weights, places = layer.attention_maps(frame, states)
-    oldest = states.count.item() % 3
+    oldest = states.steps.item() % 3
     in_order = [x if x is None else x.roll(-oldest, dims=1) for x in states[1:]]
     ordered = type(states)(torch.tensor([3]), *in_order)
     torch.testing.assert_close(layer.attention_maps(frame, ordered), (weights, places))
