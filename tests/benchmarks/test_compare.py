@@ -182,7 +182,9 @@ def test_columns_of_the_files_are_known() -> None:
     folder = Path(__file__).parents[2] / "docs" / "benchmark"
     for about in folder.glob("*.json"):
         with open(about.with_suffix(".csv"), newline="") as file:
-            assert tuple(next(csv.reader(file))) == COLUMNS
+            header = next(csv.reader(file))
+        older = [name for name in COLUMNS if name != "least CPU ms"]
+        assert header in (list(COLUMNS), older)
 
 
 def test_long_commands_are_broken_before_options() -> None:
