@@ -1,5 +1,7 @@
 """Features of clips: what a recognizer's backbone gives to its head."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -42,13 +44,14 @@ def window_features(shared: SharedFrames, sample: dict) -> Tensor:
         shared: The model, and what it knows of the frames of earlier windows.
         sample: The window, from a ``VideoPipeline``.
     """
-    model, rest = shared.stages.model, shared.stages.rest
+    model: Any = shared.stages.model
+    after: Any = shared.stages.after
     _check_backbone(model)
     views = normalize(model, sample["inputs"])
     features = shared.encode(views[None], [sample["data_samples"]])
     if features is None:
         return backbone_features(model, sample["inputs"])
-    return _pool(rest.backbone(features[0])).float().cpu()
+    return _pool(after.backbone(features[0])).float().cpu()
 
 
 def _check_backbone(model: nn.Module) -> None:

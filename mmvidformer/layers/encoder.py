@@ -161,8 +161,8 @@ class Encoder(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
         has_token = self.frames == "token"
         if has_token and self.refusals.places:
-            part = self.refusals.places[0]
-            raise ValueError(f"{part} has no place for the token of frames='token'")
+            name = self.refusals.places[0]
+            raise ValueError(f"{name} has no place for the token of frames='token'")
         self.frame_token = nn.Parameter(torch.zeros(1, 1, 1, dim)) if has_token else None
         registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
         self.registers = nn.Parameter(registers) if config.registers else None

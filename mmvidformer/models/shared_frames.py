@@ -19,13 +19,13 @@ class FrameStages(NamedTuple):
         frames: Number of frames that the first stage sees at a time.
         encode: The first stage. It maps clips (N, C, T', H, W) to features (N, D, T, h, w), with
             T = T' / frames.
-        rest: A recognizer that takes such features in the place of pixels. It shares the weights.
+        after: A recognizer that takes such features in the place of pixels. It shares the weights.
     """
 
     model: nn.Module
     frames: int
     encode: Callable[[Tensor], Tensor]
-    rest: nn.Module
+    after: nn.Module
 
 
 class SharedFrames:
@@ -47,12 +47,12 @@ class SharedFrames:
     @torch.no_grad()
     def test_step(self, data: dict) -> list:
         """Return the predictions of the recognizer's ``test_step`` for samples of a pipeline."""
-        model, rest = self.stages.model, self.stages.rest
+        model: Any = self.stages.model
         data = model.data_preprocessor(data, False)
         features = self.encode(data["inputs"], data["data_samples"])
         if features is None:
             return model(**data, mode="predict")
-        return rest(**{**data, "inputs": features}, mode="predict")
+        return self.stages.after(**{**data, "inputs": features}, mode="predict")
 
     @torch.no_grad()
     def encode(self, inputs: Any, data_samples: Sequence[Any]) -> Tensor | None:
@@ -124,13 +124,15 @@ def split_stages(model: nn.Module) -> FrameStages | None:
     if size is None:
         return None
     backbone: Any = model.backbone
+    encode: Callable[[Tensor], Tensor]
+    after: nn.Module
     if isinstance(backbone, VideoTransformer):
-        encode, rest = backbone.encode_frames, FromFrames(backbone)
+        encode, after = backbone.encode_frames, FromFrames(backbone)
     else:  # it maps frames (N, C, H, W) to (N, D, h, w)
-        encode, rest = FramesAsClips(backbone), nn.Identity()
+        encode, after = FramesAsClips(backbone), nn.Identity()
     memo: dict[int, Any] = {id(tensor): tensor for tensor in model.parameters()}
     memo |= {id(tensor): tensor for tensor in model.buffers()}
-    memo[id(backbone)] = rest
+    memo[id(backbone)] = after
     return FrameStages(model, size, encode, copy.deepcopy(model, memo))
 
 

@@ -13,7 +13,7 @@ from mmvidformer.models.inference import optimize_for_inference
 from tests.models.tiny import perturb
 
 EXACT = dict(rtol=1e-10, atol=1e-10)
-COUNTING = ["softmax", "linear", "performer"]
+COUNTING = ["softmax", "linear", "performer", "capped"]
 ARCH = dict(embed_dims=16, depth=2, num_heads=2)
 SIZE = dict(arch=ARCH, clip_len=4, img_size=16)
 STEM = dict(tubelet=(1, 8, 8))

@@ -182,7 +182,7 @@ def test_stages_share_the_weights_and_keep_no_graph(video: Tensor) -> None:
     model = build(RECOGNIZERS["vivit 2"][0])
     stages = split_stages(model)
     ours = {id(parameter) for parameter in model.parameters()}
-    assert {id(parameter) for parameter in stages.rest.parameters()} == ours
+    assert {id(parameter) for parameter in stages.after.parameters()} == ours
     shared = SharedFrames(stages)
     shared.test_step(sample(video, np.arange(8)))
     assert shared.features and not any(x.requires_grad for x in shared.features.values())

@@ -194,9 +194,10 @@ class HorstLayer(Recurrent):
         value = self.value(self.value.ahead(maps), zeros)
         entry = self.attend.remember(key, value)
         size = (like.shape[0], self.order, -1, -1, -1)
-        count = torch.zeros(like.shape[0], dtype=torch.long, device=like.device)
-        key, value, gate = (None if x is None else x[:, None].expand(size) for x in entry)
-        return States(count, key, value, gate)
+        steps = torch.zeros(like.shape[0], dtype=torch.long, device=like.device)
+        gate = None if entry.gate is None else entry.gate[:, None].expand(size)
+        key, value = entry.key[:, None].expand(size), entry.value[:, None].expand(size)
+        return States(steps, key, value, gate)
 
 
 def _split_steps(x: Tensor | None, steps: int) -> Sequence[Tensor | None]:

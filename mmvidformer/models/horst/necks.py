@@ -60,7 +60,8 @@ class Horst(Recurrent):
         See ``Recurrent``. The output y of each layer is appended to ``outputs``.
         """
         after = []
-        for layer, state in zip(self.layers, states or [None] * len(self.layers), strict=True):
+        before: Sequence[States | None] = states or [None] * len(self.layers)
+        for layer, state in zip(self.layers, before, strict=True):
             if self.with_cp and self.training:
                 output, state = checkpoint(layer, clip, lengths, state, use_reentrant=False)
             else:

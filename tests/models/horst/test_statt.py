@@ -56,10 +56,10 @@ def test_heads_attend_each_with_its_channels(name: str, area: bool) -> None:
     outs, maps, count = [], [], torch.tensor([2, 3])
     for half in (slice(0, C // 2), slice(C // 2, C)):
         own = [single.remember(entry.key[:, half], entry.value[:, half]) for entry in entries]
-        states = ring(own)._replace(count=count)
+        states = ring(own)._replace(steps=count)
         outs.append(single(q[:, half], states))
         maps.append(None if name == "joint" else single.maps(q[:, half], states))
-    states = ring(entries)._replace(count=count)
+    states = ring(entries)._replace(steps=count)
     torch.testing.assert_close(attend(q, states), torch.cat(outs, 1))
     if name != "joint":
         means = tuple(torch.stack(pair).mean(0) for pair in zip(*maps, strict=True))
