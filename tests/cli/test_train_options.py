@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config.shipped import config_folder
-from mmvidformer.models import cpu
+from mmvidformer.models import cpu, cpu_training
 
 
 @pytest.mark.slow
@@ -30,6 +30,7 @@ def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
         return product(*tensors)
 
     monkeypatch.setattr(cpu, "_multiply", spy)
+    monkeypatch.setattr(cpu_training, "mkl_is_slow", lambda: True)
     hooks = dict(cpu_training=dict(type="mmvidformer.CpuTrainingHook"))
     config = make_config("options", train_cfg=dict(max_epochs=1), default_hooks=hooks)
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
