@@ -196,7 +196,7 @@ class EncoderConfig:
             blocks.append([read(SubLayer, entry, "option of a sub-layer") for entry in row])
         if self.parallel and all(len(block) == 1 for block in blocks):
             raise ValueError("parallel=True has no effect on blocks of one sub-layer; leave it out")
-        return [[self._with_role(sublayer) for sublayer in block] for block in blocks]
+        return [list(map(self._with_role, block)) for block in blocks]
 
     @property
     def sublayers(self) -> list[SubLayer]:

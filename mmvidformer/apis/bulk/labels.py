@@ -96,10 +96,11 @@ class Labeler:
             predictions = [self._answer_video(clip.name, clip.sample["source"]) for clip in clips]
         else:
             predictions = self._answer_samples(clips)
-        return [
-            [{**self._row(prediction), "video": clip.name} for prediction in of_clip]
-            for clip, of_clip in zip(clips, predictions, strict=True)
-        ]
+        answers = []
+        for clip, of_clip in zip(clips, predictions, strict=True):
+            rows = [self._row(prediction) for prediction in of_clip]
+            answers.append([{**row, "video": clip.name} for row in rows])
+        return answers
 
     def _answer_samples(self, clips: Sequence[Clip]) -> list[list[Prediction]]:
         answer = self.recognizer.answer_samples

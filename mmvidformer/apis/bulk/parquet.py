@@ -85,9 +85,10 @@ class ParquetTable:
         failed = {answer.name: answer.error for answer in answers if answer.error is not None}
         notes = dict(videos=names, failed=failed)
         rows = [row for answer in answers for row in answer.rows]
-        columns = [
-            pyarrow.array([row[field.name] for row in rows], field.type) for field in self.schema
-        ]
+        columns = []
+        for field in self.schema:
+            values = [row[field.name] for row in rows]
+            columns.append(pyarrow.array(values, field.type))
         metadata = {NOTES: json.dumps(notes, ensure_ascii=False).encode()}
         schema = self.schema.with_metadata(metadata)
         digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:12]
