@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mmvidformer.layers.config import EncoderConfig, name_of
 from mmvidformer.layers.kernels import KERNELS
+from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.patterns import PATTERNS
 from mmvidformer.layers.tokens import Places
 
@@ -59,9 +60,10 @@ def refusals(config: EncoderConfig) -> Refusals:
             if "pairs" in pattern.needs and sublayer.cls == "mean":  # its groups join both ends
                 counts.append(f"pattern {choice!r} with cls='mean'")
         name = str(name_of(sublayer.kernel))
-        if KERNELS[name].needs_length:
+        kernel = look_up(KERNELS, name, "attention kernel")
+        if kernel.needs_length:
             places.append(f"kernel {name!r}")
-        if "counts" not in KERNELS[name].supports:
+        if "counts" not in kernel.supports:
             counts.append(f"kernel {name!r}")
     needing_places = (*places, *neighbors)
     return Refusals(needing_places, (*frames, *needing_places), (*counts, *neighbors))

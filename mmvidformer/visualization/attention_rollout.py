@@ -118,7 +118,7 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
         if module in within:
             continue
         if isinstance(module, TubeletEmbedding):
-            substitutes[module] = lambda clip: mass
+            substitutes[module] = lambda clip, *unused: mass
         elif isinstance(module, PositionEmbedding):
             substitutes[module] = _no_positions
         elif isinstance(module, nn.LayerNorm | LayerScale):

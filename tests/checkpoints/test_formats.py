@@ -272,6 +272,9 @@ def test_formats_are_recognized() -> None:
             "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
             "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
         },
+        "videoprism": {"spatial_encoder/transformers_stack/x_layers/ff_layer": torch.zeros(1)},
+        "streamformer": {"timesformer.encoder.layer.0.temporal_attention_gating": torch.zeros(1)},
+        "trecvit": {"x/residualblock_0/recurrent_block/rg_lru/a_param": torch.zeros(1)},
         "bn_inception": {
             "module.base_model.conv1_7x7_s2.weight": torch.zeros(64, 3, 7, 7),
             "module.base_model.inception_5b_pool_proj.weight": torch.zeros(128, 1024, 1, 1),

@@ -39,7 +39,7 @@ def test_features_of_two_videos_in_one_file_are_refused(
     root.mkdir()
     for video in ("a.avi", "a.mp4"):
         (root / video).symlink_to(tiny_videos.root / "val_0.mp4")
-    command = [*model, str(root), "--out", str(out), "--every", "4"]
+    command = [*model, str(root), "--out", str(out), "--files", "--every", "4"]
     with pytest.raises(ValueError, match=r"a\.avi and \S+a\.mp4 would both be written to .*a\.csv"):
         main_of("features")([*command, "--rows", "4"])
     assert not out.exists()
@@ -129,7 +129,7 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
 ) -> None:
     table, computed = tmp_path / "new" / "windows.csv", []
     run = Recognizer._run
-    monkeypatch.setattr(Recognizer, "_run", lambda *a: computed.append(1) or run(*a))
+    monkeypatch.setattr(Recognizer, "_run", lambda *a, **k: computed.append(1) or run(*a, **k))
     options = ["--window", 1, "--stride", 0.5, "--windows", table]
     assert demo(main_of, model, folder, *options) == 1  # one is bad
     whole, rows = table.read_bytes(), table.read_text().splitlines()

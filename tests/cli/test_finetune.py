@@ -183,7 +183,7 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
     interval = "val_dataloader.dataset.pipeline.1.frame_interval=1"
     for changed, what in ((interval, "pipeline"), (pixels, "pixels")):
         run = ["--method", "knn", "--work-dir", str(tmp_path / what), "--cfg-options", changed]
-        with pytest.raises(FileExistsError, match=f"features with another {what}"):
+        with pytest.raises(FileExistsError, match=f"results with another {what}"):
             main_of("finetune")([*options, *run])
 
 

@@ -70,7 +70,7 @@ def test_other_commands_read_both_files(trained, own, main_of, tmp_path, capsys)
     video, out = f"{own}/val_0.mp4", tmp_path / "out"
     both = [trained.config, str(trained.path)]
     assert main_of("demo")([*both, video]) == 0
-    assert main_of("features")([*both, video, "--out", str(out)]) == 0
+    assert main_of("features")([*both, video, "--files", "--out", str(out)]) == 0
     assert main_of("export")([*both, "--out", str(tmp_path / "model.pt2")]) == 0
     assert [*out.glob("*.npy")] and (tmp_path / "model.pt2").is_file()
     trained.frozen.unlink()

@@ -214,7 +214,7 @@ def test_testing_is_optimized_and_leaves_the_model_as_it_was(
     monkeypatch.setattr(MultiViewRecognizer, "test_step", spy)
     for name, extra in (("fast", []), ("amp", ["--amp"]), ("plain", [])):
         if name == "plain":
-            monkeypatch.setattr(tool, "OptimizeHook", Hook)
+            monkeypatch.setattr(tool, "OptimizeHook", lambda **unused: Hook())
         config = make_config(name, **changes)
         dump = ["--dump", str(tmp_path / f"{name}.pkl")]
         tool.main([str(config), str(checkpoint), "--work-dir", str(tmp_path / name), *dump, *extra])

@@ -186,6 +186,8 @@ def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
     """MMEngine needs the None of its own hooks, and refuses the None of others."""
     monkeypatch.setattr(launch.RUNNERS, "build", lambda cfg: cfg)
     monkeypatch.setattr(launch, "apply_policy", lambda runner: None)
+    monkeypatch.setattr(launch, "use_fused", lambda optim_wrapper, model: None)
     hooks = dict(checkpoint=None, timer=dict(type="IterTimerHook"), preflight=None)
-    built = launch.build_runner(Config(dict(launcher="none", default_hooks=hooks)))
+    cfg = dict(launcher="none", default_hooks=hooks, optim_wrapper=None, model=None)
+    built = launch.build_runner(Config(cfg))
     assert built.default_hooks == dict(checkpoint=None, timer=dict(type="IterTimerHook"))

@@ -57,7 +57,6 @@ ERRORS = {
         {},
         r"line 2: 2 of 3 files .*, the first is '.*x.mp4'",
     ),
-    "mark": ("\ufeffa.mp4 0\n", {}, r"line 1: 1 of 1 files are missing .*/\\ufeffa.mp4'"),
     "mixup": (
         None,
         {"model.data_preprocessor.blending": dict(type="MixupBlending", num_classes=7)},

@@ -33,6 +33,7 @@ PRESETS: list[tuple[type[VideoTransformer], dict[str, Any]]] = [
     *(
         (FeatureFixationTransformer, dict(kernel=name, mlp="mlp", **CLASS_TOKEN))
         for name in KERNELS
+        if name != "recurrence"  # which runs over time alone
     ),
 ]
 
