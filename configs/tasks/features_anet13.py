@@ -2,7 +2,7 @@
 # Width, rate, batch size and epochs are those of ActionFormer's official configuration. Not
 # measured here.
 # mmvidformer features vivit_fe_k400 published://vivit_fe_k400 data/ActivityNet --every 16 \
-#     --out data/ActivityNet
+#     --files --out data/ActivityNet
 # mmvidformer data list data/ActivityNet/activity_net.v1-3.min.json --task segments
 # mmvidformer train features_anet13
 _base_ = "./features_thumos14.py"

@@ -2,7 +2,7 @@
 # usual, the split train is that of its validation videos, and the test videos are for testing. Not
 # measured here.
 # mmvidformer features vivit_fe_k400 published://vivit_fe_k400 data/thumos14 --every 4 \
-#     --out data/thumos14
+#     --files --out data/thumos14
 # mmvidformer data list data/thumos14/all.csv --task segments
 # mmvidformer train features_thumos14
 _base_ = [

@@ -12,7 +12,7 @@ from mmvidformer.registry import TRANSFORMS
 @TRANSFORMS.register_module()
 @dataclass
 class LoadFeatures(BaseTransform):
-    """Read what ``mmvidformer features --every N`` saved of a video, as the tokens of a clip.
+    """Read what ``mmvidformer features --every N --files`` saved of a video, as tokens of a clip.
 
     ``filename`` is the file of the features (``SpanDataset`` with ``suffix='.npz'``). A row stands
     for the N frames in the middle of its window. Added keys: ``imgs`` (1, T, 1, 1, D), and those of

@@ -143,7 +143,7 @@ def test_bmn_on_saved_features(theirs, main_of, make_config, tiny_videos, tmp_pa
         video = dict(duration_second=2.0, duration_frame=24, feature_frame=24, fps=12, rfps=12)
         annotations[f"v_{number}"] = {**video, "annotations": spans}
     features = tmp_path / "features"
-    options = ["--out", str(features), "--every", "4", "--rows", "16"]
+    options = ["--out", str(features), "--files", "--every", "4", "--rows", "16"]
     config, weights = str(make_config("features")), tmp_path / "weights.pth"
     torch.save(load_recognizer(Config.fromfile(config), None, "cpu").state_dict(), weights)
     main_of("features")([config, str(weights), str(videos), *options])

@@ -1,5 +1,5 @@
-# Lists of `mmvidformer data list --task segments`, and features that `mmvidformer features --every
-# N` saved beside the videos (--out is the folder of the videos).
+# Lists of `mmvidformer data list --task segments`, and features that `mmvidformer features --files
+# --every N` saved beside the videos (--out is the folder of the videos).
 _base_ = "../loaders.py"
 
 meta_keys = (

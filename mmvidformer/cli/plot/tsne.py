@@ -1,6 +1,6 @@
 """Draw features of videos: mmvidformer plot tsne FEATURES LIST --out FILE.
 
-FEATURES is the folder that mmvidformer features wrote for the videos of LIST, a list in
+FEATURES is the folder that mmvidformer features --files wrote for the videos of LIST, a list in
 MMAction2's format. The features are embedded in the plane by t-SNE (van der Maaten & Hinton, JMLR
 2008). An .npz beside the picture holds features, labels and points.
 """
