@@ -16,7 +16,7 @@ from tests.layers.pairs import project
 Place = tuple[int, int, int]
 # Kernels that compare pairs of tokens: all of these are computed, under a mask. The others mix the
 # tokens of a group first, and are given those of one group after the other.
-PAIRWISE = ("SoftmaxKernel", "LinearKernel", "CosformerKernel")
+PAIRWISE = ("SoftmaxKernel", "CappedKernel", "LinearKernel", "CosformerKernel")
 # Axes on which the tokens of a group are equal.
 FIXED = {
     "joint": (),
@@ -151,8 +151,11 @@ def weigh(
 ) -> Tensor:
     """Weights (..., N, N') of mapped queries and keys; gaps are differences of places over M."""
     name, scores = type(kernel).__name__, q @ k.transpose(-1, -2)
-    if name == "SoftmaxKernel":
-        return (scores * q.shape[-1] ** -0.5).masked_fill(~mask, -torch.inf).softmax(-1)
+    if name in ("SoftmaxKernel", "CappedKernel"):
+        scores = scores * q.shape[-1] ** -0.5
+        if name == "CappedKernel":
+            scores = (scores / kernel.cap).tanh() * kernel.cap
+        return scores.masked_fill(~mask, -torch.inf).softmax(-1)
     if name == "CosformerKernel":
         scores = scores * torch.as_tensor(math.pi / 2 * gaps).cos()
     scores = scores.masked_fill(~mask, 0.0)
