@@ -62,8 +62,11 @@ from mmvidformer.engine.checkpointing import resume
 rank = os.environ["RANK"]
 resume.latest_checkpoint = lambda folder: f"{folder}/rank{rank}.pth"
 cfg = Config(dict(launcher="pytorch", work_dir="here", env_cfg=dict(dist_cfg=dict(timeout=600))))
-launch.RUNNERS.build = lambda cfg: SimpleNamespace(work_dir=cfg.work_dir)
+launch.RUNNERS.build = lambda cfg: SimpleNamespace(
+    work_dir=cfg.work_dir, optim_wrapper=None, model=None
+)
 launch.apply_policy = lambda runner: None
+launch.use_fused = lambda optim_wrapper, model: None
 
 def main():
     print("resumes from", launch.build_runner(cfg, resume="auto")._load_from, flush=True)
