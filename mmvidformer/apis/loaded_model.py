@@ -105,7 +105,9 @@ class LoadedModel:
             by_shape.setdefault(sample["inputs"].shape, []).append(number)
         outputs: dict[int, ActionDataSample] = {}
         for numbers in by_shape.values():
-            stacks = {key: [samples[i][key] for i in numbers] for key in samples[numbers[0]]}
+            stacks = {}
+            for key in samples[numbers[0]]:
+                stacks[key] = [samples[number][key] for number in numbers]
             outputs |= zip(numbers, model.test_step(stacks), strict=True)
         return [outputs[number] for number in range(len(samples))]
 

@@ -31,6 +31,8 @@ class Op:
 
 
 KEEP = Op(lambda x: (x,), lambda x: (x,))
+# A table over time (1, T, D), and ours (1, T, 1, 1, D).
+TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :, 0],))
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS, mlp_ratio
 from mmvidformer.checkpoints.keymap import (
     ADD_TIME,
+    TIME_TABLE,
     Conversion,
     Grid,
     Op,
@@ -32,7 +33,6 @@ IGNORED = (
     r"logit_(scale|bias)",
     r".*\.temporal_attention\.attention\.mask",
 )
-TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 # Queries, keys and values of ``nn.MultiheadAttention``.
 IN_PROJ = Op(lambda x: x.split([len(x) // 3, 2 * len(x) // 3]), lambda q, kv: (torch.cat([q, kv]),))
 ACTS = {"gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh"}

@@ -12,6 +12,7 @@ from torch import Tensor
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS, MODELS, VIDEO_VITS
 from mmvidformer.checkpoints.keymap import (
     ADD_TIME,
+    TIME_TABLE,
     Conversion,
     Grid,
     Op,
@@ -53,7 +54,6 @@ DIALECTS = {
     "backbone.cls_token": "mmaction",
 }
 IMAGE = "patch_embed.projection.weight"  # of MMAction2's image model, without "backbone."
-TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 # Of feature fixation: prefixes of the official names of attention and norm, names of the gates.
 SUBLAYERS = {"time_space": {"time": "temporal_", "space": ""}, "joint": {"joint": ""}}
 GATES = {"qkv_shared": "pgate", "qkv": "q_gate"}

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import HEADS
 from mmvidformer.checkpoints.keymap import (
+    TIME_TABLE,
     Conversion,
     Grid,
     Op,
@@ -26,7 +27,6 @@ from mmvidformer.checkpoints.keymap import (
 
 ENCODERS = {"space": "backbone.encoders.0", "time": "backbone.encoders.1"}
 ADD_ONE = Op(lambda weight: (weight + 1,), lambda weight: (weight - 1,))
-TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 # HuggingFace's names of the exact GELU.
 GELU = ("gelu", "gelu_python")
 FLAX_BLOCKS = re.compile(r"(.*/x_layers)/(.*)")

@@ -9,7 +9,8 @@ GRAPHS = 4  # of a block: with and without gradients, for two sizes of the input
 def compile_blocks(model: nn.Module, **options: object) -> None:
     """Compile each block of the encoders of a model for itself, in place.
 
-    Blocks of one shape share a graph, so this takes less time than to compile a whole model.
+    Blocks of one shape share a graph, so this takes less time than to compile a whole model. It
+    raises ``torch._dynamo.config.cache_size_limit`` of the process, the most graphs of a function.
 
     Args:
         model: Any module; what is no block runs as before.
