@@ -15,6 +15,7 @@ from mmvidformer.video.errors import first_line, with_suffix
 # Not fork: while this process has other threads, the new one could wait for ever.
 _PROCESSES = get_context("forkserver")
 _LOCK = Lock()  # Two threads must not ask for the exit status of the same process.
+START_LIMIT = 600  # seconds for its imports, which take longer than some limits for a file
 
 
 def find_faults(
@@ -65,14 +66,18 @@ def _find_fault(
         process.start()
     end.close()
     try:
-        pipe.recv()  # imports take longer than some time limits
+        if not pipe.poll(START_LIMIT):
+            raise TimeoutError(f"a process to read {file[0]} did not start in {START_LIMIT} s")
+        pipe.recv()
         if not pipe.poll(time_limit):
             return file[0], f"took longer than {time_limit:g} s and was killed"
         return file[0], pipe.recv()
     except EOFError:
         with _LOCK:
-            process.join()
+            process.join(time_limit)
         code = process.exitcode
+        if code is None:
+            return file[0], f"its process did not end in {time_limit:g} s and was killed"
         reason = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         return file[0], f"crashed its process ({reason})"
     finally:

@@ -69,6 +69,9 @@ def misbehave(path):
         os._exit(3)
     if path == "wait":
         time.sleep(60)
+    if path == "stay":
+        os.closerange(3, 256)  # the pipe to the parent too
+        time.sleep(60)
     if path == "raise":
         raise KeyError("no such frame")
 
@@ -88,6 +91,12 @@ def test_what_hangs_or_crashes_is_replaced():
         "exit": "crashed its process (exit status 3)",
         "raise": "KeyError: 'no such frame'",
     }
+    assert not active_children()
+
+
+def test_a_process_that_does_not_end_is_killed():
+    (reason,) = find_faults(misbehave, [("stay",)], time_limit=1).values()
+    assert reason == "its process did not end in 1 s and was killed"
     assert not active_children()
 
 
