@@ -13,6 +13,7 @@ from mmvidformer.layers.attention import Attention, AttentionSubLayer
 from mmvidformer.layers.config import EncoderConfig, SubLayer, check_encoder, read
 from mmvidformer.layers.drop import DropPath, compute_kept
 from mmvidformer.layers.embed import POSITIONS
+from mmvidformer.layers.frames import average_frames, one_per_frame, split_frames
 from mmvidformer.layers.keep import refusals
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.linear import has_hooks
@@ -21,18 +22,7 @@ from mmvidformer.layers.mlp import MLPS, DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS, build_scale
 from mmvidformer.layers.patterns import PATTERNS, grid_size
 from mmvidformer.layers.rotary import ROPES, with_prefix
-from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import (
-    Context,
-    Grid,
-    Outputs,
-    Places,
-    Size,
-    Tokens,
-    pool_tokens,
-    split_weight,
-    weighted_mean,
-)
+from mmvidformer.layers.tokens import Context, Grid, Size, Tokens, pool_tokens
 
 
 class TransformerBlock(nn.Module):
@@ -121,9 +111,9 @@ class Encoder(nn.Module):
     weights, whatever the positions: under autocast they are float32, and the updates are rounded.
 
     Attributes:
-        passes_grid: Whether the grid is read by others; otherwise ``cls_only`` may be set.
-        cls_only: Whether to return None for the grid and to compute only what the class token needs
-            in the last block. ``models.inference`` sets it if nothing reads the grid.
+        passes_grid: Whether the places are read by others; otherwise ``cls_only`` may be set.
+        cls_only: Whether to return the prefix alone, and to compute only what it needs in the last
+            block. ``models.inference`` sets it if nothing reads the places.
         refusals: Parts that need all tokens of a clip.
 
     Args:
@@ -203,105 +193,56 @@ class Encoder(nn.Module):
             return grid
         return (1, *grid[1:]) if self.frames == "average" else (grid[0], 1, 1)
 
-    def forward(
-        self,
-        grid: Tensor,
-        state: StreamState | None = None,
-        outputs: Outputs = None,
-        keep: Places | None = None,
-        weight: Tensor | None = None,
-        lengths: Tensor | None = None,
-        cls_only: bool = False,
-    ) -> Tokens:
+    def forward(self, tokens: Tokens, outputs: list[Tokens] | None = None) -> Tokens:
         """Encode and normalize.
 
         Args:
-            grid: Tokens (B, T, H, W, D').
-            state: State of a stream that the grid is a part of.
+            tokens: Tokens (B, T H W, D'), and what belongs to them. A prefix, that of an encoder
+                before, is not read. Not every encoder can do without some places, or count tokens
+                several times (``refusals``). With ``clip_rows`` each row is a frame, for encoders
+                of single frames.
             outputs: List to which the tokens after each block are appended, not normalized. Single
-                frames are clips of their own.
-            keep: Places of the tokens, if others of the clip were left out; the grid is then as
-                ``Places.take`` returns it. Not every encoder can do without them (``refusals``).
-            weight: How many equal tokens each one stands for, (B, T, H, W), in the shape of the
-                grid; 0: it is padding. Not every encoder can count them.
-            lengths: Numbers of frames (B,) of clips that follow each other in one row of the grid,
-                (1, T, H, W, D'), for encoders of single frames (``single_frames``).
-            cls_only: Whether the caller reads the class token alone. Then the last block leaves
-                out what only the grid needs, if it can, and None is returned for the grid.
+                frames are clips of their own. The tokens of ``frames='token'`` are a prefix.
 
         Returns:
-            Normalized grid (None with ``cls_only``) and class token (B, 1 + registers, D) or None.
-            The grid is (B, T, H, W, D); of single frames it is (B, T, 1, 1, D), or (1, T, 1, 1, D)
-            with ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged. Of the
-            tokens of frames it is (B, T, 1, 1, D).
+            Normalized tokens (B, P + T H W, D) in the order of ``out_grid``. If the prefix alone is
+            read (``Context.prefix_only``), they may have no places, and T is 0.
         """
-        self.refusals.check(keep, weight)
-        grid = self.proj(grid)
-        if weight is not None and weight.shape != grid.shape[:4]:
-            shape, got = tuple(grid.shape[:4]), tuple(weight.shape)
+        clips = tokens.context
+        self.refusals.check(clips.keep, clips.weight)
+        shape = (tokens.tensor.shape[0], *clips.grid.size)
+        if clips.weight is not None and clips.weight.shape != shape:
+            got = tuple(clips.weight.shape)
             raise ValueError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
-        if not self.single_frames:
-            context = Context(Grid(*grid_size(grid)), keep, weight, state=state)
-            if cls_only and self.can_leave_grid():
-                context = context._replace(prefix_only=True)
-            places, prefix = self.run_blocks(grid, context, outputs)
-            if self.frame_token is not None and prefix is not None:
-                places, prefix = prefix[:, :, None, None], None
-            return self.normalize((places, prefix))
-        (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
-        if keep is not None:
-            keep = keep._replace(numbers=keep.numbers.repeat_interleave(frames, 0))
-        frame_weight = None
-        if weight is not None:
-            weight, frame_weight = split_weight(weight, keep)
-            weight = weight.flatten(0, 1)[:, None]
-        context = Context(Grid(*grid_size(grid)), keep, weight)
-        if self.frames == "pool":
-            rows = torch.full((batch,), frames, device=grid.device) if lengths is None else lengths
-            context = context._replace(clip_rows=rows)
-            tokens = self.normalize(self.run_blocks(grid, context, outputs))
-            pooled = pool_tokens(*tokens, weight)
-            return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
-        out, cls = self.run_blocks(grid, context, outputs)
-        out = _mean_over_frames(out, frames, frame_weight, lengths)
-        return self.normalize((out, _mean_over_frames(cls, frames, frame_weight, lengths)))
-
-    def left(
-        self, keep: Places | None, weight: Tensor | None
-    ) -> tuple[Places | None, Tensor | None]:
-        """Return places and weights (B, T, H, W) of the output for those of the input."""
+        if self.single_frames:
+            tokens = split_frames(tokens)
+        tensor, context = self.run_blocks(tokens, outputs)
+        if self.frames == "together":
+            return Tokens(self.norm(tensor), clips._replace(grid=context.grid))
+        if self.frames == "token":  # the first of each frame
+            return one_per_frame(self.norm(tensor[:, :: context.grid.w]), clips)
         if self.frames == "average":
-            return keep, None
-        if self.frames in ("pool", "token"):
-            return None, None if weight is None else split_weight(weight, keep)[1]
-        return keep, weight
+            tensor = self.norm(average_frames(tensor, clips))
+            return Tokens(tensor, clips._replace(grid=context.grid, weight=None, clip_rows=None))
+        pooled = pool_tokens(Tokens(self.norm(tensor), context), "cls")
+        return one_per_frame(pooled.unflatten(0, (-1, clips.grid.t)), clips)
 
-    def run_blocks(
-        self, grid: Tensor, context: Context | None = None, outputs: Outputs = None
-    ) -> Tokens:
-        """Encode without the final norm.
-
-        Args:
-            grid: Tokens (B, T, H, W, D).
-            context: What belongs to them. The encoder adds its prefix and its table of rotary
-                positions. Default: nothing.
-            outputs: As for ``forward``.
-
-        Returns:
-            Grid (B, T, H, W, D) and class token (B, P, D), or None for what there is not.
-        """
-        size = grid_size(grid)
-        tokens, context = self.start(grid, context or Context(Grid(*size)))
-        prefix_only = context.prefix_only or self.cls_only
+    def run_blocks(self, tokens: Tokens, outputs: list[Tokens] | None = None) -> Tokens:
+        """Encode without the final norm. Single frames are clips of their own."""
+        size = tokens.context.grid.size
+        prefix_only = self.cls_only or (tokens.context.prefix_only and self.can_leave_grid())
+        tensor, context = self.start(tokens)
         again = self.with_cp is True and torch.is_grad_enabled() and context.state is None
         for number, block in enumerate(self.blocks, start=1):
-            last = number == len(self.blocks)
-            context = context._replace(prefix_only=prefix_only and last)
+            is_last = number == len(self.blocks)
+            context = context._replace(prefix_only=prefix_only and is_last)
             run = partial(checkpoint, block, use_reentrant=False) if again else block
-            tokens = run(tokens, context)
+            tensor = run(tensor, context)
+            if context.prefix_only:
+                context = context._replace(grid=context.grid._replace(t=0))
             if outputs is not None:
-                outputs.append(self._split(tokens, context, size))
-        return self._split(tokens, context, size)
+                outputs.append(self._with_frame_tokens_first(tensor, context, size))
+        return Tokens(tensor, context)
 
     def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""
@@ -311,8 +252,9 @@ class Encoder(nn.Module):
         hooked = any(has_hooks(part) for part in parts)
         return self.cls_token is not None and not self.passes_grid and separate and not hooked
 
-    def start(self, grid: Tensor, context: Context) -> tuple[Tensor, Context]:
-        """Return the input of the first block: tokens with positions (B, P + T H W, D), context."""
+    def start(self, tokens: Tokens) -> Tokens:
+        """Return the input of the first block: with a prefix, positions, and their rotary table."""
+        grid, context = self.proj(tokens.places), tokens.context
         # Of autocast, the input may have less precision than the weights.
         grid = grid.to(torch.promote_types(grid.dtype, next(self.blocks.parameters()).dtype))
         cls: Tensor | None = self.cls_token
@@ -334,46 +276,25 @@ class Encoder(nn.Module):
             frame_tokens = self.frame_token.expand(*grid.shape[:2], -1, -1)
             grid = torch.cat([frame_tokens, grid.flatten(2, 3)], dim=2)[:, :, None]
         order = Grid(*grid_size(grid), prefix)
-        tokens = grid.flatten(1, 3)
+        tensor = grid.flatten(1, 3)
         if cls is not None:
-            tokens = order.join(cls.expand(grid.shape[0], -1, -1), grid)
+            tensor = order.join(cls.expand(grid.shape[0], -1, -1), grid)
         if weight is not None:
             weight = weight.to(torch.promote_types(grid.dtype, torch.float32))
-        tokens = self.norm_pre(self.pos_drop(tokens))
-        return tokens, context._replace(grid=order, weight=weight, rope=rope)
+        tensor = self.norm_pre(self.pos_drop(tensor))
+        # Single frames that are averaged draw on their own (TimeSformer).
+        clip_rows = None if self.frames == "average" else context.clip_rows
+        context = context._replace(grid=order, weight=weight, rope=rope, clip_rows=clip_rows)
+        return Tokens(tensor, context)
 
-    def _split(self, tokens: Tensor, context: Context, size: Size) -> Tokens:
-        """Return grid (B, T, H, W, D) and class tokens, or None for what there is not.
-
-        In the place of class tokens, those of frames are (B, T, D).
-        """
-        if context.prefix_only:
-            return None, tokens
-        cls, grid = context.grid.split(tokens)
-        if self.frame_token is not None:
-            return grid[:, :, 0, 1:].unflatten(2, size[1:]), grid[:, :, 0, 0]
-        return grid, cls if context.grid.prefix else None
-
-    def normalize(self, tokens: Tokens) -> Tokens:
-        """Apply the final norm to grid and class token."""
-        grid, cls = (None if x is None else self.norm(x) for x in tokens)
-        return grid, cls
-
-
-def _mean_over_frames(
-    x: Tensor | None, frames: int, weight: Tensor | None, lengths: Tensor | None
-) -> Tensor | None:
-    """Average (B T, ..., D) over the frames of each clip, all of T frames or as in ``lengths``.
-
-    ``weight`` (B, T, 1, 1) says how often a frame counts.
-    """
-    if x is None:
-        return None
-    if lengths is not None:
-        return torch.stack([clip.mean(0) for clip in x.split(lengths.tolist())])
-    if weight is not None:
-        weight = weight.reshape(-1, frames, *[1] * (x.dim() - 2))
-    return weighted_mean(x.unflatten(0, (-1, frames)), weight, dim=1)
+    def _with_frame_tokens_first(self, tensor: Tensor, context: Context, size: Size) -> Tokens:
+        """Return tokens whose prefix are those of the frames, if the encoder has them."""
+        context = context._replace(prefix_only=False)
+        if self.frame_token is None:
+            return Tokens(tensor, context)
+        first, others = tensor.unflatten(1, (size[0], -1)).tensor_split([1], dim=2)
+        tensor = torch.cat([first.flatten(1, 2), others.flatten(1, 2)], dim=1)
+        return Tokens(tensor, context._replace(grid=Grid(*size, prefix=size[0])))
 
 
 def _with_length(sublayer: SubLayer, size: Size, prefix: int) -> SubLayer:

@@ -152,7 +152,7 @@ class FromFrames(nn.Module):
         super().__init__()
         self.backbone = backbone
 
-    def forward(self, features: Tensor) -> Tensor | None:
+    def forward(self, features: Tensor) -> Tensor:
         """Map features (B, D, T, h, w) of frames to the output of the backbone."""
         return self.backbone.forward_frames(features)
 

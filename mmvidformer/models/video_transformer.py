@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, NORMS, Encoder, TubeletEmbedding, pool_tokens
 from mmvidformer.layers.config import check_names
+from mmvidformer.layers.frames import split_frames
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Outputs, Places, Tokens
+from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
@@ -143,7 +144,7 @@ class VideoTransformer(nn.Module):
     def forward_features(
         self,
         clip: Tensor,
-        outputs: Outputs = None,
+        outputs: list[Tokens] | None = None,
         keep: Places | None = None,
         weight: Tensor | None = None,
     ) -> Tokens:
@@ -156,16 +157,15 @@ class VideoTransformer(nn.Module):
             weight: Likewise.
 
         Returns:
-            Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
-            encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` or
-            ``'token'`` the grid is (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
+            Tokens of the last encoder; normalized unless there is an ``fc_norm``. Their ``places``
+            are (B, T, H, W, D), after ``frames='pool'`` or ``'token'`` (B, T, 1, 1, D), and after
+            ``'average'`` (B, 1, H, W, D). Their ``prefix`` is (B, 1 + registers, D), or (B, 0, D)
+            without a class token.
         """
-        encoder: Any
-        grid, cls = self.embed(clip, keep), None
+        tokens = Tokens.of(self.embed(clip, keep), keep=keep, weight=weight)
         for encoder in self.encoders:
-            grid, cls = encoder(grid, outputs=outputs, keep=keep, weight=weight)
-            keep, weight = encoder.left(keep, weight)
-        return grid, cls
+            tokens = encoder(tokens, outputs)
+        return tokens
 
     def forward(
         self,
@@ -173,7 +173,7 @@ class VideoTransformer(nn.Module):
         valid: Tensor | None = None,
         keep: Places | None = None,
         weight: Tensor | None = None,
-    ) -> Tensor | list[Tensor] | None:
+    ) -> Tensor | list[Tensor]:
         """Map clips to features, or to tokens if not pooled.
 
         Args:
@@ -198,12 +198,12 @@ class VideoTransformer(nn.Module):
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             features = self._run_clips(valid_frames(clip, valid, multiple))
             return features if self.pool == "none" else torch.stack(features)
-        encoder: Any
-        grid, cls = self.embed(clip, keep), None
-        for encoder in self.encoders:  # in training, without the tokens that the head does not read
-            grid, cls = encoder(grid, keep=keep, weight=weight, cls_only=self.training)
-            keep, weight = encoder.left(keep, weight)
-        return self.pool_features(grid, cls, weight)
+        # In training, what the head does not read is not computed.
+        options = dict(keep=keep, weight=weight, prefix_only=self.training)
+        tokens = Tokens.of(self.embed(clip, keep), **options)
+        for encoder in self.encoders:
+            tokens = encoder(tokens)
+        return self.pool_features(tokens)
 
     def encode_frames(self, clip: Tensor) -> Tensor:
         """Encode each tubelet of clips on its own, if the model ``encodes_frames``.
@@ -218,33 +218,21 @@ class VideoTransformer(nn.Module):
             Features (B, D, T, h, w) of the T tubelets: one vector each if the encoder pools them,
             and the tokens that are read if it averages them over time.
         """
-        grid = self.embed(clip)
-        encoder: Any = self.encoders[0]
-        batch, frames = grid.shape[:2]
-        alone = grid.flatten(0, 1)[:, None]  # (B T, 1, H, W, D): clips of one tubelet
-        if encoder.frames == "pool":
-            features, _ = encoder(alone)
-        else:
-            features, cls = encoder.run_blocks(encoder.proj(alone))
-            if self._reads_first_cls:
-                features = cls[:, None, None]
-        return features.unflatten(0, (batch, frames))[:, :, 0].movedim(-1, 1)
+        first: Any = self.encoders[0]
+        frames = split_frames(Tokens.of(self.embed(clip)))  # of B T clips
+        tokens = first(frames) if first.frames == "pool" else first.run_blocks(frames)
+        places = tokens.places
+        if first.frames == "average" and len(self.encoders) == 1 and self.pool == "cls":
+            places = tokens.prefix[:, :1, None, None]
+        return places.unflatten(0, (len(clip), -1))[:, :, 0].movedim(-1, 1)
 
-    def forward_frames(self, features: Tensor) -> Tensor | None:
+    def forward_frames(self, features: Tensor) -> Tensor:
         """Return the output for clips of the features (B, D, T, h, w) of ``encode_frames``."""
-        grid = features.movedim(1, -1)
-        encoder: Any = self.encoders[0]
-        if encoder.frames == "average":
-            grid = encoder.norm(grid.mean(dim=1, keepdim=True))
-        if self._reads_first_cls:
-            return self.pool_features(None, grid[:, 0, 0])
-        return self._run_rest(grid)
-
-    @property
-    def _reads_first_cls(self) -> bool:
-        """Whether the output is the class token of an only encoder that averages frames."""
-        averages = self.encoders[0].frames == "average"
-        return averages and len(self.encoders) == 1 and self.pool == "cls"
+        places = features.movedim(1, -1)
+        first: Any = self.encoders[0]
+        if first.frames == "average":
+            places = first.norm(places.mean(dim=1, keepdim=True))
+        return self._run_later_encoders(Tokens.of(places))
 
     def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
         """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
@@ -254,25 +242,28 @@ class VideoTransformer(nn.Module):
         first: Any = self.encoders[0]
         if not self.encodes_frames:
             return run_by_length(self.forward, clips)
-        grid = self.embed(torch.cat([*clips], dim=1)[None])
+        frames = self.embed(torch.cat([*clips], dim=1)[None]).transpose(0, 1)  # (N, 1, H, W, D)
         lengths = [self.embed.grid(clip.shape[1:])[0] for clip in clips]
-        tokens = first(grid, lengths=torch.tensor(lengths, device=grid.device))
-        if first.out_grid((2, 1, 1))[0] == 1:  # clips of any length have one length now
-            return list(self._run_rest(*tokens))
-        return run_by_length(self._run_rest, tokens[0][0].split(lengths))
+        rows = torch.tensor(lengths, device=frames.device)
+        tokens = first(Tokens.of(frames, clip_rows=rows))
+        if first.frames == "average":  # clips of any length have one length now
+            return list(self._run_later_encoders(tokens))
+        return run_by_length(self._run_vectors, tokens.tensor.split(lengths))
 
-    def _run_rest(self, grid: Tensor, cls: Tensor | None = None) -> Any:
+    def _run_vectors(self, frames: Tensor) -> Tensor:
+        """Return the output for clips of vectors of frames (B, T, 1, D)."""
+        return self._run_later_encoders(Tokens.of(frames[:, :, None]))
+
+    def _run_later_encoders(self, tokens: Tokens) -> Tensor:
         for encoder in self.encoders[1:]:
-            grid, cls = encoder(grid)
-        return self.pool_features(grid, cls)
+            tokens = encoder(tokens)
+        return self.pool_features(tokens)
 
-    def pool_features(
-        self, grid: Tensor | None, cls: Tensor | None, weight: Tensor | None = None
-    ) -> Tensor | None:
-        """Return the output for the result of ``forward_features``, and weights of its grid."""
-        if self.pool != "none":
-            grid = pool_tokens(grid, cls if self.pool == "cls" else None, weight)
-        return self.fc_norm(grid)
+    def pool_features(self, tokens: Tokens) -> Tensor:
+        """Return the output for the result of ``forward_features``."""
+        if self.pool == "none":
+            return self.fc_norm(tokens.places)
+        return self.fc_norm(pool_tokens(tokens, self.pool))
 
     def check_causal(self) -> None:
         """Raise a ValueError that names the ``obstacle``, if there is one."""
@@ -303,11 +294,11 @@ class VideoTransformer(nn.Module):
         if frames.shape[2] % tubelet:
             raise ValueError(f"a step takes a multiple of {tubelet} frames, got {frames.shape[2]}")
         state = StreamState(state, self._max_steps(), frames.device)
-        tokens = self.embed(frames)
+        tokens = Tokens.of(self.embed(frames), state=state)
         for encoder in self.encoders:
-            tokens, _ = encoder(tokens, state)
-        state.size, state.steps = size, state.steps + tokens.shape[1]
-        return self.fc_norm(tokens), state
+            tokens = encoder(tokens)
+        state.size, state.steps = size, state.steps + tokens.context.grid.t
+        return self.pool_features(tokens), state
 
     def _max_steps(self) -> int | None:
         """Return after how many tokens along time a position table ends, if one does."""

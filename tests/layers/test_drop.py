@@ -5,7 +5,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.layers import DropPath, Encoder, EncoderConfig, SubLayer
 from mmvidformer.layers.drop import Draw
-from mmvidformer.layers.tokens import Places
+from mmvidformer.layers.tokens import Places, Tokens
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_updates_that_are_dropped_are_not_computed(
     def run() -> tuple[list[Tensor], int]:
         torch.manual_seed(1)
         with FlopCounterMode(display=False) as flops:
-            tokens = [x for x in encoder(grid, keep=places) if x is not None]
-            sum(x.square().sum() for x in tokens).backward()
+            tokens = encoder(Tokens.of(grid, keep=places)).tensor
+            tokens.square().sum().backward()
         gradients = [leaf.grad for leaf in leaves]
         for leaf in leaves:
             leaf.grad = None
-        return [*tokens, *gradients], flops.get_total_flops()
+        return [tokens, *gradients], flops.get_total_flops()
 
     values_of_kept, fewer = run()
     for module in ("attention", "encoder"):
@@ -110,7 +110,7 @@ def test_mixed_precision_and_a_batch_that_is_dropped(rate: float) -> None:
     config = EncoderConfig(dict(embed_dims=8, depth=2, num_heads=2), drop_path_rate=rate)
     encoder = Encoder(config, (1, 2, 2)).train()
     with torch.autocast("cpu", torch.bfloat16):
-        grid, _ = encoder(torch.randn(8, 1, 2, 2, 8))
+        grid = encoder(Tokens.of(torch.randn(8, 1, 2, 2, 8))).places
     grid.square().sum().backward()
     assert grid.dtype == torch.float32
     assert all(parameter.grad is not None for parameter in encoder.parameters())
