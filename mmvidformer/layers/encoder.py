@@ -9,20 +9,24 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.attention import Attention, AttentionSubLayer
+from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer, check_encoder, read
 from mmvidformer.layers.drop import DropPath, compute_kept
-from mmvidformer.layers.embed import POSITIONS
-from mmvidformer.layers.frames import average_frames, one_per_frame, split_frames
-from mmvidformer.layers.keep import refusals
+from mmvidformer.layers.frames import (
+    average_frames,
+    frame_tokens_first,
+    one_per_frame,
+    split_frames,
+)
+from mmvidformer.layers.inputs import EncoderInput
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.mlp import MLPS, DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS, build_scale
-from mmvidformer.layers.patterns import PATTERNS, grid_size
-from mmvidformer.layers.rotary import ROPES, with_prefix
-from mmvidformer.layers.tokens import Context, Grid, Size, Tokens, pool_tokens
+from mmvidformer.layers.patterns import PATTERNS
+from mmvidformer.layers.sublayer import AttentionSubLayer
+from mmvidformer.layers.tokens import Context, Size, Tokens, pool_tokens
 
 
 class TransformerBlock(nn.Module):
@@ -74,37 +78,34 @@ class TransformerBlock(nn.Module):
         Returns:
             Tokens in their shape; with ``context.prefix_only`` the prefix alone, (B, P, D).
         """
-        source, prefix = tokens, context.grid.prefix
+        source, grid = tokens, context.grid
         sub: Any
         for number, sub in enumerate(self.sublayers.values(), start=1):
-            last = self.parallel or number == len(self.sublayers)
-            seen = context._replace(prefix_only=context.prefix_only and last)
-            skipped = None
-            if sub.attn.cls == "skip" and prefix:
-                skipped, tokens = tokens.split([prefix, tokens.shape[1] - prefix], dim=1)
+            is_last = self.parallel or number == len(self.sublayers)
+            seen = context._replace(prefix_only=context.prefix_only and is_last)
+            prefix = None  # what the sub-layer skips
+            if sub.attn.cls == "skip" and grid.prefix:
+                prefix, tokens = tokens.split([grid.prefix, grid.num_places], dim=1)
                 seen = seen.without_prefix()
-            x = tokens
+            read = tokens
             if self.parallel:
-                x = source if skipped is None else source[:, prefix:]
-            draw, fc_weight = sub.draw(x, seen), sub.fc_weight(x)
-            x, seen = sub.norm(draw.take(x)), seen.take_rows(draw.rows)
-            update = sub.attn(x, seen, draw.keep, draw.prefix_keep, fc_weight)
-            update = sub.fc(update) if fc_weight is None else update + sub.fc.bias.to(update)
-            if seen.prefix_only:
-                tokens = tokens[:, :prefix]
-            tokens = draw.add(tokens, sub.scale(update))
-            if skipped is not None:
-                tokens = torch.cat([skipped, tokens], dim=1)
+                read = source if prefix is None else source[:, grid.prefix :]
+            draw, fc_weight = sub.draw(read, seen), sub.fc_weight(read)
+            x = sub.norm(draw.take(read))
+            update = sub.attn(x, seen.take_rows(draw.rows), draw, fc_weight)
+            update = sub.finish(update, fc_weight)
+            tokens = draw.add(tokens[:, : grid.prefix] if seen.prefix_only else tokens, update)
+            if prefix is not None:
+                tokens = torch.cat([prefix, tokens], dim=1)
         draw = compute_kept(self.drop_path(tokens, clip_rows=context.clip_rows))
         x = self.norm(draw.take(tokens))
-        if context.grid.prefix:
-            update = self.scale(self.mlp(x))
-        else:  # an MLP may convolve
-            update = self.scale(self.mlp(x.unflatten(1, context.grid.size)).flatten(1, 3))
-        return draw.add(tokens, update if draw.keep is None else update * draw.keep[..., None])
+        if not grid.prefix:  # an MLP may convolve
+            x = x.unflatten(1, grid.size)
+        update = draw.scale(self.scale(self.mlp(x)))
+        return draw.add(tokens, update if grid.prefix else update.flatten(1, 3))
 
 
-class Encoder(nn.Module):
+class Encoder(EncoderInput):
     """A transformer encoder on a grid of tokens: class token, positions, blocks and final norm.
 
     The tokens between the blocks, to which updates are added, have at least the precision of the
@@ -114,13 +115,11 @@ class Encoder(nn.Module):
         passes_grid: Whether the places are read by others; otherwise ``cls_only`` may be set.
         cls_only: Whether to return the prefix alone, and to compute only what it needs in the last
             block. ``models.inference`` sets it if nothing reads the places.
-        refusals: Parts that need all tokens of a clip.
 
     Args:
-        config: Its options.
-        size: Grid (T, H, W) of the input, for position tables and kernels of a fixed length. Inputs
-            of other sizes work too.
-        in_dim: Width of the input; if it is not D, a linear layer comes first. Default: D.
+        config: As for ``EncoderInput``, like the next two.
+        size: Likewise.
+        in_dim: Likewise.
         passes_grid: See above.
         final_norm: Whether there is a norm after the last block.
 
@@ -137,55 +136,27 @@ class Encoder(nn.Module):
         passes_grid: bool = False,
         final_norm: bool = True,
     ) -> None:
-        super().__init__()
         check_encoder(config, passes_grid)
-        dim, depth, heads, _ = config.sizes.values()
-        rate = config.drop_path_rate
-        known = {"together", "token", "pool", "average"}
-        self.frames = look_up(known, config.frames, "value of frames")
+        super().__init__(config, size, in_dim)
         self.passes_grid, self.cls_only = passes_grid, False
-        self.refusals = refusals(config)
-        has_cls = config.cls is not None
+        dim, depth, _, _ = config.sizes.values()
+        rate, prefix = config.drop_path_rate, (config.cls is not None) + config.registers
         size = (1, *size[1:]) if self.single_frames else size
-        self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
-        has_token = self.frames == "token"
-        if has_token and self.refusals.places:
-            name = self.refusals.places[0]
-            raise ValueError(f"{name} has no place for the token of frames='token'")
-        self.frame_token = nn.Parameter(torch.zeros(1, 1, 1, dim)) if has_token else None
-        registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
-        self.registers = nn.Parameter(registers) if config.registers else None
-        positions = config.positions
-        positions = {"type": positions} if isinstance(positions, str) else dict(positions)
-        name = positions.setdefault("type", "joint")
-        if self.single_frames:  # which have no place in time
-            positions["type"] = {"space_time": "space", "time": "none"}.get(name, name)
-        self.pos_embed = POSITIONS.build(positions, dim=dim, size=size, cls=has_cls)
-        self.pos_drop = nn.Dropout(config.drop_rate)
-        norm = partial(NORMS.build, config.norm, normalized_shape=dim)
-        self.norm_pre = norm() if config.norm_pre else nn.Identity()
-        # Its table is the same in all sub-layers.
-        self.rope = None if config.rope is None else ROPES.build(config.rope, head_dim=dim // heads)
         self.blocks = nn.ModuleList()
         for number in range(depth):
             row = config.blocks[number % len(config.blocks)]
-            row = [_with_length(sublayer, size, has_cls + config.registers) for sublayer in row]
+            row = [_with_length(sublayer, size, prefix) for sublayer in row]
             self.blocks.append(TransformerBlock(config, row, rate * number / max(depth - 1, 1)))
-        if has_cls and any(isinstance(part, DepthwiseConv) for part in self.modules()):
+        if prefix and any(isinstance(part, DepthwiseConv) for part in self.modules()):
             raise ValueError(
                 f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
             )
-        self.norm = norm() if final_norm else nn.Identity()
+        norm = NORMS.build(config.norm, normalized_shape=dim) if final_norm else nn.Identity()
+        self.norm: nn.Module = norm
         self.with_cp = config.with_cp
         for part in self.modules():
             if isinstance(part, Attention | Mlp):
                 part.recompute = self.with_cp == "activations"
-
-    @property
-    def single_frames(self) -> bool:
-        """Whether each frame is encoded on its own."""
-        return self.frames in ("pool", "average")
 
     def out_grid(self, grid: Size) -> Size:
         """Return the grid (T, H, W) of the output for that of the input."""
@@ -241,8 +212,12 @@ class Encoder(nn.Module):
             if context.prefix_only:
                 context = context._replace(grid=context.grid._replace(t=0))
             if outputs is not None:
-                outputs.append(self._with_frame_tokens_first(tensor, context, size))
+                outputs.append(self._as_output(tensor, context, size))
         return Tokens(tensor, context)
+
+    def _as_output(self, tensor: Tensor, context: Context, size: Size) -> Tokens:
+        tokens = Tokens(tensor, context._replace(prefix_only=False))
+        return tokens if self.frame_token is None else frame_tokens_first(tokens, size)
 
     def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""
@@ -251,50 +226,6 @@ class Encoder(nn.Module):
         separate = all("some_queries" in kernel.supports for kernel in kernels)
         hooked = any(has_hooks(part) for part in parts)
         return self.cls_token is not None and not self.passes_grid and separate and not hooked
-
-    def start(self, tokens: Tokens) -> Tokens:
-        """Return the input of the first block: with a prefix, positions, and their rotary table."""
-        grid, context = self.proj(tokens.places), tokens.context
-        # Of autocast, the input may have less precision than the weights.
-        grid = grid.to(torch.promote_types(grid.dtype, next(self.blocks.parameters()).dtype))
-        cls: Tensor | None = self.cls_token
-        if cls is not None and self.registers is not None:
-            cls = torch.cat([cls, self.registers], dim=1)
-        prefix = 0 if cls is None else cls.shape[1]
-        keep, state, weight = context.keep, context.state, context.weight
-        whole = grid  # whose positions are those of the places
-        if keep is not None:
-            size = (grid.shape[1], *keep.size) if keep.in_frames else keep.size
-            whole = grid.new_zeros(()).expand(1, *size, grid.shape[-1])
-        rope = None
-        if self.rope is not None:
-            rope = self.rope.table(whole, 0 if state is None else state.steps)
-            rope = with_prefix(rope if keep is None else keep.take(rope), prefix)
-        whole, cls = self.pos_embed(whole, cls, state)
-        grid = whole if keep is None else grid + keep.take(whole)
-        if self.frame_token is not None:
-            frame_tokens = self.frame_token.expand(*grid.shape[:2], -1, -1)
-            grid = torch.cat([frame_tokens, grid.flatten(2, 3)], dim=2)[:, :, None]
-        order = Grid(*grid_size(grid), prefix)
-        tensor = grid.flatten(1, 3)
-        if cls is not None:
-            tensor = order.join(cls.expand(grid.shape[0], -1, -1), grid)
-        if weight is not None:
-            weight = weight.to(torch.promote_types(grid.dtype, torch.float32))
-        tensor = self.norm_pre(self.pos_drop(tensor))
-        # Single frames that are averaged draw on their own (TimeSformer).
-        clip_rows = None if self.frames == "average" else context.clip_rows
-        context = context._replace(grid=order, weight=weight, rope=rope, clip_rows=clip_rows)
-        return Tokens(tensor, context)
-
-    def _with_frame_tokens_first(self, tensor: Tensor, context: Context, size: Size) -> Tokens:
-        """Return tokens whose prefix are those of the frames, if the encoder has them."""
-        context = context._replace(prefix_only=False)
-        if self.frame_token is None:
-            return Tokens(tensor, context)
-        first, others = tensor.unflatten(1, (size[0], -1)).tensor_split([1], dim=2)
-        tensor = torch.cat([first.flatten(1, 2), others.flatten(1, 2)], dim=1)
-        return Tokens(tensor, context._replace(grid=Grid(*size, prefix=size[0])))
 
 
 def _with_length(sublayer: SubLayer, size: Size, prefix: int) -> SubLayer:

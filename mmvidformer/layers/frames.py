@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mmvidformer.layers.tokens import Context, Tokens, split_weight, weighted_mean
+from mmvidformer.layers.tokens import Context, Grid, Size, Tokens, split_weight, weighted_mean
 
 
 def split_frames(tokens: Tokens) -> Tokens:
@@ -42,6 +42,13 @@ def one_per_frame(frames: Tensor, clips: Context) -> Tokens:
     """Return vectors of frames (B, T, D) as the tokens of their clips."""
     grid = clips.grid._replace(h=1, w=1, prefix=0)
     return Tokens(frames, clips._replace(grid=grid, keep=None, weight=weight_of_frames(clips)))
+
+
+def frame_tokens_first(tokens: Tokens, size: Size) -> Tokens:
+    """Make a prefix of the T tokens of frames, each of which stands before its frame's places."""
+    frames = tokens.tensor.unflatten(1, (size[0], -1))  # (B, T, 1 + H W, D)
+    tensor = torch.cat([frames[:, :, 0], frames[:, :, 1:].flatten(1, 2)], dim=1)
+    return Tokens(tensor, tokens.context._replace(grid=Grid(*size, prefix=size[0])))
 
 
 def weight_of_frames(clips: Context) -> Tensor | None:

@@ -32,15 +32,20 @@ class Grid(NamedTuple):
         return self.t, self.h, self.w
 
     @property
+    def num_places(self) -> int:
+        """Number T H W of the places."""
+        return self.t * self.h * self.w
+
+    @property
     def num_tokens(self) -> int:
         """Number P + T H W of the tokens."""
-        return self.prefix + self.t * self.h * self.w
+        return self.prefix + self.num_places
 
     def split(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Split (B, P + T H W, ...) into prefix (B, P, ...) and places (B, T, H, W, ...)."""
         if not self.prefix:
             return tokens[:, :0], tokens.unflatten(1, self.size)
-        prefix, places = tokens.split([self.prefix, self.num_tokens - self.prefix], dim=1)
+        prefix, places = tokens.split([self.prefix, self.num_places], dim=1)
         return prefix, places.unflatten(1, self.size)
 
     def join(self, prefix: Tensor, places: Tensor) -> Tensor:

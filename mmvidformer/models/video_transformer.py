@@ -1,6 +1,6 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, NORMS, Encoder, TubeletEmbedding, pool_tokens
 from mmvidformer.layers.config import check_names
-from mmvidformer.layers.frames import split_frames
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
@@ -17,6 +16,7 @@ from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
+from mmvidformer.models.single_frames import encodes_frames, run_clips
 
 
 class VideoTransformer(nn.Module):
@@ -94,12 +94,6 @@ class VideoTransformer(nn.Module):
         if config.lora is not None:
             check_options(add_lora, config.lora, "lora", ["model"])
             add_lora(self, **config.lora)
-
-    @property
-    def encodes_frames(self) -> bool:
-        """Whether the first encoder sees each tubelet on its own (``encode_frames``)."""
-        first: Any = self.encoders[0]
-        return self.embed.separate_frames and first.single_frames
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -196,66 +190,14 @@ class VideoTransformer(nn.Module):
             if keep is not None or weight is not None:
                 raise ValueError("keep and weight cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
-            features = self._run_clips(valid_frames(clip, valid, multiple))
+            clips = valid_frames(clip, valid, multiple)
+            whole = not encodes_frames(self)
+            features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
             return features if self.pool == "none" else torch.stack(features)
         # In training, what the head does not read is not computed.
         options = dict(keep=keep, weight=weight, prefix_only=self.training)
         tokens = Tokens.of(self.embed(clip, keep), **options)
         for encoder in self.encoders:
-            tokens = encoder(tokens)
-        return self.pool_features(tokens)
-
-    def encode_frames(self, clip: Tensor) -> Tensor:
-        """Encode each tubelet of clips on its own, if the model ``encodes_frames``.
-
-        ``forward_frames(encode_frames(clip))`` is ``forward(clip)`` in evaluation mode. Tubelets
-        that clips share need not be encoded again (``models.shared_frames``).
-
-        Args:
-            clip: Normalized pixels (B, 3, T', H', W').
-
-        Returns:
-            Features (B, D, T, h, w) of the T tubelets: one vector each if the encoder pools them,
-            and the tokens that are read if it averages them over time.
-        """
-        first: Any = self.encoders[0]
-        frames = split_frames(Tokens.of(self.embed(clip)))  # of B T clips
-        tokens = first(frames) if first.frames == "pool" else first.run_blocks(frames)
-        places = tokens.places
-        if first.frames == "average" and len(self.encoders) == 1 and self.pool == "cls":
-            places = tokens.prefix[:, :1, None, None]
-        return places.unflatten(0, (len(clip), -1))[:, :, 0].movedim(-1, 1)
-
-    def forward_frames(self, features: Tensor) -> Tensor:
-        """Return the output for clips of the features (B, D, T, h, w) of ``encode_frames``."""
-        places = features.movedim(1, -1)
-        first: Any = self.encoders[0]
-        if first.frames == "average":
-            places = first.norm(places.mean(dim=1, keepdim=True))
-        return self._run_later_encoders(Tokens.of(places))
-
-    def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
-        """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
-
-        If the first encoder encodes single frames, it takes those of all clips together.
-        """
-        first: Any = self.encoders[0]
-        if not self.encodes_frames:
-            return run_by_length(self.forward, clips)
-        frames = self.embed(torch.cat([*clips], dim=1)[None]).transpose(0, 1)  # (N, 1, H, W, D)
-        lengths = [self.embed.grid(clip.shape[1:])[0] for clip in clips]
-        rows = torch.tensor(lengths, device=frames.device)
-        tokens = first(Tokens.of(frames, clip_rows=rows))
-        if first.frames == "average":  # clips of any length have one length now
-            return list(self._run_later_encoders(tokens))
-        return run_by_length(self._run_vectors, tokens.tensor.split(lengths))
-
-    def _run_vectors(self, frames: Tensor) -> Tensor:
-        """Return the output for clips of vectors of frames (B, T, 1, D)."""
-        return self._run_later_encoders(Tokens.of(frames[:, :, None]))
-
-    def _run_later_encoders(self, tokens: Tokens) -> Tensor:
-        for encoder in self.encoders[1:]:
             tokens = encoder(tokens)
         return self.pool_features(tokens)
 

@@ -106,7 +106,7 @@ def test_a_class_token_that_attends_alone_is_dropped_for_a_whole_clip(
         update = split(part.eval().attn(part.norm(tokens[:1]), context), order)[1]
         part.train()
         draw = part.draw(tokens, context)
-        drawn_update = part.attn(part.norm(draw.take(tokens)), context, draw.keep, draw.prefix_keep)
+        drawn_update = part.attn(part.norm(draw.take(tokens)), context, draw)
         drawn_tokens = draw.add(torch.zeros_like(tokens), drawn_update)
         grid_drawn, drawn = split(drawn_tokens, order)
     factors = (drawn / update).flatten(1)
