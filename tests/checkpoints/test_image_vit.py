@@ -118,8 +118,8 @@ def test_frame_features_of_model_2_are_the_image_models(
     before = {k: v.clone() for k, v in model.encoders[1].state_dict().items()}
     _, ignored, kept = init_from_image(model, image_file)
     with torch.no_grad():
-        frames = Tokens.of(model.embed(clip).flatten(0, 1)[:, None])
-        cls = model.encoders[0](frames).tensor[:, 0]
+        tokens = Tokens.of(model.embed(clip).flatten(0, 1)[:, None])
+        cls = model.encoders[0](tokens).tensor[:, 0]
         seen = clip[:, :, frames // 2 :: frames]
         expected = image_model.forward_features(seen.transpose(1, 2).flatten(0, 1))[:, 0]
     torch.testing.assert_close(cls, expected, atol=1e-5, rtol=1e-5)
