@@ -31,7 +31,9 @@ def decode_on_device(runner: "Runner") -> None:
     decoder = getattr(preprocessor, "decoder", None)
     if decoder is None:
         wanted = "the preprocessor mmvidformer.VideoDataPreprocessor"
-        raise ValueError(f"to decode on the device takes {wanted}, got {type(preprocessor)}")
+        raise ValueError(
+            f"to decode on the device takes {wanted}, got {type(preprocessor).__name__}"
+        )
     loaders = (runner._train_dataloader, runner._val_dataloader, runner._test_dataloader)
     policies = []
     for loader in filter(None, loaders):

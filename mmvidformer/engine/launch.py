@@ -39,6 +39,7 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     """
     # Imported here: it registers the runner and takes a second.
     from mmvidformer.checkpoints.addresses import read_all_kinds
+    from mmvidformer.engine.checkpointing.remote import find_last
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 
     read_all_kinds()
@@ -72,7 +73,9 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         decode_on_device(runner)
     use_fused(runner.optim_wrapper, runner.model)
     if resume == "auto":
-        latest = [latest_checkpoint(runner.work_dir) if is_main_process() else None]
+        latest: list[str | None] = [None]
+        if is_main_process():
+            latest = [find_last(runner) or latest_checkpoint(runner.work_dir)]
         broadcast_object_list(latest)
         resume = latest[0]
     if resume is not None:

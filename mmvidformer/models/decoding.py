@@ -51,8 +51,7 @@ class ClipDecoder:
             BadVideo: If a video is bad, with ``'raise'``.
             TooManyBadVideos: If too many are bad, or all of a batch in training.
         """
-        if device.type == "cuda" and device.index is None:  # decoders would take the first one
-            device = torch.device("cuda", torch.cuda.current_device())
+        device = with_index(device)
         results = [self._try(clip, device) for clip in clips]
         good = [
             (pixels, sample)
@@ -67,7 +66,7 @@ class ClipDecoder:
                 sample = _flagged(sample, result)
                 pixels = torch.zeros(clip.shape, dtype=torch.uint8, device=device)
             elif not good:
-                raise TooManyBadVideos(f"all clips of a batch are bad; the last is {result}")
+                raise TooManyBadVideos(f"all clips of a batch are bad; the first is {result}")
             else:
                 other_pixels, other_sample = good[int(torch.randint(len(good), ()))]
                 pixels, sample = other_pixels.clone(), other_sample.clone()
@@ -92,6 +91,13 @@ class ClipDecoder:
                 f"{many} for max_bad_share={self.max_bad_share:g}; the last is {fault}"
             )
         return fault
+
+
+def with_index(device: torch.device) -> torch.device:
+    """Return the device of this process, with its number: decoders would take the first GPU."""
+    if device.type == "cuda" and device.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return device
 
 
 def _flagged(sample: Any, fault: BadVideo) -> Any:

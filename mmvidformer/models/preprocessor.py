@@ -63,7 +63,8 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         Encoded clips are decoded before.
         """
         if isinstance(inputs[0], EncodedClip):
-            inputs, data_samples = self.decoder.decode(inputs, data_samples, self.device, training)
+            samples = data_samples or []
+            inputs, data_samples = self.decoder.decode(inputs, samples, self.device, training)
         if training and self.augment:
             # Training steps call this under autocast, which would round pixels.
             with process_random_state(), torch.autocast(inputs[0].device.type, enabled=False):

@@ -11,10 +11,10 @@ import torch
 from av.error import FFmpegError
 from torch import Tensor
 
+from mmvidformer.storage.files import MOST_BYTES
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.video import Video
 
-MOST_BYTES = 1 << 24  # of a local file that is handed on; a larger one is read where it is needed
 FAULTS = (FFmpegError, OSError, RuntimeError, ValueError)  # of decoders
 TOLERANCE = 1e-2  # pixels
 
