@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
+DECODING = TESTS / "datasets" / "test_encoded.py"
 GPU_TESTS = shlex.join(
     str(path)
     for path in sorted(TESTS.rglob("test_*.py"))
-    if re.search(r"^@pytest\.mark\.gpu", path.read_text(), re.MULTILINE)
+    if path != DECODING and re.search(r"^@pytest\.mark\.gpu", path.read_text(), re.MULTILINE)
 )
 STEPS = "benchmarks.steps --device cuda"
 TINY_STEPS = "benchmarks.steps timesformer_motion horst_early_motion --device cpu"
@@ -60,6 +61,13 @@ class Part:
 
 PARTS = (
     Part("tests", "results of the tests marked gpu", 2.0, f"pytest -m gpu {GPU_TESTS}"),
+    Part(
+        "decoding",
+        "clips that TorchCodec decodes on the GPU against the CPU's",
+        0.5,
+        f"pytest -m gpu {shlex.quote(str(DECODING))}",
+        f"pytest {shlex.quote(str(DECODING))}",
+    ),
     Part(
         "eager",
         "training steps of each family in fp32, bf16 and fp16 against the CPU's",

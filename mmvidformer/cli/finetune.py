@@ -37,11 +37,16 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--features", type=Path, help="folder of features (default: WORK_DIR/features)"
     )
+    parser.add_argument(
+        "--shards", metavar="DIR", help="folder or address with the shards of the lists"
+    )
     parser.add_argument("--prepare", action="store_true", help="write the config, do not train")
     args = parser.parse_args(argv)
     if args.method and len(args.method) > 1 and not args.compare:
         parser.error("several methods need --compare")
     methods = args.method or ["full"]
+    if args.shards and (args.compare or {*methods} & {*PROBES}):
+        parser.error(f"--compare, {', '.join(PROBES)} read the files of the lists, not --shards")
     if args.compare is None:  # which --compare passes on is another matter
         if "lora" not in methods and (args.lora_rank or args.lora_alpha or args.lora_layers):
             parser.error("--lora-rank, --lora-alpha and --lora-layers need --method lora")

@@ -12,6 +12,7 @@ from mmvidformer.datasets.own_videos import SUFFIXES, find_videos
 from mmvidformer.datasets.shards.index import INDEX, ShardIndex, StoredVideo
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import (
+    MOST_BYTES,
     RangeFile,
     exists,
     file_size,
@@ -19,11 +20,11 @@ from mmvidformer.storage.files import (
     join,
     list_files,
     read_file,
+    split_path,
 )
 from mmvidformer.video.video import Video
 
 LISTS = (".txt", ".csv")
-MOST_BYTES = 1 << 24  # of a remote file that is read at once; larger ones where they are needed
 
 
 class RemoteVideo(NamedTuple):
@@ -106,16 +107,11 @@ def list_inputs(source: str) -> VideoInputs:
         return VideoInputs(source, list(_remote_names(source)))
     if not exists(source):
         raise FileNotFoundError(f"video, folder or list {source} does not exist")
-    folder, _, file = source.rpartition("/") if is_remote(source) else _split(source)
+    folder, file = split_path(source)
     names = _listed_names(source) if source.endswith(LISTS) else [file]
     if not names:
         raise ValueError(f"{source} names no video")
     return VideoInputs(folder, list(dict.fromkeys(names)))
-
-
-def _split(path: str) -> tuple[str, str, str]:
-    folder, file = os.path.split(path)
-    return folder, os.sep, file
 
 
 def _listed_names(source: str) -> list[str]:

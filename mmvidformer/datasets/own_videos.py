@@ -1,9 +1,10 @@
 import os
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
+
+import numpy as np
 
 from mmvidformer.datasets.csv_rows import read_text
 from mmvidformer.datasets.lists import read_list
@@ -125,20 +126,20 @@ def split_videos(
     videos = sorted(videos, key=lambda video: str(video.path))
     if all(video.split is not None for video in videos):
         return videos
-    by_class: dict[str, list[LabeledVideo]] = defaultdict(list)
-    for video in videos:
-        by_class[video.label].append(video)
-    drawn = []
-    for label, members in by_class.items():
-        Random(f"{seed}/{label}").shuffle(members)
-        splits, left = [], len(members)
+    _, classes = np.unique([video.label for video in videos], return_inverse=True)
+    sizes = np.bincount(classes)
+    splits = np.full(len(videos), "train", object)
+    for members in np.split(np.argsort(classes, kind="stable"), np.cumsum(sizes)[:-1]):
+        numbers, left = members.tolist(), len(members)
+        Random(f"{seed}/{videos[numbers[0]].label}").shuffle(numbers)
         for split, share in (("val", val), ("test", test)):
             count = min(max(1, round(len(members) * share)), left - 1) if share else 0
-            splits, left = splits + [split] * count, left - count
-        splits += ["train"] * left
-        for video, split in zip(members, splits, strict=True):
-            drawn.append(video._replace(split=split))
-    return sorted(drawn, key=lambda video: str(video.path))
+            first, left = len(members) - left, left - count
+            splits[numbers[first : first + count]] = split
+    return [
+        LabeledVideo(path, label, split)
+        for (path, label, _), split in zip(videos, splits, strict=True)
+    ]
 
 
 def check_shares(val: float, test: float) -> None:

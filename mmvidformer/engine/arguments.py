@@ -122,6 +122,11 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         help="library that decodes videos in all pipelines; default: the config's transforms",
     )
     parser.add_argument(
+        "--decode-on-device",
+        action="store_true",
+        help="decode videos by TorchCodec on the device of the model, not in dataloader workers",
+    )
+    parser.add_argument(
         "--shards",
         metavar="DIR",
         help="folder or address with the shards of the config's lists (mmvidformer data shard)",
@@ -159,6 +164,8 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
         use_shards(cfg, args.shards)
     if args.video_backend is not None:
         set_video_backend(cfg, args.video_backend)
+    if args.decode_on_device:
+        cfg.decode_on_device = True
     if args.work_dir is not None:
         cfg.work_dir = args.work_dir
     elif cfg.get("work_dir") is None:

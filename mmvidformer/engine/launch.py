@@ -8,6 +8,7 @@ from mmengine.registry import RUNNERS
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.engine.bad_videos import apply_policy
+from mmvidformer.engine.device_decoding import decode_on_device
 from mmvidformer.engine.optim.fused import use_fused
 from mmvidformer.engine.process_group import join_processes
 
@@ -29,7 +30,8 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
 
     Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Hooks
     that are None are removed, and so are the settings of workers where there are none. On a GPU,
-    optimizers are fused if they can be (``use_fused``).
+    optimizers are fused if they can be (``use_fused``). With ``decode_on_device`` in the config,
+    the model's device decodes videos.
 
     Args:
         cfg: Complete config.
@@ -37,6 +39,7 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     """
     # Imported here: it registers the runner and takes a second.
     from mmvidformer.checkpoints.addresses import read_all_kinds
+    from mmvidformer.engine.checkpointing.remote import find_last
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 
     read_all_kinds()
@@ -66,9 +69,13 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     join_processes(cfg)
     runner = RUNNERS.build(cfg)
     apply_policy(runner)
+    if cfg.get("decode_on_device"):
+        decode_on_device(runner)
     use_fused(runner.optim_wrapper, runner.model)
     if resume == "auto":
-        latest = [latest_checkpoint(runner.work_dir) if is_main_process() else None]
+        latest: list[str | None] = [None]
+        if is_main_process():
+            latest = [find_last(runner) or latest_checkpoint(runner.work_dir)]
         broadcast_object_list(latest)
         resume = latest[0]
     if resume is not None:

@@ -14,6 +14,7 @@ from mmvidformer.config.fragments import Fragment, merge
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.engine.pipelines import use_shards
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
 from mmvidformer.tasks.table import find_task
@@ -89,6 +90,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     unit = "classes" if find_task(recipe.task).has_classes else "values"
     print(f"{len(lists.classes)} {unit}; videos: {counts}")
     cfg, notes = apply_recipe(base, lists, recipe)
+    if args.shards:
+        use_shards(cfg, args.shards)
     merge_overrides(cfg, args.cfg_options)
     weights = args.weights or cfg.get("load_from")
     notes.append(check_start(cfg, weights))

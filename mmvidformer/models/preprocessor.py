@@ -11,16 +11,20 @@ from mmaction.structures import ActionDataSample
 from mmengine.dist import get_rank
 from torch import Tensor, nn
 
+from mmvidformer.models.decoding import ClipDecoder
 from mmvidformer.models.heads import Samples
 from mmvidformer.models.lengths import ClipList
+from mmvidformer.video.encoded import EncodedClip
 
 
 @MODELS.register_module()
 class VideoDataPreprocessor(ActionDataPreprocessor):
-    """MMAction2's preprocessor with augmentation of training clips on the device.
+    """MMAction2's preprocessor with decoding, and augmentation of training clips, on the device.
 
     Each sample is augmented by itself, before normalization, and may have its own size. Parameters
     are drawn on the CPU, so a seed gives the same batches; they differ between processes.
+
+    Videos that workers did not decode (``video.encoded``) are decoded by ``decoder``.
 
     Clips of different lengths are not padded: the batch is a list of them, which
     ``MultiViewRecognizer`` and ``RecurrentRecognizer`` take.
@@ -39,6 +43,7 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
 
     def __init__(self, augment: Sequence[dict] = (), **kwargs: object) -> None:
         super().__init__(**kwargs)
+        self.decoder = ClipDecoder()
         self.augment = [TRANSFORMS.build(config) for config in augment]
         for transform in self.augment:
             if not isinstance(transform, nn.Module):
@@ -48,9 +53,18 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
                 )
 
     def preprocess(
-        self, inputs: list[Tensor], data_samples: Samples | None, training: bool = False
+        self,
+        inputs: list[Tensor] | list[EncodedClip],
+        data_samples: Samples | None,
+        training: bool = False,
     ) -> tuple[Tensor | ClipList, Samples | None]:
-        """Augment clips (views, C, T, H, W) in training, then stack, normalize and blend them."""
+        """Augment clips (views, C, T, H, W) in training, then stack, normalize and blend them.
+
+        Encoded clips are decoded before.
+        """
+        if isinstance(inputs[0], EncodedClip):
+            samples = data_samples or []
+            inputs, data_samples = self.decoder.decode(inputs, samples, self.device, training)
         if training and self.augment:
             # Training steps call this under autocast, which would round pixels.
             with process_random_state(), torch.autocast(inputs[0].device.type, enabled=False):

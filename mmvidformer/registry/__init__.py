@@ -74,6 +74,7 @@ TRANSFORMS = _child(
     "mmvidformer.datasets.transforms.augment",
     "mmvidformer.datasets.transforms.auto_augment",
     "mmvidformer.datasets.transforms.decode",
+    "mmvidformer.datasets.transforms.encoded",
     "mmvidformer.datasets.transforms.sampling",
 )
 METRICS = _child(

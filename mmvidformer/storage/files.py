@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.errors import StorageError
 
 # Addresses that fsspec reads; the drivers of all but the first three are packages of their own.
@@ -19,6 +20,7 @@ TIME_LIMIT, LEAST_SPEED = 30.0, 1e6  # seconds of a try, and one more for so man
 # What the storage says of a file itself, so that another try is of no use.
 ANSWERS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 BLOCK = 1 << 18  # bytes that a file object reads at least
+MOST_BYTES = 1 << 24  # of a video that is read at once; larger ones are read where it is needed
 Result = TypeVar("Result")
 
 
@@ -33,6 +35,14 @@ def join(folder: str | Path, *names: str) -> str:
     if is_remote(folder):
         return "/".join([str(folder).rstrip("/"), *names])
     return os.path.join(folder, *names)
+
+
+def split_path(path: str) -> tuple[str, str]:
+    """Split a path or an address into folder and name."""
+    if not is_remote(path):
+        return os.path.split(path)
+    folder, _, name = path.rpartition("/")
+    return folder, name
 
 
 def read_file(path: str | Path) -> bytes:
@@ -95,15 +105,33 @@ def exists(path: str | Path) -> bool:
 def list_files(address: str) -> list[str]:
     """List the remote files below an address, sorted, by their paths relative to it."""
     paths = try_thrice(address, lambda: _call(address, "find"))
-    folder = _file_system(re.match(r"[^/]+", address).group(), os.getpid())._strip_protocol(address)
+    folder = _file_system_of(address)._strip_protocol(address)
     prefix = f"{folder.rstrip('/')}/"
     return sorted(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+
+
+def write_file(path: str | Path, content: bytes) -> None:
+    """Write a file, which appears as a whole; see ``read_file``."""
+    if is_remote(path):
+        address, size = str(path), len(content)
+        try_thrice(path, lambda: _call(address, "pipe_file", address, content, size=size))
+        return
+    with write_atomically(path) as part:
+        part.write_bytes(content)
+
+
+def remove(path: str | Path) -> None:
+    """Delete a file, if it is there; see ``read_file``."""
+    if not is_remote(path):
+        Path(path).unlink(missing_ok=True)
+    elif exists(path):
+        try_thrice(path, lambda: _call(str(path), "rm_file"))
 
 
 def upload(file: Path, address: str) -> None:
     """Write a local file to remote storage, where it appears as a whole."""
     size = os.path.getsize(file)
-    try_thrice(address, lambda: _call(address, "put_file", first=str(file), size=size))
+    try_thrice(address, lambda: _call(address, "put_file", str(file), address, size=size))
 
 
 def download(address: str, file: Path) -> None:
@@ -115,15 +143,22 @@ def download(address: str, file: Path) -> None:
 
 
 class RangeFile(io.RawIOBase):
-    """A remote file that is read where it is asked for."""
+    """A file, or a part of one, that is read where it is asked for.
 
-    def __init__(self, address: str) -> None:
-        self.name, self._size, self._place = address, file_size(address), 0
+    Args:
+        path: Path or address.
+        start: First byte.
+        size: Number of bytes; None: all.
+    """
+
+    def __init__(self, path: str, start: int = 0, size: int | None = None) -> None:
+        self.name, self._start, self._place = path, start, 0
+        self._size = file_size(path) - start if size is None else size
 
     @classmethod
-    def open(cls, address: str) -> io.BufferedReader:
-        """Open a remote file, of which blocks of ``BLOCK`` bytes are read."""
-        return io.BufferedReader(cls(address), BLOCK)
+    def open(cls, path: str, start: int = 0, size: int | None = None) -> io.BufferedReader:
+        """Open a file, of which blocks of ``BLOCK`` bytes are read."""
+        return io.BufferedReader(cls(path, start, size), BLOCK)
 
     def readable(self) -> bool:
         """Return True."""
@@ -147,7 +182,7 @@ class RangeFile(io.RawIOBase):
         """Read on, until the buffer is full or the file ends."""
         size = max(min(len(buffer), self._size - self._place), 0)
         if size:
-            buffer[:size] = read_range(self.name, self._place, size)
+            buffer[:size] = read_range(self.name, self._start + self._place, size)
         self._place += size
         return size
 
@@ -208,18 +243,29 @@ def _read_remote(address: str, start: int, size: int) -> bytes:
     return content
 
 
-def _call(address: str, method: str, first: str = "", size: int = 0, **options: int) -> Any:
-    """Call a method of the file system of an address, for a limited time."""
-    files, path = _file_system(re.match(r"[^/]+", address).group(), os.getpid()), address
-    arguments = (first, path) if first else (path,)
+def _call(address: str, method: str, *arguments: Any, size: int = 0, **options: int) -> Any:
+    """Call a method of the file system of an address, for a limited time.
+
+    Args:
+        address: The address.
+        method: Name of the method.
+        *arguments: Its arguments; default: the address.
+        size: Bytes that are read or written.
+        **options: Its keyword arguments.
+    """
+    files, arguments = _file_system_of(address), arguments or (address,)
     limit = TIME_LIMIT + size / LEAST_SPEED
-    if method == "info":
+    if method == "info":  # another process may have written
         files.invalidate_cache()
     if not files.async_impl:
         return getattr(files, method)(*arguments, **options)
     from fsspec.asyn import sync
 
     return sync(files.loop, getattr(files, f"_{method}"), *arguments, timeout=limit, **options)
+
+
+def _file_system_of(address: str) -> Any:
+    return _file_system(re.match(r"[^/]+", address).group(), os.getpid())
 
 
 @lru_cache

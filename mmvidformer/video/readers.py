@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from threading import RLock
-from types import MappingProxyType
-from typing import BinaryIO, NamedTuple
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from weakref import proxy
 
 import numpy as np
@@ -15,6 +15,9 @@ from av.video.reformatter import VideoReformatter
 from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.index import Index, index_of
 from mmvidformer.video.times import FrameTimes
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Reader(ABC):
@@ -49,6 +52,16 @@ class Reader(ABC):
     @abstractmethod
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Decode frames, whose numbers ascend, to upright RGB images (H, W, 3), uint8."""
+
+    def decode_tensor(self, numbers: np.ndarray) -> "Tensor":
+        """Decode frames of one size to (N, H, W, 3), uint8, where the reader decodes.
+
+        Raises:
+            ValueError: If the frames differ in size.
+        """
+        import torch  # takes a second, and data check needs none
+
+        return torch.from_numpy(np.stack(self.decode(numbers)))
 
 
 def upright(converter: VideoReformatter, frame: VideoFrame) -> np.ndarray:
@@ -120,6 +133,7 @@ class _PyAVReader(Reader):
         num_threads: int = 1,
         max_pixels: int | None = None,
         index: Index | None = None,
+        device: str = "cpu",  # it knows no other
     ) -> None:
         self.source, self.num_threads, self.max_pixels = source, num_threads, max_pixels
         self.name = _name_of(source)
@@ -228,21 +242,16 @@ class _TorchCodecReader(Reader):
         num_threads: int = 1,
         max_pixels: int | None = None,
         index: Index | None = None,
+        device: str = "cpu",
     ) -> None:
-        try:
-            import torchcodec
-        except ImportError:
-            torchcodec = None
-        if torchcodec is None or torchcodec.ffmpeg_major_version is None:
-            need = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
-            raise ImportError(f"to decode videos with TorchCodec install {need}")
+        torchcodec = import_torchcodec()
         self.source, self.name = source, _name_of(source)
         with open_container(source, max_pixels) as container:
             stream_index = video_stream(container).index
         if not isinstance(source, str):
             source.seek(0)
         options = dict(dimension_order="NHWC", num_ffmpeg_threads=num_threads)
-        options |= dict(stream_index=stream_index)
+        options |= dict(stream_index=stream_index, device=device)
         self._lock = RLock()
         self._decoder = torchcodec.decoders.VideoDecoder(source, **options)
         rate = self._decoder.metadata.average_fps or 0.0
@@ -262,8 +271,24 @@ class _TorchCodecReader(Reader):
 
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Decode frames."""
+        return list(self.decode_tensor(numbers).cpu().numpy())
+
+    def decode_tensor(self, numbers: np.ndarray) -> "Tensor":
+        """Decode frames on the device."""
         with self._lock:
-            return list(self._decoder.get_frames_at(numbers.tolist()).data.numpy())
+            return self._decoder.get_frames_at(numbers.tolist()).data
+
+
+def import_torchcodec() -> ModuleType:
+    """Return the package torchcodec; raises an ``ImportError`` if it or FFmpeg is missing."""
+    try:
+        import torchcodec
+    except ImportError:
+        torchcodec = None
+    if torchcodec is None or torchcodec.ffmpeg_major_version is None:
+        need = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
+        raise ImportError(f"to decode videos with TorchCodec install {need}")
+    return torchcodec
 
 
 READERS: dict[str, type[Reader]] = {"pyav": _PyAVReader, "torchcodec": _TorchCodecReader}

@@ -59,7 +59,7 @@ class Video:
         backend: str = "pyav",
         rate: float = 0.0,
         name: str = "",
-        **options: int | Index | None,
+        **options: int | str | Index | None,
     ) -> "Video":
         """Open a video.
 
@@ -69,8 +69,9 @@ class Video:
                 always read by PyAV, since TorchCodec returns wrong frames of them.
             rate: Frames per second of an array; default: unknown.
             name: What messages call the content of a file.
-            **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``, and ``index``, what is
-                known of the frames already (``index_of``).
+            **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``, ``index``, what is
+                known of the frames already (``index_of``), and ``device``, on which TorchCodec
+                decodes.
 
         Raises:
             OSError: If the file cannot be opened.
@@ -156,10 +157,7 @@ class Video:
         wanted = np.ravel(numbers)
         if not wanted.size:
             return Frames()
-        last = len(self) - 1 if wanted.any() else 0  # the first frame alone needs no index
-        stored = np.clip(wanted, 0, last)
-        if self._numbers is not None:
-            stored = self._numbers[stored]
+        stored = self.numbers_in_file(wanted)
         stored, first, places = np.unique(stored, return_index=True, return_inverse=True)
         images = self.reader.decode(stored)
         sizes = {image.shape[:2] for image in images}
@@ -175,6 +173,12 @@ class Video:
             images[place] if number == first[place] else images[place].copy()
             for number, place in enumerate(places)
         )
+
+    def numbers_in_file(self, numbers: np.ndarray) -> np.ndarray:
+        """Return which frames of the file are shown as these; the last one beyond the end."""
+        last = len(self) - 1 if numbers.any() else 0  # the first frame alone needs no index
+        shown = np.clip(numbers, 0, last)
+        return shown if self._numbers is None else self._numbers[shown]
 
     def at_constant_rate(self) -> "Video":
         """Return the same video with frame k being the one that is shown at ``k / rate`` seconds.

@@ -7,6 +7,9 @@ import pytest
 import torch
 from mmengine.config import Config
 
+from mmvidformer.datasets.own_videos import SPLITS
+from tests.video import fake_torchcodec
+
 CROPS = [
     dict(type="mmvidformer.VideoInit"),
     dict(type="SampleFrames", clip_len=4, frame_interval=2, num_clips=1),
@@ -92,3 +95,55 @@ def test_bad_videos_are_printed(main_of, tiny_videos, tmp_path, capsys) -> None:
     assert main_of("data.shard")([str(file), "--out", str(tmp_path / "out")]) == 1
     assert "gone.mp4: does not exist" in capsys.readouterr().err
     assert json.loads((tmp_path / "out" / "few" / "index.json").read_text())["samples"] == 2
+
+
+def test_the_shards_of_a_config_are_those_of_its_lists(
+    shards, main_of, make_config, tiny_videos, tmp_path
+) -> None:
+    config = make_config("all")
+    assert main_of("data.shard")(["--config", str(config), "--out", str(tmp_path)]) == 0
+    for name in ("train", "val"):
+        facts = json.loads((tmp_path / name / "index.json").read_text())
+        wanted = json.loads((shards / name / "index.json").read_text())
+        assert facts["samples"] == wanted["samples"] and facts["task"] == wanted["task"]
+    for words in ([], [str(tiny_videos.train), "--config", str(config)]):
+        with pytest.raises(SystemExit):
+            main_of("data.shard")([*words, "--out", str(tmp_path)])
+
+
+def test_fine_tuning_reads_shards(shards, main_of, own, make_config, tmp_path, capsys) -> None:
+    dataset = dict(dataset=dict(pipeline=CROPS))
+    config = make_config("base", **{f"{split}_dataloader": dataset for split in SPLITS})
+    options = ["--config", str(config), "--data", own, "--work-dir", str(tmp_path)]
+    options += ["--epochs", "1", "--batch", "4", "--workers", "0", "--shards", str(shards)]
+    assert main_of("finetune")(options) == 0
+    cfg = Config.fromfile(tmp_path / "finetune" / "config.py")
+    for split, name in (("train", "train"), ("val", "val"), ("test", "val")):
+        assert cfg[f"{split}_dataloader"].dataset.ann_file == str(shards / name)
+    assert (tmp_path / "epoch_1.pth").is_file()
+    for method in (["--method", "linear"], ["--compare"]):
+        with pytest.raises(SystemExit):
+            main_of("finetune")([*options, *method])
+        assert "read the files of the lists, not --shards" in capsys.readouterr().err
+
+
+def test_training_on_decoded_clips_of_the_device(train, make_config, tmp_path, monkeypatch) -> None:
+    """The losses are those of workers that decode, but for the rounding of pixels."""
+    fake_torchcodec.install(monkeypatch)
+    config = make_config(
+        "device",
+        train_dataloader=dict(batch_size=4, dataset=dict(pipeline=CROPS)),
+        default_hooks=dict(logger=dict(interval=1)),
+        log_processor=dict(window_size=1),
+        model=dict(data_preprocessor=dict(type="mmvidformer.VideoDataPreprocessor")),
+    )
+    folders = [tmp_path / "workers", tmp_path / "device"]
+    for folder, flags in zip(folders, ([], ["--decode-on-device"]), strict=True):
+        options = ["--seed", "3", "--video-backend", "pyav"]
+        train([str(config), "--work-dir", str(folder), *options, *flags])
+    losses = [torch.tensor(scalars(folder, "loss")) for folder in folders]
+    assert len(losses[0]) > 1
+    torch.testing.assert_close(losses[1], losses[0], rtol=2e-2, atol=1e-3)
+    assert scalars(folders[1], "acc/top1") == scalars(folders[0], "acc/top1") != []
+    cfg = Config.fromfile(folders[1] / "device.py")  # which other tools read as it is
+    assert cfg.train_dataloader.dataset.pipeline[-1].type == "PackActionInputs"

@@ -53,6 +53,7 @@ class ShardedVideoDataset(VideoDataset):
             raise WrongShards(f"{self.ann_file} has {many}, not the {len(classes)} of the config")
         if index.classes:
             self._metainfo["classes"] = index.classes
+        self._metainfo.update(index.metainfo)
         return index
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from mmvidformer.datasets.shards.rows import read_row
 from mmvidformer.storage.cache import local_copy, read_cached
 from mmvidformer.storage.errors import UserError
-from mmvidformer.storage.files import is_remote, join, read_file
+from mmvidformer.storage.files import MOST_BYTES, RangeFile, is_remote, join, read_file
 from mmvidformer.video.index import Index
 from mmvidformer.video.packed_index import unpack_index
 from mmvidformer.video.video import Video
@@ -60,8 +60,14 @@ class StoredVideo(NamedTuple):
         return self.index.read(self.number)
 
     def open(self, backend: str = "pyav", **options: int | None) -> Video:
-        """Open the video, of which nothing needs to be demuxed; raises as ``Video.open`` too."""
+        """Open the video, of which nothing needs to be demuxed; raises as ``Video.open`` too.
+
+        Of a video of more than ``MOST_BYTES`` bytes, only what is needed is read.
+        """
         frames = self.index.frames(self.number)
+        if self.size > MOST_BYTES:
+            file = RangeFile.open(*self.index.place(self.number))
+            return Video.open(file, backend, index=frames, **options)
         return Video.open(self.read(), backend, name=self.filename, index=frames, **options)
 
 
@@ -106,6 +112,11 @@ class ShardIndex(Sequence):
     def classes(self) -> tuple[str, ...]:
         """Names of the classes or values; empty if the list came without."""
         return tuple(self.facts["classes"])
+
+    @property
+    def metainfo(self) -> dict[str, Any]:
+        """Further facts of the dataset, for metrics, if shards of a config have any."""
+        return read_row(self.facts.get("metainfo", "{}"))
 
     @cached_property
     def samples(self) -> np.ndarray:
@@ -160,12 +171,20 @@ class ShardIndex(Sequence):
             OSError, ValueError: If the shard is missing or too short.
             StorageError: If remote storage does not answer.
         """
+        return read_cached(*self.place(number), self.version)
+
+    def place(self, number: int) -> tuple[str, int, int]:
+        """Return the shard of a sample's video, and place and size of the file in it.
+
+        Raises:
+            FileNotFoundError: If the file was missing when the shards were written.
+        """
         sample = self.samples[number]
         size = int(sample["size"])
         if not size:
             raise FileNotFoundError("it was missing when the shards were written")
         shard = join(self.folder, shard_name(int(sample["shard"])))
-        return read_cached(shard, int(sample["offset"]), size, self.version)
+        return shard, int(sample["offset"]), size
 
     @property
     def labels(self) -> np.ndarray | None:

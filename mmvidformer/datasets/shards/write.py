@@ -19,9 +19,16 @@ from av.error import FFmpegError
 from tqdm import tqdm
 
 from mmvidformer.datasets.shards import index as shards
+from mmvidformer.datasets.shards.notes import (
+    Place,
+    digest_of,
+    read_note,
+    remove_notes,
+    write_note,
+)
 from mmvidformer.datasets.shards.rows import write_row
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.storage.files import exists, is_remote, join, read_file, upload
+from mmvidformer.storage.files import exists, is_remote, join, read_file, remove, upload
 from mmvidformer.video.errors import first_line, with_suffix
 from mmvidformer.video.index import index_of
 from mmvidformer.video.packed_index import pack_index
@@ -35,15 +42,6 @@ class _Sample(NamedTuple):
     label: int
 
 
-class _Place(NamedTuple):
-    """Where a video is in its shard, its packed index, and why it cannot be read, if so."""
-
-    offset: int = 0
-    size: int = 0
-    frames: bytes = b""
-    fault: str = ""
-
-
 def write_shards(
     samples: Iterable[Mapping[str, Any]],
     out: str | Path,
@@ -55,13 +53,14 @@ def write_shards(
     """Write the videos of a list and its index.
 
     A video that several samples show is written once. One that is missing, or whose frames cannot
-    be listed, keeps its samples, so that the policy for bad videos is that of files.
+    be listed, keeps its samples, so that the policy for bad videos is that of files. If there is no
+    index, shards of an interrupted call are kept, unless the list or local videos have changed.
 
     Args:
         samples: Samples of a dataset: ``filename``, what its rows say, and ``path`` if the file is
             elsewhere. ``filename`` is what messages name.
         out: Folder or address to write to.
-        facts: ``task`` and ``classes`` for ``index.json``.
+        facts: ``task``, ``classes``, and perhaps ``metainfo`` (a row) for ``index.json``.
         videos_per_shard: Number of videos in a tar file.
         workers: Number of processes, each of which writes a shard at a time.
         force: Whether to overwrite an index.
@@ -75,14 +74,16 @@ def write_shards(
         TypeError: If a row holds what JSON cannot.
         ValueError: If there are no samples.
     """
-    if exists(join(out, shards.INDEX)) and not force:
-        raise FileExistsError(f"{join(out, shards.INDEX)} exists already; --force overwrites it")
+    index = join(out, shards.INDEX)
+    if exists(index) and not force:
+        raise FileExistsError(f"{index} exists already; --force overwrites it")
     paths, rows = _read_samples(samples)
     if not rows:
         raise ValueError("there are no samples to write")
     rows_of_video: list[list[_Sample]] = [[] for _ in paths]
     for row in rows:
         rows_of_video[row.video].append(row)
+    remove(index)  # the first shard that is overwritten would make it wrong
     jobs = []
     for first in range(0, len(paths), videos_per_shard):
         chosen = slice(first, first + videos_per_shard)
@@ -90,6 +91,7 @@ def write_shards(
     places = _write_all(partial(_write_shard, str(out)), jobs, workers)
     table, frames = _sample_table(rows, places, videos_per_shard)
     _write_index(out, table, rows, frames, {**facts, "shards": len(jobs), "videos": len(paths)})
+    remove_notes(str(out), [shards.shard_name(number) for number in range(len(jobs))])
     return {path: place.fault for path, place in zip(paths, places, strict=True) if place.fault}
 
 
@@ -109,9 +111,9 @@ def _read_samples(samples: Iterable[Mapping[str, Any]]) -> tuple[list[str], list
     return list(numbers), rows
 
 
-def _write_all(write: partial, jobs: Sequence[tuple], workers: int) -> list[_Place]:
+def _write_all(write: partial, jobs: Sequence[tuple], workers: int) -> list[Place]:
     """Write all shards, and return the places of their videos in order."""
-    places: list[_Place] = []
+    places: list[Place] = []
     if workers < 2:
         for job in tqdm(jobs, unit="shard", disable=None):
             places += write(job)
@@ -124,31 +126,37 @@ def _write_all(write: partial, jobs: Sequence[tuple], workers: int) -> list[_Pla
 
 def _write_shard(
     out: str, job: tuple[int, int, Sequence[str], Sequence[Sequence[_Sample]]]
-) -> list[_Place]:
-    """Write a shard, and return where its videos are.
+) -> list[Place]:
+    """Write a shard, unless it is there already, and return where its videos are.
 
     Args:
         out: Folder or address.
         job: Number of the shard, that of its first video, paths of the videos, and their rows.
     """
     number, first, paths, rows_of_video = job
+    name = shards.shard_name(number)
+    digest = digest_of(paths, [str(tuple(row)) for rows in rows_of_video for row in rows])
+    known_places = read_note(out, name, digest)
+    if known_places is not None:
+        return known_places
     places = []
     with (
-        _target(out, shards.shard_name(number)) as file,
+        _target(out, name) as file,
         tarfile.open(file, "w", format=tarfile.GNU_FORMAT) as tar,
     ):
         for key, (path, rows) in enumerate(zip(paths, rows_of_video, strict=True), first):
             content, frames, fault = _read_video(path)
-            place = _Place(fault=fault)
+            place = Place(fault=fault)
             if content:
                 suffix = splitext(path)[1].lower() or ".mp4"
                 offset = _add_member(tar, f"{key:09d}{suffix}", content)
-                place = _Place(offset, len(content), frames, fault)
+                place = Place(offset, len(content), frames, fault)
                 _add_member(tar, f"{key:09d}.json", _describe(rows))
                 labels = {row.label for row in rows}
                 if len(labels) == 1 and labels != {shards.NO_LABEL}:
                     _add_member(tar, f"{key:09d}.cls", str(labels.pop()).encode())
             places.append(place)
+    write_note(out, name, digest, places)
     return places
 
 
@@ -188,7 +196,7 @@ def _add_member(tar: tarfile.TarFile, name: str, content: bytes) -> int:
 
 
 def _sample_table(
-    rows: Sequence[_Sample], places: Sequence[_Place], videos_per_shard: int
+    rows: Sequence[_Sample], places: Sequence[Place], videos_per_shard: int
 ) -> tuple[np.ndarray, bytes]:
     """Return the table of the samples, and what is known of the frames of all videos."""
     video = np.array([row.video for row in rows])

@@ -12,10 +12,12 @@ from torch import nn
 from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
+from mmvidformer.engine.checkpointing.remote import register_remote, write_last
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, STARTED
 from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.files import exists, is_remote, remove
 
 
 class AtomicBackend(LocalBackend):
@@ -33,6 +35,9 @@ class _DeferredDeletes(LocalBackend):
     def __init__(self) -> None:
         self.outdated: list[str] = []
 
+    def isfile(self, filepath: str | Path) -> bool:
+        return exists(filepath)
+
     def remove(self, filepath: str | Path) -> None:
         self.outdated.append(str(filepath))
 
@@ -43,7 +48,8 @@ class AtomicCheckpointHook(CheckpointHook):
 
     Each is written atomically, and only then are outdated ones deleted. Checkpoints also hold what
     ``ResumableTrainLoop`` needs to resume in the middle of an epoch. Arguments are those of
-    ``CheckpointHook``, except that ``out_dir`` must be a local folder.
+    ``CheckpointHook``; ``out_dir`` may be an address in object storage, such as
+    ``s3://BUCKET/DIR``.
     """
 
     _started: float | None = None
@@ -52,11 +58,13 @@ class AtomicCheckpointHook(CheckpointHook):
         """Delete the temporary files of killed runs, and note what this one resumes from."""
         # For all plain paths, since not every writer of MMEngine accepts a backend.
         register_backend("local", AtomicBackend, force=True, prefixes="")
+        register_remote()
         super().before_train(runner)
         self.file_backend = _DeferredDeletes()
         if self._started is None:
             self._started = time.time()
-        for path in Path(self.out_dir).glob(".*.part") if is_main_process() else ():
+        is_local = not is_remote(self.out_dir)
+        for path in Path(self.out_dir).glob(".*.part") if is_local and is_main_process() else ():
             path.unlink(missing_ok=True)
             runner.logger.warning(f"removed {path.name}, the unfinished file of a killed run")
         if runner._resume and runner._load_from and is_main_process():
@@ -87,10 +95,12 @@ class AtomicCheckpointHook(CheckpointHook):
         self.filename_tmpl, self.max_keep_ckpts = INTERRUPTED, -1
         meta = dict(epoch=runner.epoch, iter=iteration)
         super()._save_checkpoint_with_step(runner, iteration, meta)
+        self._note_last()
         return self.last_ckpt
 
     def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict) -> None:
         super()._save_checkpoint_with_step(runner, step, meta)
+        self._note_last()
         self.file_backend.remove(os.path.join(self.out_dir, INTERRUPTED))
         self._delete_outdated()
 
@@ -98,11 +108,16 @@ class AtomicCheckpointHook(CheckpointHook):
         super()._save_best_checkpoint(runner, metrics)
         self._delete_outdated()
 
+    def _note_last(self) -> None:
+        """Note the last checkpoint in object storage; MMEngine does so in the work dir."""
+        if is_remote(self.out_dir) and is_main_process():
+            write_last(self.out_dir, self.last_ckpt)
+
     def _delete_outdated(self) -> None:
         several = getattr(self, "best_ckpt_path_dict", {}).values()
         best = {getattr(self, "best_ckpt_path", None), *several}
         for path in {*self.file_backend.outdated} - best if is_main_process() else ():
-            Path(path).unlink(missing_ok=True)
+            remove(path)
         self.file_backend.outdated.clear()
 
 
@@ -110,8 +125,8 @@ class AtomicCheckpointHook(CheckpointHook):
 class SaveTrainedHook(Hook):
     """Saves frozen weights once, so that checkpoints of LoRA are small.
 
-    They are in ``base_<hash>.safetensors`` beside the checkpoints, or nowhere if they are published
-    ones. The tools read both as one (``checkpoints.partial``).
+    They are in ``base_<hash>.safetensors`` beside the checkpoints, in a local folder, or nowhere if
+    they are published ones. The tools read both as one (``checkpoints.partial``).
 
     Args:
         weights: What the model started from, file or address; only a published address matters.
@@ -124,7 +139,15 @@ class SaveTrainedHook(Hook):
         self._published: Base | None = None
 
     def before_train(self, runner: Runner) -> None:
-        """Read the published weights."""
+        """Read the published weights.
+
+        Raises:
+            ValueError: If checkpoints are written to object storage.
+        """
+        folder = self._folder(runner)
+        if is_remote(folder):
+            wanted = "checkpoints without frozen weights need a local out_dir"
+            raise ValueError(f"{wanted}, got {folder}")
         if is_main_process():
             self._published = published_base(self.weights, _model_of(runner))
 
@@ -134,8 +157,13 @@ class SaveTrainedHook(Hook):
             return
         parameters = _model_of(runner).named_parameters()
         frozen = [name for name, value in parameters if not value.requires_grad]
+        folder = self._folder(runner)
+        keep_trained(checkpoint, frozen, folder, self._published)
+
+    def _folder(self, runner: Runner) -> str:
+        """Return the folder of the checkpoints."""
         folders = [hook.out_dir for hook in runner.hooks if isinstance(hook, CheckpointHook)]
-        keep_trained(checkpoint, frozen, [*folders, runner.work_dir][0], self._published)
+        return [*folders, runner.work_dir][0] or runner.work_dir
 
 
 def published_base(weights: str | None, model: nn.Module) -> Base | None:

@@ -1,0 +1,75 @@
+"""Checkpoints in object storage."""
+
+import os
+from pathlib import Path
+
+from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
+from mmengine.hooks import CheckpointHook
+from mmengine.runner import Runner
+
+from mmvidformer.storage.files import (
+    SCHEMES,
+    exists,
+    is_remote,
+    join,
+    read_file,
+    remove,
+    write_file,
+)
+
+LAST = "last_checkpoint"  # MMEngine's name of the file that names the last one
+PREFIXES = [scheme for scheme in SCHEMES if not scheme.startswith("http")]
+
+
+class RemoteBackend(BaseStorageBackend):
+    """MMEngine's interface to the storage that ``storage.files`` reads and writes."""
+
+    def get(self, filepath: str) -> bytes:
+        """Read a file."""
+        return read_file(filepath)
+
+    def get_text(self, filepath: str, encoding: str = "utf-8") -> str:
+        """Read a text."""
+        return read_file(filepath).decode(encoding)
+
+    def put(self, obj: bytes, filepath: str) -> None:
+        """Write a file, which appears as a whole."""
+        write_file(filepath, obj)
+
+    def join_path(self, filepath: str, *filepaths: str) -> str:
+        """Join the parts of an address."""
+        return join(filepath, *filepaths)
+
+    def isfile(self, filepath: str) -> bool:
+        """Whether a file exists."""
+        return exists(filepath)
+
+    def isdir(self, filepath: str) -> bool:
+        """Return False: checkpoints are files."""
+        return False
+
+    def remove(self, filepath: str) -> None:
+        """Delete a file."""
+        remove(filepath)
+
+
+def register_remote() -> None:
+    """Let MMEngine write to object storage in this process."""
+    # It has a client of its own for S3, whose package is not public.
+    register_backend("mmvidformer", RemoteBackend, force=True, prefixes=PREFIXES)
+    FileClient.register_backend("mmvidformer", RemoteBackend, force=True, prefixes=PREFIXES)
+
+
+def write_last(folder: str, checkpoint: str) -> None:
+    """Note beside remote checkpoints which is the last one; work dirs may be gone."""
+    write_file(join(folder, LAST), checkpoint.encode())
+
+
+def find_last(runner: Runner) -> str | None:
+    """Return the last checkpoint of a run that writes to object storage, if there is any."""
+    for hook in runner.hooks:
+        if isinstance(hook, CheckpointHook) and is_remote(hook.out_dir or ""):
+            folder = join(hook.out_dir, Path(os.path.normpath(runner.work_dir)).name)
+            note = join(folder, LAST)
+            return read_file(note).decode().strip() if exists(note) else None
+    return None
