@@ -51,7 +51,7 @@ class Recognizer(LoadedModel):
             the test pipeline.
         int8: Whether linear layers multiply in 8 bits, on a CPU. Answers differ a little: the first
             ones are computed in float32 too, and if more than a tenth differ, ``TooInexact`` is
-            raised (``apis.self_check``). Those of a recurrent model, frame by frame, are not.
+            raised (``tasks.changes``). Those of a recurrent model, frame by frame, are not.
 
     Attributes:
         check: How many answers differ, if they do (``SelfCheck``); None: they are exact.

@@ -2,60 +2,17 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.video_transformer import VideoTransformer
-from mmvidformer.storage.errors import UserError
+from mmvidformer.tasks.changes import Change, Scores
 from mmvidformer.tasks.table import task_of_head
 
 FIRST = 16  # samples that are compared one after the other; then the 32nd, the 64th, ...
-MOST_CHANGED = 0.1  # share of the answers
-
-Scores = Mapping[str, Tensor]  # (..., classes) or values, by output of the head
-
-
-class TooInexact(UserError, RuntimeError):
-    """An approximation changes too many answers."""
-
-
-@dataclass
-class Change:
-    """How answers differ from the exact ones.
-
-    Attributes:
-        answers: Number of answers, each the most likely class of an output.
-        changed: Number of those that changed.
-        difference: Largest difference of a score.
-    """
-
-    answers: int = 0
-    changed: int = 0
-    difference: float = 0.0
-
-    def add(self, expected: Scores, found: Scores, has_classes: bool = True) -> None:
-        """Compare the scores of a sample. Those of another shape, as other segments, changed."""
-        for name, exact in expected.items():
-            scores = found[name]
-            if scores.shape != exact.shape:
-                self.answers += has_classes
-                self.changed += has_classes
-                continue
-            if exact.numel():
-                difference = (scores.float() - exact.float()).abs().max().item()
-                self.difference = max(self.difference, difference)
-            if has_classes and exact.dim():
-                changed = scores.argmax(dim=-1) != exact.argmax(dim=-1)
-                self.answers += changed.numel()
-                self.changed += int(changed.sum())
-
-    def __str__(self) -> str:
-        answers = f"{self.changed} of {self.answers} answers changed, " if self.answers else ""
-        return f"{answers}largest difference of a score {self.difference:.2g}"
 
 
 class SelfCheck:
@@ -108,13 +65,7 @@ class SelfCheck:
             return
         for expected, scores in zip(run(exact), found, strict=True):
             self.change.add(expected, scores, self.has_classes)
-        if (
-            self.change.answers >= FIRST
-            and self.change.changed > MOST_CHANGED * self.change.answers
-        ):
-            raise TooInexact(
-                f"{self.what}: {self.change}, more than {MOST_CHANGED:.0%}; leave it out"
-            )
+        self.change.check(self.what)
         if self.frees_exact and self.seen >= FIRST:
             self.exact = None
 

@@ -14,8 +14,9 @@ from mmengine.structures import InstanceData
 from torch import nn
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.self_check import FIRST, Change, SelfCheck, TooInexact, is_due, scores_of
+from mmvidformer.apis.self_check import FIRST, SelfCheck, is_due, scores_of
 from mmvidformer.models.int8 import Int8Linear, bytes_of_weights
+from mmvidformer.tasks.changes import Change, TooInexact
 
 ARCH = dict(embed_dims=64, depth=2, num_heads=2)
 
