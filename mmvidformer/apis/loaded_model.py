@@ -13,9 +13,9 @@ from torch import nn
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.config import config_name
-from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.shared_frames import SharedFrames, split_stages
 from mmvidformer.tasks.table import find_task, task_of_head
 
@@ -30,6 +30,7 @@ class LoadedModel:
         device: str | torch.device | None = None,
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         clips: int | None = None,
+        int8: bool = False,
     ) -> None:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
@@ -42,9 +43,11 @@ class LoadedModel:
         if not names:
             self.names = class_names(tasks, None, known_names(self.cfg, self._model))
         self.task = find_task(self.cfg.task) if self.cfg.get("task") else task_of_head(head)
-        # An optimized copy; None: the model itself.
-        is_transformer = hasattr(self._model.backbone, "encoders")
-        self._fast = optimize_for_inference(self._model, True) if is_transformer else None
+        # An optimized copy (None: the model itself), and what compares its answers with exact ones
+        # (None: they are exact).
+        self._fast, self.check = make_fast(self._model, int8)
+        if int8:
+            self._model = self._fast  # the weights in float32 are freed after the check
         # Its stages; None: clips share no frames.
         self._stages = split_stages(self._fast or self._model)
         is_recurrent = hasattr(self._model, "stream")
@@ -69,8 +72,11 @@ class LoadedModel:
 
     @property
     def model(self) -> nn.Module:
-        """The model itself, which is used as it is from now on, since you may change it."""
-        self._fast = self._stages = None
+        """The model itself, which is used as it is from now on, since you may change it.
+
+        With ``int8`` it is the copy that has 8 bits.
+        """
+        self._fast = self._stages = self.check = None
         return self._model
 
     @property
@@ -108,7 +114,10 @@ class LoadedModel:
             stacks = {}
             for key in samples[numbers[0]]:
                 stacks[key] = [samples[number][key] for number in numbers]
-            outputs |= zip(numbers, model.test_step(stacks), strict=True)
+            answers = model.test_step(stacks)
+            if self.check is not None:
+                self.check.compare_outputs(stacks, answers)
+            outputs |= zip(numbers, answers, strict=True)
         return [outputs[number] for number in range(len(samples))]
 
     def _start(self) -> Callable[[dict], ActionDataSample]:
@@ -123,6 +132,7 @@ class LoadedModel:
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""
+        optimized += f", {self.check.what}" if self.check else ""
         name = type(self._model.backbone).__name__
         if self.cfg.filename:
             name = f"{config_name(self.cfg.filename)} ({name})"

@@ -49,8 +49,12 @@ class Recognizer(LoadedModel):
             checkpoint, of the config or of its dataset (``known_names``), or numbers.
         clips: Number of clips to read from each video, with one crop each; default: the views of
             the test pipeline.
+        int8: Whether linear layers multiply in 8 bits, on a CPU. Answers differ a little: the first
+            ones are computed in float32 too, and if more than a tenth differ, ``TooInexact`` is
+            raised (``tasks.changes``). Those of a recurrent model, frame by frame, are not.
 
     Attributes:
+        check: How many answers differ, if they do (``SelfCheck``); None: they are exact.
         task: What a prediction is about (``mmvidformer.tasks``).
         is_recurrent: Whether the model answers frame by frame.
         pipeline: The test pipeline, for whole videos and windows.

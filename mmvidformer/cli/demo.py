@@ -26,7 +26,12 @@ from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.config import load_config
 from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.datasets.sources import is_source, list_sources
-from mmvidformer.engine.arguments import add_classes_argument, add_overrides, positive
+from mmvidformer.engine.arguments import (
+    add_classes_argument,
+    add_overrides,
+    add_speed_arguments,
+    positive,
+)
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.video.writer import check_display
 from mmvidformer.visualization.source_answers import SourceAnswers
@@ -49,6 +54,7 @@ def make_parser() -> ArgumentParser:
         "hf://ORG/NAME or URL (default: the published one of the config)",
     )
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
+    add_speed_arguments(parser)
     add_overrides(parser)
     add_classes_argument(parser)
     add_answer_arguments(parser)
@@ -161,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.show:
         check_display()
     cfg = load_config(args.config, args.cfg_options)
-    recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes)
+    recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, int8=args.int8)
     print(recognizer, file=sys.stderr)
     answers = SourceAnswers(recognizer, args)
     # How to end a camera, or a video that is answered while it runs.
@@ -183,6 +189,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             count += 1
     if args.skip_static is not None:
         print(f"{repeated} of {count} windows repeat the last answer", file=sys.stderr)
+    if recognizer.check is not None:
+        print(recognizer.check.report(), file=sys.stderr)
     for path in (args.json, args.csv):
         if path and str(path) != "-":
             print(f"written: {path}", file=sys.stderr)

@@ -17,7 +17,7 @@ import torch
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.names import class_names, class_tasks, known_names
-from mmvidformer.apis.pipeline import inference_transforms
+from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.config import config_name, load_config, type_name, view_shape
 from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
 from mmvidformer.engine.loading import load_recognizer
@@ -43,9 +43,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         choices=["uint8", "float32"],
         help="inputs are pixels from 0 to 255, which the graph normalizes (default: normalized)",
     )
+    parser.add_argument(
+        "--int8",
+        action="store_true",
+        help="linear layers of an ONNX file multiply in 8 bits; outputs may differ by 0.1",
+    )
+    parser.add_argument(
+        "--check",
+        nargs="+",
+        default=[],
+        metavar="VIDEO",
+        help="with --int8: videos; nothing is written if more than a tenth of the answers change",
+    )
     parser.add_argument("--ahead", type=int, help="steps to look ahead, for anticipation")
     args = parser.parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
+    if args.check and not args.int8:
+        parser.error("--check is for --int8; other files are compared to 1e-4")
     if args.shape and len(args.shape) not in (2, 3):
         parser.error(f"--shape must be T H W or H W, got {args.shape}")
     size = (3, *args.shape) if args.shape else view_shape(cfg)
@@ -59,8 +73,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     has_pipeline = cfg.get("test_dataloader") or cfg.get("val_dataloader")
     transforms = inference_transforms(cfg) if has_pipeline else []
     card = make_card(graph, config_name(args.config), transforms, names)
+    pipeline = VideoPipeline(cfg) if args.check else None
+    clips = []
+    for video in args.check:
+        views = pipeline.read(pipeline.open(video))["inputs"]
+        clips.append(views.to(graph.dtype) if graph.dtype else normalize(model, views))
     try:
-        difference = export(graph, args.out, card)
+        difference = export(graph, args.out, card, args.int8, clips)
     except ExportError as error:
         print(error, file=sys.stderr)
         return 1

@@ -47,11 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--rows needs --every and --files, and --every is not for --tokens")
     inputs = list_inputs(args.input)
     cfg, checkpoint = find_bulk_model(args, inputs)
-    load = partial(FeatureExtractor, cfg, checkpoint, every=args.every, tokens=args.tokens)
+    options = {name: getattr(args, name) for name in ("every", "tokens", "int8")}
+    load = partial(FeatureExtractor, cfg, checkpoint, **options)
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="features", **model_settings(cfg, checkpoint))
     settings |= {name: getattr(args, name) for name in ("tokens", "every", "rows", "files")}
-    settings |= dict(input=inputs.address)
+    settings |= dict(input=inputs.address, int8=args.int8)
     table: Table
     if args.files:
         root = Path(inputs.root)

@@ -37,9 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     inputs = list_inputs(args.input)
     cfg, checkpoint = find_bulk_model(args, inputs)
     options = {name: getattr(args, name) for name in ("window", "stride", "min_score", "boxes")}
-    load = partial(Labeler, cfg, checkpoint, names=args.classes, **options)
+    inexact = dict(int8=args.int8)
+    load = partial(Labeler, cfg, checkpoint, names=args.classes, **options, **inexact)
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="label", **model_settings(cfg, checkpoint), input=inputs.address)
+    settings |= inexact
     if not answerer.recognizer.task.finds_parts:
         del options["min_score"]
     settings |= {name: str(value) for name, value in options.items() if value is not None}

@@ -5,6 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mmengine.config import Config
@@ -18,6 +19,7 @@ from mmvidformer.config import config_name, load_config
 from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
+    add_speed_arguments,
     merge_shared_arguments,
 )
 from mmvidformer.engine.launch import build_runner
@@ -55,6 +57,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--amp", action="store_true", help="mixed precision: fp16 on a GPU, bf16 on a CPU"
     )
+    add_speed_arguments(parser)
     add_shared_arguments(parser)
     args = parser.parse_args(argv)
     args.checkpoint = args.checkpoint or PREFIX + config_name(args.config)
@@ -110,30 +113,42 @@ class OptimizeHook(Hook):
 
     Args:
         shares_frames: Whether the frames that clips of a batch share are encoded once.
+        int8: Whether the copy has linear layers of 8 bits. Its first scores are compared.
     """
 
     priority = "LOWEST"  # after hooks that change the weights, such as EMAHook
 
-    def __init__(self, shares_frames: bool = False) -> None:
-        self.shares_frames = shares_frames
+    def __init__(self, shares_frames: bool = False, int8: bool = False) -> None:
+        self.shares_frames, self.int8 = shares_frames, int8
+        self.check: Any = None
 
     def before_test_epoch(self, runner: Runner) -> None:
         """Replace the model, without a wrapper, which testing does not need."""
-        from mmvidformer.models.inference import optimize_for_inference  # as above
+        from mmvidformer.apis.self_check import make_fast  # as above
         from mmvidformer.models.shared_frames import SharedFrames, split_stages
 
         self.model = runner.model
         plain = runner.model.module if is_model_wrapper(runner.model) else runner.model
-        if hasattr(getattr(plain, "backbone", None), "encoders"):  # a VideoTransformer
-            runner.model = fast = optimize_for_inference(plain, share_weights=True)
+        fast, self.check = make_fast(plain, self.int8)
+        if fast is not None:
+            runner.model = fast
             stages = split_stages(fast) if self.shares_frames else None
             if stages is not None:
                 fast.test_step = lambda batch: SharedFrames(stages).test_step(batch)
             runner.logger.info("the model is optimized for inference (optimize_for_inference)")
 
+    def after_test_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        """Compare scores with exact ones, if they are inexact."""
+        if self.check is not None:
+            self.check.compare_outputs(data_batch, outputs)
+
     def after_test_epoch(self, runner: Runner, metrics: Mapping | None = None) -> None:
         """Restore the model."""
         runner.model = self.model
+        if self.check is not None:
+            runner.logger.info(self.check.report())
 
 
 def in_words(value: float, share: bool) -> str:
@@ -179,5 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     runner = build_runner(cfg)
     # Folded weights are rounded otherwise in half precision, and sharded ones cannot be folded.
     if not cfg.test_cfg.get("fp16") and type(runner) is Runner:
-        runner.register_hook(OptimizeHook(shares_frames=args.align))
+        runner.register_hook(OptimizeHook(shares_frames=args.align, int8=args.int8))
+    elif args.int8:
+        raise ValueError("--int8 goes neither with --amp nor with a sharded model")
     report(runner.test(), runner, args)

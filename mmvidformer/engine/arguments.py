@@ -58,6 +58,16 @@ def add_classes_argument(parser: ArgumentParser) -> None:
     )
 
 
+def add_speed_arguments(parser: ArgumentParser) -> None:
+    """Add what makes a model faster and its answers inexact (``apis.self_check``)."""
+    parser.add_argument(
+        "--int8",
+        action="store_true",
+        help="linear layers multiply in 8 bits, on a CPU; the first answers are compared with "
+        "exact ones, and it ends if more than a tenth differ",
+    )
+
+
 def add_bulk_arguments(parser: ArgumentParser) -> None:
     """Add the arguments of commands that answer for many videos."""
     parser.add_argument("config", metavar="MODEL", help="config file, or name of a shipped config")
@@ -77,6 +87,7 @@ def add_bulk_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     add_overrides(parser)
+    add_speed_arguments(parser)
     bulk = parser.add_argument_group("many videos")
     bulk.add_argument(
         "--batch", type=positive, default=4, help="videos that the model sees at once (default: 4)"

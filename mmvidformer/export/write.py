@@ -13,18 +13,27 @@ from torch.export import Dim, ExportedProgram
 
 from mmvidformer.export.card import FILE, KEY
 from mmvidformer.export.graphs import ClipGraph, StreamGraph
+from mmvidformer.export.int8 import round_to_int8
+from mmvidformer.tasks.changes import Change
 
 Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 # Largest difference of an output from the model's, relative to its largest value or 1.
 TOLERANCE = 1e-4
+INT8_TOLERANCE = 0.1
 
 
 class ExportError(RuntimeError):
     """The file would compute other values than the model."""
 
 
-def export(graph: ClipGraph, out: str | Path, card: Mapping[str, Any] | None = None) -> float:
+def export(
+    graph: ClipGraph,
+    out: str | Path,
+    card: Mapping[str, Any] | None = None,
+    int8: bool = False,
+    clips: Sequence[Tensor] = (),
+) -> float:
     """Write a graph of ``make_graph`` with a free batch size to a ``.onnx`` or ``.pt2`` file.
 
     The file is loaded again and compared with the model on two batch sizes, a stream for two
@@ -34,6 +43,8 @@ def export(graph: ClipGraph, out: str | Path, card: Mapping[str, Any] | None = N
         graph: What to write.
         out: File to write.
         card: Description of the graph for its users (``make_card``), which goes into the metadata.
+        int8: Whether linear layers of an ONNX file multiply in 8 bits (``export.int8``).
+        clips: Batches of clips, on which the answers of a file with ``int8`` are compared.
 
     Returns:
         Largest difference from the model, relative to the output's largest value or 1.
@@ -41,11 +52,14 @@ def export(graph: ClipGraph, out: str | Path, card: Mapping[str, Any] | None = N
     Raises:
         ValueError: If the file has another suffix.
         ImportError: If a package for ONNX is missing.
-        ExportError: If an output differs by more than 1e-4.
+        ExportError: If an output differs by more than 1e-4, with ``int8`` by more than 0.1.
+        TooInexact: If ``int8`` changes more than a tenth of the answers on ``clips``.
     """
     out = Path(out)
     if out.suffix not in WRITERS:
         raise ValueError(f"the file must end in {' or '.join(WRITERS)}, got {out.name}")
+    if int8 and out.suffix != ".onnx":
+        raise ValueError(f"int8 is for .onnx files, got {out.name}")
     write, load, packages = WRITERS[out.suffix]
     for package in packages:
         if find_spec(package) is None:
@@ -62,15 +76,41 @@ def export(graph: ClipGraph, out: str | Path, card: Mapping[str, Any] | None = N
     with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         part = Path(folder, out.name)
         write(program, graph, part, json.dumps(card or {}, ensure_ascii=False))
-        difference = compare(graph, load(part))
-        if not difference <= TOLERANCE:
-            raise ExportError(
-                f"{out.name} would differ from the model by {difference:.1e}, more than "
-                f"{TOLERANCE:.0e}; it was not written"
-            )
+        difference = check_file(graph, load(part), out.name, TOLERANCE)
+        if int8:
+            rounded = part.with_name("int8.onnx")
+            round_to_int8(part, rounded)
+            run = load(rounded)
+            difference = check_file(graph, run, out.name, INT8_TOLERANCE)
+            compare_answers(graph, run, clips).check("int8", least=1)
+            for path in (part, part.with_name(f"{part.name}.data")):
+                path.unlink(missing_ok=True)
+            rounded.rename(part)
         for path in Path(folder).iterdir():  # ONNX has large weights in a second file
             path.replace(out.parent / path.name)
     return difference
+
+
+def check_file(graph: ClipGraph, run: Run, name: str, most: float) -> float:
+    """Return how much a loaded file differs from the model; an ``ExportError`` if by more."""
+    difference = compare(graph, run)
+    if not difference <= most:
+        raise ExportError(
+            f"{name} would differ from the model by {difference:.1e}, more than {most:.0e}; it was "
+            "not written"
+        )
+    return difference
+
+
+@torch.no_grad()
+def compare_answers(graph: ClipGraph, run: Run, clips: Sequence[Tensor]) -> Change:
+    """Compare the answers of a loaded file with those of the model on batches of clips."""
+    change = Change()
+    for batch in clips:
+        expected, written = graph(batch), run([batch])
+        scores = (dict(zip(graph.output_names, x, strict=True)) for x in (expected, written))
+        change.add(*scores, has_classes=graph.task.activation is not None)
+    return change
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from torch.nn.functional import linear
 from mmvidformer.layers import Mlp
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.linear import QueryValueBias, full_bias, has_hooks, is_plain
+from mmvidformer.models.int8 import Int8Linear
 
 ONEDNN = torch.ops.mkldnn
 
@@ -120,9 +121,13 @@ class OneDnnLinear(torch.autograd.Function):
 
 def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
     """Forward pass of an MLP (..., D) whose first layer applies the activation, if it is a GELU."""
-    first = vars(mlp.fc1).get("forward")
+    first = vars(mlp.fc1).get("forward", mlp.fc1)
     activation_follows = isinstance(mlp.depthwise, nn.Identity) and not has_hooks(mlp.fc1)
-    if isinstance(first, CpuLinear) and activation_follows and is_plain(mlp.act, nn.GELU):
+    if (
+        isinstance(first, CpuLinear | Int8Linear)
+        and activation_follows
+        and is_plain(mlp.act, nn.GELU)
+    ):
         return mlp.fc2(first(x, mlp.act))
     return Mlp.forward(mlp, x)
 

@@ -18,12 +18,15 @@ from mmvidformer.layers import (
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import GatedLinear, LoraLinear, QueryValueBias, has_hooks, is_plain
 from mmvidformer.models.cpu import CpuLinear, feed_forward
+from mmvidformer.models.int8 import round_to_int8
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
 
 
-def optimize_for_inference(model: nn.Module, share_weights: bool = False) -> nn.Module:
+def optimize_for_inference(
+    model: nn.Module, share_weights: bool = False, int8: bool = False
+) -> nn.Module:
     """Make a copy of a model that gives the same outputs with less computation.
 
     - TimeSformer's fc after an attention is folded into the output projection before it, and a
@@ -44,12 +47,21 @@ def optimize_for_inference(model: nn.Module, share_weights: bool = False) -> nn.
             MMAction2 built from a config.
         share_weights: Whether the copy shares the weights that are not folded, which saves memory.
             The model must not change then.
+        int8: Whether linear layers of the backbones multiply in 8 bits (``models.int8``), on a CPU.
+            Outputs change by more than rounding then (``models.int8.layer_errors``). Memory is
+            saved once the model itself is freed.
 
     Returns:
         The copy, in evaluation mode; its ``train()`` raises a RuntimeError. A model without such a
         backbone is returned itself, unchanged, with a warning in the log.
+
+    Raises:
+        ValueError: If ``int8`` is not possible on the device of the model, or the model has no such
+            backbone.
     """
     if not any(isinstance(part, VideoTransformer) for part in model.modules()):
+        if int8:
+            raise ValueError(f"int8 is for a VideoTransformer, got {type(model).__name__}")
         logger.warning(
             "%s is returned unchanged: it contains no VideoTransformer (ViViT, TimeSformer, ...)",
             type(model).__name__,
@@ -62,6 +74,8 @@ def optimize_for_inference(model: nn.Module, share_weights: bool = False) -> nn.
             model.set_submodule(name, nn.Identity())
         if isinstance(part, VideoTransformer):
             _optimize(part)
+            if int8:
+                round_to_int8(part)
     model.eval()
     for part in model.modules():
         if isinstance(part, VideoTransformer) or part is model:

@@ -7,14 +7,15 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
+from torch import nn
 
 from mmvidformer.apis.bulk.reading import VIDEOS_AT_ONCE, Clip, Where, WholeVideos
 from mmvidformer.apis.factory import find_model
 from mmvidformer.apis.features import backbone_features, window_features
 from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.windows import check_step, list_windows, times_of
 from mmvidformer.datasets.inputs import VideoSource
-from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
 
 
@@ -57,6 +58,7 @@ class FeatureExtractor:
         device: See ``Recognizer``.
         every: Frames from one clip to the next; None: a row for the video.
         tokens: Whether to keep the tokens of each view.
+        int8: See ``Recognizer``. Features are compared with exact ones, not answers.
 
     Raises:
         ValueError: If the weights do not fit the model.
@@ -69,13 +71,19 @@ class FeatureExtractor:
         device: str | None,
         every: int | None = None,
         tokens: bool = False,
+        int8: bool = False,
     ) -> None:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
         cfg, checkpoint = find_model(config, checkpoint)
         model = load_recognizer(cfg, checkpoint, device, head=False)
-        if not tokens:  # the optimized model computes no tokens that the features do not need
-            model = optimize_for_inference(model)
+        self.check = None
+        if int8 or not tokens:
+            fast, self.check = make_fast(model, int8, has_head=False)
+            model = fast or model
+        if int8 and tokens:  # which the fast models leave out where features do not need them
+            for encoder in (*model.backbone.encoders, *self.check.exact.backbone.encoders):
+                encoder.cls_only = False
         self.model, self.tokens = model, tokens
         pipeline = VideoPipeline(cfg, 1 if every else None)
         self.read_clips: WholeVideos | EveryClip = WholeVideos(pipeline)
@@ -104,10 +112,21 @@ class FeatureExtractor:
 
     def _features(self, clips: Sequence[Clip]) -> list[torch.Tensor]:
         """Compute features (D,) of each clip, or tokens (views, T, H, W, D)."""
-        if self._stages is not None:  # one by one, since clips share frames
+        if self._stages is None:
+            features = self._run(self.model, clips)
+        else:  # one by one, since clips share frames
             shared = [self._shared_frames_of(clip.name) for clip in clips]
             pairs = zip(shared, clips, strict=True)
-            return [window_features(frames, clip.sample).mean(dim=0) for frames, clip in pairs]
+            features = [window_features(frames, clip.sample).mean(dim=0) for frames, clip in pairs]
+        if self.check is not None:
+            self.check.compare(
+                [{"features": values} for values in features],
+                lambda exact: [{"features": values} for values in self._run(exact, clips)],
+            )
+        return features
+
+    def _run(self, model: nn.Module, clips: Sequence[Clip]) -> list[torch.Tensor]:
+        """Run a model on clips, those of one shape together."""
         views = [clip.sample["inputs"] for clip in clips]  # (views, C, T, H, W)
         by_shape: dict[torch.Size, list[int]] = {}
         for number, clip in enumerate(views):
@@ -115,7 +134,7 @@ class FeatureExtractor:
         features: dict[int, torch.Tensor] = {}
         for numbers in by_shape.values():
             stack = torch.cat([views[number] for number in numbers])
-            values = backbone_features(self.model, stack, self.tokens)
+            values = backbone_features(model, stack, self.tokens)
             parts = values.split([len(views[number]) for number in numbers])
             for number, of_views in zip(numbers, parts, strict=True):
                 features[number] = of_views if self.tokens else of_views.mean(dim=0)

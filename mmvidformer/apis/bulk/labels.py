@@ -39,6 +39,7 @@ class Labeler:
         stride: Seconds from one window to the next; default: about half a window.
         min_score: Least score of a segment.
         boxes: File in AVA's format, for a model of boxes; None: persons are detected.
+        int8: See ``Recognizer``.
 
     Raises:
         ValueError: If the model has no use for an argument; or as ``Recognizer``.
@@ -54,8 +55,10 @@ class Labeler:
         stride: float | None = None,
         min_score: float = 0.3,
         boxes: Path | None = None,
+        int8: bool = False,
     ) -> None:
-        self.recognizer = recognizer = Recognizer(config, checkpoint, device, names)
+        self.recognizer = recognizer = Recognizer(config, checkpoint, device, names, int8=int8)
+        self.check = recognizer.check
         self.min_score = min_score
         task = self.recognizer.task
         windows = dict(window=window, stride=stride)

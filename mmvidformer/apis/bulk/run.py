@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mmvidformer.apis.bulk.reading import Clip, Named, ReadClips, read_groups
+from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.storage.errors import StorageError
 
 Item = TypeVar("Item")
@@ -24,10 +25,12 @@ class Answerer(Protocol):
     Attributes:
         read_clips: Reads a video.
         columns: Type of each column: str, float, list of float32, or tuple of whole numbers.
+        check: What compares inexact answers with exact ones, if they are inexact.
     """
 
     read_clips: ReadClips
     columns: Mapping[str, type]
+    check: SelfCheck | None
 
     def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
         """Make the rows of each clip; OSError or ValueError if a video cannot be read."""

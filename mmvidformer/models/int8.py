@@ -1,0 +1,174 @@
+"""Linear layers whose weights and inputs have 8 bits, for inference on a CPU.
+
+The products are those of oneDNN that PyTorch's compiler uses, on plain tensors of int8 and uint8.
+PyTorch's quantized tensors (``torch.ao``) have the same speed and are to be removed.
+"""
+
+import math
+from functools import cache, partial
+
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.layers.fixation import Fixation
+from mmvidformer.layers.linear import is_plain
+
+ONEDNN = torch.ops.onednn
+WEIGHT_STEPS = 127  # of the largest weight of an output; symmetric, so that 0 is exact
+# Between the least and the largest number of a clip. One is left for what is rounded up.
+INPUT_STEPS = {8: 254, 7: 126}
+
+
+class Int8Linear(nn.Module):
+    """A linear layer that multiplies numbers of 8 bits on a CPU, and adds up in 32.
+
+    Weights are rounded once, with a scale for each output. Inputs are rounded in each call, to
+    steps between the least and the largest number of a clip, of 8 bits, or of 7 where the processor
+    needs it (``input_bits``). So no clip depends on the others of its batch. Outputs are float32.
+    There are no gradients. The weights do not change: copies share them, and state dicts lack them.
+
+    Args:
+        linear: The layer, on the CPU.
+
+    Raises:
+        ValueError: If the layer is on another device, or PyTorch has no such products.
+    """
+
+    scales: Tensor
+    zeros: Tensor
+    bias: Tensor | None
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        check_int8(linear.weight.device)
+        self.in_features, self.out_features = linear.in_features, linear.out_features
+        self.steps = INPUT_STEPS[input_bits()]
+        rounded, scales = round_weight(linear.weight.detach().float())
+        bias = linear.bias
+        self.packed = ONEDNN.qlinear_prepack(rounded, None)  # (D, D'), in an order of its own
+        self.register_buffer("scales", scales)
+        self.register_buffer("zeros", torch.zeros(len(scales), dtype=torch.long))
+        self.register_buffer("bias", None if bias is None else bias.detach().float())
+
+    def forward(self, input: Tensor, act: nn.GELU | None = None) -> Tensor:
+        """Map (N, ..., in_features) of N clips to (N, ..., out_features), and apply a GELU."""
+        if not input.numel():
+            return input.new_empty(*input.shape[:-1], self.out_features)
+        clips = [self._multiply(clip, act) for clip in input.float()]
+        return (clips[0][None] if len(clips) == 1 else torch.stack(clips)).to(input.dtype)
+
+    def _multiply(self, clip: Tensor, act: nn.GELU | None) -> Tensor:
+        rows = clip.reshape(-1, self.in_features)
+        least, largest = (x.item() for x in torch.aminmax(rows))
+        if not math.isfinite(largest - least):
+            return clip.new_full((*clip.shape[:-1], self.out_features), math.nan)
+        least, largest = min(least, 0.0), max(largest, 0.0)
+        scale = (largest - least) / self.steps or 1.0
+        zero = round(-least / scale)
+        rounded = torch.add(rows.new_tensor(zero + 0.5), rows, alpha=1 / scale).to(torch.uint8)
+        name, algorithm = ("none", "") if act is None else ("gelu", act.approximate)
+        weights = self.packed, self.scales, self.zeros, self.bias
+        out = ONEDNN.qlinear_pointwise(
+            rounded, scale, zero, *weights, 1.0, 0, torch.float32, name, [], algorithm
+        )
+        return out.unflatten(0, clip.shape[:-1]) if clip.dim() > 1 else out[0]
+
+    def __deepcopy__(self, memo: dict) -> "Int8Linear":
+        return self  # oneDNN's tensors cannot be copied
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "packed": self.packed.to_dense().t().contiguous()}
+
+    def __setstate__(self, state: dict) -> None:
+        super().__setstate__(state)
+        self.packed = ONEDNN.qlinear_prepack(state["packed"], None)
+        self.steps = INPUT_STEPS[input_bits()]  # on this processor
+
+    def extra_repr(self) -> str:
+        """Show the settings in the printed model."""
+        return f"{self.in_features}, {self.out_features}, steps of inputs: {self.steps}"
+
+
+def round_weight(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Round a weight (D', D) to int8; returns it, and the scales (D',) of its rows."""
+    scales = weight.abs().amax(dim=1) / WEIGHT_STEPS
+    scales = torch.where(scales > 0, scales, 1.0)  # of an output without any weight
+    return (weight / scales[:, None]).round().to(torch.int8), scales
+
+
+@cache
+def input_bits() -> int:
+    """Return 8, or 7 if products of 8 bits overflow here.
+
+    Processors without VNNI add up pairs of products in 16 bits, at most 32767. Two inputs of 254
+    times two weights of 127 are more, two of 126 are not.
+    """
+    rounded, scales = round_weight(torch.ones(32, 64))
+    packed = ONEDNN.qlinear_prepack(rounded, None)
+    largest = torch.full((1, 64), INPUT_STEPS[8], dtype=torch.uint8)
+    options = (scales, torch.zeros(32, dtype=torch.long), None, 1.0, 0, torch.float32)
+    out = ONEDNN.qlinear_pointwise(largest, 1.0, 0, packed, *options, "none", [], "")
+    return 8 if (out / out.new_tensor(64 * INPUT_STEPS[8]) - 1).abs().max() < 1e-3 else 7
+
+
+def check_int8(device: torch.device) -> None:
+    """Raise a ValueError if there are no products of 8 bits."""
+    if device.type != "cpu":
+        raise ValueError(f"int8 is for CPUs, got a model on {device}: choose the device cpu")
+    if not (torch.backends.mkldnn.is_available() and hasattr(ONEDNN, "qlinear_pointwise")):
+        raise ValueError("this build of PyTorch has no products of 8 bits; leave int8 out")
+
+
+def linear_layers(backbone: nn.Module) -> dict[str, nn.Linear]:
+    """Return the layers that int8 replaces, by name: the plain ones, but those of gates.
+
+    Gates belong to attention, which stays in float32.
+    """
+    gates: set[nn.Module] = set()
+    for part in backbone.modules():
+        if isinstance(part, Fixation):
+            gates.update(part.modules())
+    layers = backbone.named_modules()
+    return {
+        name: layer for name, layer in layers if is_plain(layer, nn.Linear) and layer not in gates
+    }
+
+
+def round_to_int8(backbone: nn.Module) -> None:
+    """Replace the linear layers of a backbone by ``Int8Linear``, in place."""
+    for name, layer in linear_layers(backbone).items():
+        backbone.set_submodule(name, Int8Linear(layer))
+
+
+def bytes_of_weights(model: nn.Module) -> int:
+    """Return the bytes of all parameters and buffers, and of weights of 8 bits."""
+    tensors = [*model.parameters(), *model.buffers()]
+    tensors += [part.packed for part in model.modules() if isinstance(part, Int8Linear)]
+    return sum(tensor.nbytes for tensor in tensors)
+
+
+@torch.no_grad()
+def layer_errors(backbone: nn.Module, clips: Tensor) -> dict[str, float]:
+    """Measure what 8 bits cost each linear layer: the error of its output for inputs in float32.
+
+    Args:
+        backbone: As ``optimize_for_inference`` makes it, without ``int8``.
+        clips: Normalized pixels (B, 3, T', H', W').
+
+    Returns:
+        Root of the mean squared error over that of the output, by name of the layer.
+    """
+    errors: dict[str, float] = {}
+
+    def compare(name: str, layer: nn.Linear, inputs: tuple[Tensor], output: Tensor) -> None:
+        error = Int8Linear(layer)(*inputs) - output
+        errors[name] = (error.norm() / output.norm()).item()
+
+    hooks = [
+        layer.register_forward_hook(partial(compare, name))
+        for name, layer in linear_layers(backbone).items()
+    ]
+    backbone(clips)
+    for hook in hooks:
+        hook.remove()
+    return errors

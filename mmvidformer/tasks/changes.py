@@ -1,0 +1,62 @@
+"""How the answers of a faster model differ from the exact ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from mmvidformer.storage.errors import UserError
+
+LEAST = 16  # answers, before so many as MOST_CHANGED are too many
+MOST_CHANGED = 0.1  # share of the answers
+
+Scores = Mapping[str, Tensor]  # (..., classes) or values, by output of the head
+
+
+class TooInexact(UserError, RuntimeError):
+    """A faster model changes too many answers."""
+
+
+@dataclass
+class Change:
+    """How answers differ from the exact ones.
+
+    Attributes:
+        answers: Number of answers, each the most likely class of an output.
+        changed: Number of those that changed.
+        difference: Largest difference of a score.
+    """
+
+    answers: int = 0
+    changed: int = 0
+    difference: float = 0.0
+
+    def add(self, expected: Scores, found: Scores, has_classes: bool = True) -> None:
+        """Compare the scores of a sample. Those of another shape, as other segments, changed."""
+        for name, exact in expected.items():
+            scores = found[name]
+            if scores.shape != exact.shape:
+                self.answers += has_classes
+                self.changed += has_classes
+                continue
+            if exact.numel():
+                difference = (scores.float() - exact.float()).abs().max().item()
+                self.difference = max(self.difference, difference)
+            if has_classes and exact.dim():
+                changed = scores.argmax(dim=-1) != exact.argmax(dim=-1)
+                self.answers += changed.numel()
+                self.changed += int(changed.sum())
+
+    def __str__(self) -> str:
+        answers = f"{self.changed} of {self.answers} answers changed, " if self.answers else ""
+        return f"{answers}largest difference of a score {self.difference:.2g}"
+
+    def check(self, what: str, least: int = LEAST) -> None:
+        """Raise ``TooInexact`` if more than a tenth of at least so many answers changed.
+
+        Args:
+            what: What makes the model faster, for the message.
+            least: The number.
+        """
+        if self.answers >= least and self.changed > MOST_CHANGED * self.answers:
+            raise TooInexact(f"{what}: {self}, more than {MOST_CHANGED:.0%}; leave it out")

@@ -1,0 +1,119 @@
+"""Faster models whose answers differ a little: the first ones are compared with exact ones."""
+
+import gc
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmaction.structures import ActionDataSample
+from mmengine.config import Config
+from mmengine.structures import InstanceData
+from torch import nn
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.apis.self_check import FIRST, SelfCheck, is_due, scores_of
+from mmvidformer.models.int8 import Int8Linear, bytes_of_weights
+from mmvidformer.tasks.changes import Change, TooInexact
+
+ARCH = dict(embed_dims=64, depth=2, num_heads=2)
+
+
+@pytest.fixture
+def divided(cfg: Config, build: Callable, tmp_path: Path) -> tuple[Config, str]:
+    """A tiny TimeSformer with random weights."""
+    stem = dict(tubelet=(1, 16, 16))
+    cfg.model.backbone = dict(
+        type="mmvidformer.TimeSformer", arch=ARCH, img_size=32, clip_len=4, stem=stem
+    )
+    cfg.model.cls_head.in_channels = 64
+    model = build(cfg)
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.2)
+    path = tmp_path / "divided.pth"
+    torch.save({"state_dict": model.state_dict()}, path)
+    return cfg, str(path)
+
+
+@pytest.fixture
+def video() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (24, 32, 64, 3), dtype=np.uint8)
+
+
+def test_predictions_in_8_bits_are_near_and_compared(divided: tuple, video: np.ndarray) -> None:
+    exact, rounded = Recognizer(*divided, "cpu"), Recognizer(*divided, "cpu", int8=True)
+    assert repr(rounded).endswith("on cpu, optimized for inference, int8")
+    found, expected = rounded(video).scores["class"], exact(video).scores["class"]
+    difference = np.abs(found - expected).max()
+    assert 0 < difference < 0.2
+    assert rounded.check.report().startswith("int8: ") and rounded.check.seen == 1
+    assert rounded.check.change.difference == pytest.approx(difference, rel=1e-4)
+    assert exact.check is None
+
+
+def test_weights_in_float32_are_freed(divided: tuple, video: np.ndarray) -> None:
+    recognizer = Recognizer(*divided, "cpu", int8=True)
+    float_layer = recognizer.check.exact.backbone.encoders[0].blocks[0].mlp.fc1
+    gone, layer = weakref.ref(float_layer), recognizer.model.backbone.encoders[0].blocks[0].mlp.fc1
+    assert isinstance(layer, Int8Linear)  # the model itself has 8 bits
+    del float_layer
+    gc.collect()
+    assert gone() is None
+    plain = Recognizer(*divided, "cpu").model
+    assert bytes_of_weights(recognizer.model) < 0.5 * bytes_of_weights(plain)
+
+
+def test_the_exact_model_is_forgotten_after_the_first_samples(divided: tuple) -> None:
+    recognizer = Recognizer(*divided, "cpu", int8=True)
+    check = recognizer.check
+    check.seen = FIRST - 1
+    check.compare([{"": torch.zeros(3)}], lambda exact: [{"": torch.zeros(3)}])
+    assert check.exact is None
+    check.compare([{"": torch.zeros(3)}], lambda exact: pytest.fail("it is gone"))
+
+
+def test_too_many_changes_end_it() -> None:
+    check = SelfCheck(nn.Identity(), "int8")
+    right, wrong = {"": torch.tensor([0.9, 0.1])}, {"": torch.tensor([0.4, 0.6])}
+    check.compare([right] * (FIRST - 2), lambda exact: [right] * (FIRST - 2))
+    with pytest.raises(TooInexact, match=r"int8: 2 of 16 answers changed, .* score 0.5, more than"):
+        check.compare([wrong] * 2, lambda exact: [right] * 2)
+
+
+def test_values_have_no_answers() -> None:
+    check = SelfCheck(nn.Identity(), "int8", has_classes=False)
+    for _ in range(FIRST):
+        check.compare([{"": torch.tensor([1.0, 2.0])}], lambda exact: [{"": torch.zeros(2)}])
+    assert check.report() == "int8: largest difference of a score 2"
+
+
+def test_changes_of_steps_outputs_and_numbers_of_segments() -> None:
+    change = Change()
+    steps = torch.tensor([[1.0, 0], [1, 0], [0, 1]])
+    change.add({"verb": steps, "noun": steps[0]}, {"verb": 1 - steps, "noun": steps[0]})
+    assert (change.answers, change.changed, change.difference) == (4, 3, 1.0)
+    change.add({"": steps}, {"": steps[:2]})
+    assert (change.answers, change.changed) == (5, 4)
+
+
+def test_fewer_and_fewer_samples_are_compared() -> None:
+    due = [number for number in range(200) if is_due(number, number + 1)]
+    assert due == [*range(FIRST), 31, 63, 127]
+    assert is_due(100, 130)  # a batch with one of them
+
+
+def test_scores_are_copies() -> None:
+    sample = ActionDataSample().set_pred_score(torch.ones(2))
+    scores = scores_of(sample)
+    sample.pred_score[0] = 5
+    assert scores[""].tolist() == [1, 1]
+    boxes = ActionDataSample()
+    boxes.pred_instances = InstanceData(scores=torch.ones(3, 2))
+    assert scores_of(boxes)[""].shape == (3, 2)
+
+
+def test_models_of_other_kinds_say_so(small: Callable) -> None:
+    with pytest.raises(ValueError, match="int8: for a VideoTransformer, got ConvStem"):
+        Recognizer(small("horst_early_motion"), None, "cpu", int8=True)

@@ -1,0 +1,81 @@
+"""ONNX files with linear layers of 8 bits: which layers, how near, and what is refused."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mmvidformer.export import export, make_graph, write
+from mmvidformer.export.card import KEY
+from mmvidformer.tasks.changes import TooInexact
+from tests.export.recognizers import SIZE, TUBES, build, clips
+from tests.export.test_export import need_onnx
+
+SMALL = clips("ViViT", stem=TUBES, temporal_depth=1)
+
+
+def operators(path: Path) -> Counter:
+    import onnx
+
+    return Counter(node.op_type for node in onnx.load(path).graph.node)
+
+
+@pytest.mark.parametrize("name", ["ViViT", "FeatureFixationTransformer"])
+def test_linear_layers_of_blocks_have_8_bits(name: str, tmp_path: Path) -> None:
+    need_onnx()
+    import onnxruntime
+
+    torch.manual_seed(0)
+    options = dict(stem=TUBES, temporal_depth=1) if name == "ViViT" else {}
+    model, path = build(clips(name, **options)), tmp_path / "model.onnx"
+    graph = make_graph(model, SIZE)
+    assert 1e-4 < export(graph, path, {"a card": 1}, int8=True) < 0.1
+    assert [*tmp_path.iterdir()] == [path]
+    linear = [part for part in model.backbone.encoders.modules() if type(part) is torch.nn.Linear]
+    gates = [part for name, part in model.named_modules() if "fixation.gates." in name]
+    assert operators(path)["MatMulInteger"] == len(linear) - len(gates)
+    session = onnxruntime.InferenceSession(path)
+    assert "a card" in session.get_modelmeta().custom_metadata_map[KEY]
+    clip = torch.randn(3, *SIZE)
+    (found,) = session.run(None, {"clip": clip.numpy()})
+    with torch.no_grad():
+        expected = graph(clip)[0].numpy()
+    assert 0 < np.abs(found - expected).max() < 0.1 * max(np.abs(expected).max(), 1)
+
+
+def test_answers_on_clips_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_onnx()
+    graph, path = make_graph(build(SMALL), SIZE), tmp_path / "model.onnx"
+    load = write.WRITERS[".onnx"][1]
+
+    def load_reversed(file: Path) -> write.Run:
+        run = load(file)
+        if file.name != "int8.onnx":
+            return run
+        return lambda inputs: [-x for x in run(inputs)]
+
+    writer = (write.WRITERS[".onnx"][0], load_reversed, ())
+    monkeypatch.setitem(write.WRITERS, ".onnx", writer)
+    monkeypatch.setattr(write, "INT8_TOLERANCE", 100)
+    with pytest.raises(TooInexact, match=r"int8: 4 of 4 answers changed, .* more than 10%"):
+        export(graph, path, int8=True, clips=[torch.randn(2, *SIZE)] * 2)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_other_files_say_so(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="int8 is for .onnx files, got model.pt2"):
+        export(make_graph(build(SMALL), SIZE), tmp_path / "model.pt2", int8=True)
+
+
+def test_the_tool_checks_a_video(main_of, tiny_videos, tmp_path: Path, capsys) -> None:
+    need_onnx()
+    out, video = tmp_path / "model.onnx", str(tiny_videos.root / "val_0.mp4")
+    command = ["camera_motion", "--out", str(out), "--int8", "--check", video]
+    assert main_of("export")(command) == 0
+    printed = capsys.readouterr().out
+    assert f"{out}: largest difference from the model " in printed
+    assert operators(out)["MatMulInteger"] > 0
+    with pytest.raises(SystemExit):
+        main_of("export")(["camera_motion", "--out", str(out), "--check", video])
