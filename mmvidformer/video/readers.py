@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from threading import RLock
 from types import MappingProxyType
@@ -9,12 +10,16 @@ from typing import BinaryIO, NamedTuple
 from weakref import proxy
 
 import numpy as np
+from av import FFmpegError
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
 from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.index import Index, index_of
 from mmvidformer.video.times import FrameTimes
+
+PREVIEW = 128  # most pixels of a side of small images
+CHUNK = 16  # frames of which readers without small images decode at a time
 
 
 class Reader(ABC):
@@ -49,6 +54,12 @@ class Reader(ABC):
     @abstractmethod
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Decode frames, whose numbers ascend, to upright RGB images (H, W, 3), uint8."""
+
+    def previews(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the numbers of all frames, and RGB images of them, which may be small, in order."""
+        for first in range(0, self.index.length, CHUNK):
+            numbers = np.arange(first, min(first + CHUNK, self.index.length))
+            yield from zip(numbers.tolist(), self.decode(numbers), strict=True)
 
 
 def upright(converter: VideoReformatter, frame: VideoFrame) -> np.ndarray:
@@ -185,6 +196,22 @@ class _PyAVReader(Reader):
             decoded[wanted] = frame
         self._state = state._replace(wanted=decoded)
         return [upright(self._converter, decoded[number]) for number in numbers]
+
+    def previews(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield all frames as small images, as they are stored, until one cannot be decoded."""
+        with self._lock:
+            index = self.index
+            self._state, self._wanted, self._until = _State(), set(), -1  # none is left out
+            frames = type(self)._decode_from(proxy(self), int(index.keys[0]), index)
+            height, width = self.stored_size
+            scale = min(1, PREVIEW / max(height, width))
+            size = [max(1, round(scale * length)) for length in (width, height)]
+            with suppress(FFmpegError):
+                for number, frame in frames:
+                    small = self._converter.reformat(
+                        frame, *size, "rgb24", interpolation="FAST_BILINEAR", threads=1
+                    )
+                    yield number, small.to_ndarray()
 
     def _restart(self) -> None:
         """Open the file; not all formats can seek to the beginning."""
