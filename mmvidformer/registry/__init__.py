@@ -75,6 +75,8 @@ TRANSFORMS = _child(
     "mmvidformer.datasets.transforms.auto_augment",
     "mmvidformer.datasets.transforms.decode",
     "mmvidformer.datasets.transforms.sampling",
+    "mmvidformer.datasets.transforms.structure",
+    "mmvidformer.datasets.transforms.whole_frames",
 )
 METRICS = _child(
     "metric",
