@@ -15,7 +15,7 @@ THRESHOLD, FASTEST = 0.05, 0.5
 LOG_RANGE = math.log(1 + FASTEST / THRESHOLD)
 # Rates of a unit of speed: widths, widths, logarithm of zoom and degrees per second.
 PER_SPEED = (1.0, 1.0, 2.0, math.degrees(2.0))
-BESIDE = 0.3  # of the speed of the fastest motion: that of others that are named, too
+BESIDE = 0.2  # of the speed of the fastest motion: that of others that are named, too
 FLOW_WEIGHT = 5.0  # of the flow's loss beside that of the classes
 
 
