@@ -9,6 +9,7 @@ from mmaction.structures import ActionDataSample
 from torch import nn
 
 from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.shots import list_shot_windows, stream_shots
 from mmvidformer.apis.windows import (
     Answer,
     Frames,
@@ -17,7 +18,6 @@ from mmvidformer.apis.windows import (
     in_frames,
     list_segments,
     list_steps,
-    list_windows,
     read_ahead,
     stream_segments,
     stream_steps,
@@ -56,17 +56,18 @@ class PartReader:
         self.model, self.num_classes = model, num_classes
 
     def windows(
-        self, video: dict, window: float | None, stride: float | None
+        self, video: dict, window: float | None, stride: float | None, cuts: str | None
     ) -> list[tuple[int, int]]:
         """First and last frame of the windows of an opened video."""
         times = times_of(video)  # which numbers frames by time
         sizes = self._sizes(times.rate, window, stride)
-        return list_windows(video["total_frames"], *sizes)
+        return list_shot_windows(video, *sizes, cuts)
 
     def windows_of(self, video: dict, options: Options) -> Iterator[Answer]:
         """Answer for the windows of an opened video."""
         times = times_of(video)
-        spans = self.windows(video, options["window"], options["stride"])[options["first"] :]
+        sizes = options["window"], options["stride"], options["cuts"]
+        spans = self.windows(video, *sizes)[options["first"] :]
         windows = read_ahead((self.pipeline.read(video, span), times.span(*span)) for span in spans)
         return answer_windows(windows, self.start(), options["skip_static"])
 
@@ -96,7 +97,12 @@ class PartReader:
             delay = options["delay"]
             raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
         sizes = self._sizes(fps, options["window"], options["stride"])
-        windows = stream_windows(self.pipeline, frames, fps, *sizes)
+        shots = stream_shots(frames, options["cuts"])
+        windows = (
+            window
+            for first, shot in shots
+            for window in stream_windows(self.pipeline, shot, fps, *sizes, first)
+        )
         return answer_windows(windows, self.start(), options["skip_static"])
 
     def steps_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:

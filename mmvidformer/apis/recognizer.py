@@ -101,10 +101,12 @@ class Recognizer(LoadedModel):
         min_score: float = 0.3,
         skip_static: float | None = None,
         first: int = 0,
+        cuts: str | None = None,
     ) -> Iterator[Prediction]:
         """Classify the windows of a long video, each as if it were a video, or its steps.
 
-        The last window ends with the video; a video that is shorter than a window is one window.
+        No window crosses a cut: the last window of a shot ends with it, and a shot that is shorter
+        than a window is one window.
         Frames that windows share are decoded once, and computed once if the first stage of the
         model sees frames on their own (``SharedFrames``). Models of frames and segments have no
         windows. A model that anticipates answers after each frame, as in ``stream``.
@@ -118,6 +120,8 @@ class Recognizer(LoadedModel):
             min_score: Least score of a segment.
             skip_static: See ``answer_windows``; default: all windows are computed.
             first: Number of windows to leave out at the start, to go on with an earlier run.
+            cuts: How cuts are found (``video.cuts.find_cuts``); default: ``'content'``. All frames
+                are decoded for it. ``'none'``: a video is one shot.
 
         Raises:
             FileNotFoundError: If the file does not exist.
@@ -133,18 +137,22 @@ class Recognizer(LoadedModel):
             return
         opened = self.pipeline.open(video, fps)
         times_of(opened)  # changes ``opened``: frames are numbered at a constant rate
-        options.update(min_score=min_score, first=first)
+        options.update(min_score=min_score, first=first, cuts=cuts)
         for output, where in self.task.parts(self._part_reader(), opened, options):
             yield from self._answers(output, source=opened.get("filename"), **where)
 
     def windows(
-        self, opened: dict, window: float | None = None, stride: float | None = None
+        self,
+        opened: dict,
+        window: float | None = None,
+        stride: float | None = None,
+        cuts: str | None = None,
     ) -> list[tuple[int, int]]:
         """Return the first and last frame of each window that ``timeline`` classifies.
 
         ``opened`` is a result of ``pipeline.open``. Errors are those of ``timeline``.
         """
-        return self._part_reader().windows(opened, window, stride)
+        return self._part_reader().windows(opened, window, stride, cuts)
 
     def stream(
         self,
@@ -156,6 +164,7 @@ class Recognizer(LoadedModel):
         skip_static: float | None = None,
         min_score: float = 0.3,
         restart: float | None = None,
+        cuts: str | None = None,
     ) -> Iterator[Prediction]:
         """Answer while frames come in.
 
@@ -163,7 +172,7 @@ class Recognizer(LoadedModel):
           times ahead, there is a prediction for each, the farthest first. With ``window``,
           ``stride`` or ``skip_static`` it classifies windows, as other models do.
         - Others classify, after each stride, the last window of frames, or its steps. No window of
-          a camera or an address has a gap: where frames are missing, windows begin anew.
+          a camera or an address has a gap or a cut: windows begin anew after it.
         - A model of segments finds each at the end of the first clip that ends ``delay`` after it.
 
         Args:
@@ -178,6 +187,7 @@ class Recognizer(LoadedModel):
             skip_static: As in ``timeline``.
             min_score: Least score of a segment.
             restart: See ``frame_by_frame``.
+            cuts: ``'content'`` (default) or ``'none'``; see ``timeline``.
 
         Raises:
             ValueError: If a frame cannot be read, window, stride or fps is not positive, the delay
@@ -203,7 +213,7 @@ class Recognizer(LoadedModel):
             return
         if restart is not None:
             raise ValueError("restart is for recurrent models without windows")
-        options.update(delay=delay, min_score=min_score)
+        options.update(delay=delay, min_score=min_score, cuts=cuts)
         for part in without_gaps(source) if has_times else [source]:
             for output, where in self.task.stream_parts(self._part_reader(), part, fps, options):
                 for prediction in self._answers(output, source=name, **where):

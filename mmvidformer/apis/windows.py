@@ -125,9 +125,11 @@ def last_frames(
 
 
 def stream_windows(
-    pipeline: VideoPipeline, frames: Frames, fps: float, size: int, step: int
+    pipeline: VideoPipeline, frames: Frames, fps: float, size: int, step: int, start: int = 0
 ) -> Iterator[tuple[dict, tuple[float, float]]]:
     """Read the windows of a stream, each when its last frame has come.
+
+    ``start`` is the number of the first frame.
 
     Yields:
         The sample, and the seconds of the window.
@@ -135,8 +137,8 @@ def stream_windows(
     sampled, times = pipeline.sample(size, fps), FrameTimes(fps)
     places = sampled["frame_inds"].flatten().tolist()
     for count, kept in last_frames(frames, size, step, places):
-        first = count - size
-        yield pipeline.read_frames(kept, sampled, first), times.span(first, count - 1)
+        first = start + count - size
+        yield pipeline.read_frames(kept, sampled, first), times.span(first, first + size - 1)
 
 
 def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:

@@ -23,11 +23,13 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
-from mmvidformer.config import load_config
+from mmvidformer.config import config_name, load_config
+from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.datasets.sources import is_source, list_sources
 from mmvidformer.engine.arguments import (
     add_classes_argument,
+    add_cuts_argument,
     add_overrides,
     add_speed_arguments,
     positive,
@@ -37,20 +39,23 @@ from mmvidformer.video.writer import check_display
 from mmvidformer.visualization.source_answers import SourceAnswers
 from mmvidformer.visualization.timeline import open_rows
 
+SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
+
 
 def make_parser() -> ArgumentParser:
     """Make the parser of the command line."""
     parser = ArgumentParser(
-        usage="mmvidformer demo MODEL [CHECKPOINT] SOURCE [SOURCE ...] [options]",
+        usage="mmvidformer demo MODEL [CHECKPOINT] [SOURCE ...] [options]",
         description=__doc__,
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("config", metavar="MODEL", help="config file, or name of a shipped config")
     parser.add_argument(
         "sources",
-        nargs="+",
+        nargs="*",
         metavar="SOURCE",
-        help="video, folder, camera or address; before them CHECKPOINT: file, published://NAME, "
+        help="video, folder, camera or address (default: the clip that comes with "
+        "camera_motion); before them CHECKPOINT: file, published://NAME, "
         "hf://ORG/NAME or URL (default: the published one of the config)",
     )
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
@@ -82,6 +87,7 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
     answers.add_argument("--topk", type=positive, default=5, help="number of classes (default: 5)")
     answers.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
     answers.add_argument("--stride", type=float, help="seconds between windows (default: half)")
+    add_cuts_argument(answers)
     answers.add_argument(
         "--skip-static",
         type=float,
@@ -131,10 +137,21 @@ def add_output_arguments(parser: ArgumentParser) -> None:
     output.add_argument("--layer", type=int, default=-1, help="its index (default: the last)")
 
 
+def sample_of(config: str, parser: ArgumentParser) -> str:
+    """Return the video that comes with the weights of a config, or end with an error."""
+    video = PACKAGE / "weights" / f"{config_name(config)}.mp4"
+    if not video.is_file():
+        parser.error("no SOURCE: a video, folder, camera or address")
+    return str(video)
+
+
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line, and check what can be checked before the model is loaded."""
     parser = make_parser()
     args = parser.parse_intermixed_args(argv)
+    if not args.sources:
+        args.sources = [sample_of(args.config, parser)]
+        args.window = args.window or SAMPLE_WINDOW
     has_checkpoint = len(args.sources) > 1 and not is_source(args.sources[0])
     args.checkpoint = args.sources.pop(0) if has_checkpoint else PUBLISHED
     results = ("json", "csv", "out", "timeline", "show", "boxes")
@@ -147,8 +164,10 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     is_live = any(source.is_stream for source in args.sources)
     if args.timeline and is_live:
         parser.error("--timeline needs a file or a folder, got a stream")
+    has_windows = is_live or args.window or args.windows or args.csv or args.timeline
+    if args.cuts and not has_windows:
+        parser.error(f"--cuts needs --window, got {args.cuts}")
     if args.skip_static is not None:
-        has_windows = is_live or args.window or args.windows or args.csv or args.timeline
         if args.skip_static <= 0 or not has_windows:
             needs = "must be positive and needs --window"
             parser.error(f"--skip-static {needs}, got {args.skip_static}")

@@ -18,7 +18,7 @@ from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.settings import model_settings
 from mmvidformer.datasets.inputs import list_inputs
-from mmvidformer.engine.arguments import add_bulk_arguments, add_classes_argument
+from mmvidformer.engine.arguments import add_bulk_arguments, add_classes_argument, add_cuts_argument
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,14 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     answers = parser.add_argument_group("answers")
     answers.add_argument("--window", type=float, help="seconds of a window (default: whole videos)")
     answers.add_argument("--stride", type=float, help="seconds between windows (default: half)")
+    add_cuts_argument(answers)
     answers.add_argument("--min-score", type=float, default=0.3, help="of segments (default: 0.3)")
     answers.add_argument(
         "--boxes", type=Path, help="csv in AVA's format (default: persons are detected)"
     )
     args = parser.parse_intermixed_args(argv)
+    if args.cuts and args.window is None and args.stride is None:
+        parser.error(f"--cuts needs --window, got {args.cuts}")
     inputs = list_inputs(args.input)
     cfg, checkpoint = find_bulk_model(args, inputs)
-    options = {name: getattr(args, name) for name in ("window", "stride", "min_score", "boxes")}
+    names = ("window", "stride", "cuts", "min_score", "boxes")
+    options = {name: getattr(args, name) for name in names}
     inexact = dict(int8=args.int8)
     load = partial(Labeler, cfg, checkpoint, names=args.classes, **options, **inexact)
     answerer = load(device="cpu" if args.ray else args.device)

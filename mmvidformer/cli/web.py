@@ -6,6 +6,7 @@ Needs Gradio: pip install "gradio>=6".
 """
 
 import os
+import shutil
 import signal
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -16,12 +17,13 @@ from tempfile import TemporaryDirectory
 
 from mmvidformer.checkpoints import published
 from mmvidformer.config import config_name, load_config
+from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides
-from mmvidformer.synthetic.camera.spec import CameraSpec
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows
 
+EXAMPLE = PACKAGE / "weights" / "camera_motion.mp4"  # video that the page offers
 YOUR_MODEL = "own"  # beside the names of published models
 
 
@@ -75,9 +77,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # to delete the files
     with TemporaryDirectory(prefix="mmvidformer_web_") as folder:
         os.environ.update(GRADIO_TEMP_DIR=folder, GRADIO_RUN_HISTORY="False")
-        CameraSpec(train=0, val=0, test=0).write(folder)
         quota = Middleware(UploadQuota, folder=Path(folder), most_mb=args.max_stored_mb)
-        build_page(titles, process, str(Path(folder, "film.mp4"))).launch(
+        example = shutil.copy(EXAMPLE, folder)
+        build_page(titles, process, example).launch(
             server_name=args.host,
             server_port=args.port,
             share=False,

@@ -7,6 +7,7 @@ from mmengine.config import Config, DictAction
 
 from mmvidformer.config import config_name
 from mmvidformer.engine.pipelines import set_video_backend, use_shards
+from mmvidformer.video.cuts import FINDERS, NONE, CutsError, check_finder
 from mmvidformer.video.readers import BACKENDS
 
 
@@ -66,6 +67,25 @@ def add_speed_arguments(parser: ArgumentParser) -> None:
         help="linear layers multiply in 8 bits, on a CPU; the first answers are compared with "
         "exact ones, and it ends if more than a tenth differ",
     )
+
+
+def add_cuts_argument(parser: ArgumentParser) -> None:
+    """Add ``--cuts``."""
+    parser.add_argument(
+        "--cuts",
+        type=_cuts,
+        metavar=f"{{{','.join((*FINDERS, NONE))}}}",
+        help="how cuts are found, which no window crosses: by the content of successive frames "
+        "(default), by PySceneDetect, or not at all",
+    )
+
+
+def _cuts(text: str) -> str:
+    try:
+        check_finder(text)
+    except CutsError as error:
+        raise ArgumentTypeError(str(error)) from error
+    return text
 
 
 def add_bulk_arguments(parser: ArgumentParser) -> None:

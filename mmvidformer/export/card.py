@@ -65,6 +65,9 @@ def describe_outputs(
     """
     head: nn.Module = graph.model.cls_head
     outputs = [name for name in graph.output_names if not name.startswith("next_")]
+    if "rates" in outputs:
+        classes = {**graph.task.describe_output(head), "classes": list_classes(names)}
+        return {outputs[0]: classes, "rates": graph.task.describe_rates()}
     if len(outputs) > 1:
         described = graph.task.describe_output(head)
         return {name: {**described, "classes": list(names[name])} for name in outputs}

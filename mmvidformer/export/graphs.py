@@ -32,7 +32,8 @@ class ClipGraph(nn.Module):
     Attributes:
         input_names: Names of the inputs: ``clip``, and for ``BoxesHead`` ``boxes`` (n, 5), as it
             reads them.
-        output_names: Names of the outputs: ``logits``, ``values``, or the tasks of anticipation.
+        output_names: Names of the outputs: ``logits``, ``values``, or the tasks of anticipation;
+            after ``logits`` of a ``CameraMotionHead`` its ``rates``.
 
     Raises:
         KeyError: If ``pixels`` is unknown.
@@ -63,6 +64,8 @@ class ClipGraph(nn.Module):
             raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": [steps]} if steps else {}
         names = list(model.cls_head.tasks) if steps else [self.task.output_name]
+        if hasattr(model.cls_head, "rates"):
+            names.append("rates")
         self.output_names: Sequence[str] = names
 
     def forward(self, clip: Tensor, boxes: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -102,6 +105,8 @@ class ClipGraph(nn.Module):
 
     def _classify(self, features: Features, **more: Tensor) -> tuple[Tensor, ...]:
         outputs = self.model.cls_head(features, **self.options, **more)
+        if "rates" in self.output_names:
+            return outputs, self.model.cls_head.rates(outputs)
         if not isinstance(outputs, Mapping):
             return (outputs,)
         return tuple(outputs[name][:, -1] for name in self.output_names[: len(outputs)])

@@ -13,6 +13,9 @@ from mmvidformer.models.heads import Samples
 EDGE = (1.0, 1.0, 0.5, 0.5)
 THRESHOLD, FASTEST = 0.05, 0.5
 LOG_RANGE = math.log(1 + FASTEST / THRESHOLD)
+# Rates of a unit of speed: widths, widths, logarithm of zoom and degrees per second.
+PER_SPEED = (1.0, 1.0, 2.0, math.degrees(2.0))
+BESIDE = 0.2  # of the speed of the fastest motion: that of others that are named, too
 FLOW_WEIGHT = 5.0  # of the flow's loss beside that of the classes
 
 
@@ -24,6 +27,9 @@ class CameraMotionHead(BaseHead):
     fits the flow best, by weighted least squares, is the motion: pan, tilt, zoom and roll per
     second (``synthetic.camera.paths``). The logits are the speeds of the motions, in both
     directions, and the threshold below which a camera is static, times a learned factor.
+
+    In testing, data samples get ``pred_rates`` (``rates``), means over the views, and
+    ``pred_moves`` (``moves``).
 
     In training, the flow of each place is compared with that of the clip's ``velocity`` (metainfo
     of the data sample), on a logarithmic scale, and the logits with the label.
@@ -55,11 +61,44 @@ class CameraMotionHead(BaseHead):
             return self.fc_cls(x.mean(dim=(1, 2, 3)))
         return self.classify(*self.read_flow(x))
 
+    def rates(self, logits: Tensor) -> Tensor:
+        """Return the rates (N, 4) of logits (N, 9), which are speeds, times a factor.
+
+        Pan and tilt are in short sides of the frame per second, zoom is in its logarithm and roll
+        in degrees.
+        """
+        factor = logits[:, :1] / THRESHOLD
+        speeds = (logits[:, 2::2] - logits[:, 1::2]) / (2 * factor)
+        return speeds * speeds.new_tensor(PER_SPEED)
+
+    def predict_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> Samples:
+        """Store the scores, the rates, and the classes that hold at once."""
+        rates = self.rates(cls_scores).unflatten(0, (len(data_samples), -1)).mean(dim=1)
+        samples = super().predict_by_feat(cls_scores, data_samples)
+        for sample, of_video, moves in zip(samples, rates, self.moves(rates), strict=True):
+            sample.pred_rates, sample.pred_moves = of_video, moves
+        return samples
+
+    def moves(self, rates: Tensor) -> Tensor:
+        """Tell which classes (N, 9), bool, hold at once for rates (N, 4).
+
+        These are motions with a speed of ``THRESHOLD``, and ``BESIDE`` of the fastest one.
+        """
+        speeds = rates / rates.new_tensor(PER_SPEED)
+        fastest = speeds.abs().amax(dim=1, keepdim=True)
+        moves = torch.stack([-speeds, speeds], dim=2).flatten(1)
+        moves = moves >= (BESIDE * fastest).clamp(min=THRESHOLD)
+        return torch.cat([~moves.any(dim=1, keepdim=True), moves], dim=1)
+
     def read_flow(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Read flows (N, P, 2) on a logarithmic scale, weights (N, P) and places (2, P)."""
+        """Read flows (N, P, 2) on a logarithmic scale, weights (N, P) and places (2, P).
+
+        Places are in short sides of the frame, from its middle.
+        """
         height, width = x.shape[2:4]
-        right = (torch.arange(width).to(x) + 0.5) / width - 0.5
-        down = (torch.arange(height).to(x) + 0.5) / height - 0.5
+        side = min(height, width)
+        right = (torch.arange(width).to(x) + 0.5 - width / 2) / side
+        down = (torch.arange(height).to(x) + 0.5 - height / 2) / side
         places = torch.stack([right.repeat(height), down.repeat_interleave(width)])
         outputs = self.fc_cls(x.mean(dim=1).flatten(1, 2))  # (N, P, 3)
         return outputs[..., :2], outputs[..., 2].softmax(dim=1), places

@@ -76,6 +76,8 @@ TRANSFORMS = _child(
     "mmvidformer.datasets.transforms.decode",
     "mmvidformer.datasets.transforms.encoded",
     "mmvidformer.datasets.transforms.sampling",
+    "mmvidformer.datasets.transforms.structure",
+    "mmvidformer.datasets.transforms.whole_frames",
 )
 METRICS = _child(
     "metric",

@@ -13,8 +13,9 @@ Words for stretches of a video:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -169,8 +170,13 @@ class Answers:
         return bars
 
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
-        """Return what is drawn at a time: the prediction whose moment is nearest."""
-        return [min(predictions, key=lambda prediction: abs(prediction.moment - seconds))]
+        """Return what is drawn at a time: the nearest of the parts, of those that hold it first."""
+
+        def distance(prediction: Prediction) -> tuple[bool, float]:
+            start, end = prediction.seconds or (-math.inf, math.inf)
+            return not start <= seconds < end, abs(prediction.moment - seconds)
+
+        return [min(predictions, key=distance)]
 
     def summary(self, predictions: Sequence[Prediction], k: int) -> dict[str, float] | str:
         """Return the answer for a whole video: the k most likely classes of its parts, or a text.
@@ -216,6 +222,9 @@ class Prediction:
         static: Whether it is that of an earlier window, which hardly differs (``--skip-static``).
         so_far: Whether it is about what happens at the end of the part, as a recurrent model, which
             saw all of it, tells.
+        measured: Numbers beside the classes, by name, such as how fast a camera pans.
+        labels: Classes that hold at once, where a task tells them.
+        doubt: Why the classes say nothing, such as ``'too short'``; else empty.
         task: The task that it answers.
     """
 
@@ -228,6 +237,9 @@ class Prediction:
     box: tuple[float, ...] | None = None
     static: bool = False
     so_far: bool = False
+    measured: Mapping[str, float] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    doubt: str = ""
     task: Answers = ONE_CLASS
 
     @property
@@ -249,9 +261,9 @@ class Prediction:
 
     @property
     def values(self) -> dict[str, float]:
-        """The values by name; empty for classes."""
+        """The values by name; of classes, those that are ``measured`` beside them."""
         if self.probabilities:
-            return {}
+            return dict(self.measured)
         values: dict[str, float] = {}
         for output, numbers in self.scores.items():
             values |= zip(self.names[output], map(float, numbers), strict=True)

@@ -10,12 +10,13 @@ from mmvidformer.tasks.action_detection import ActionDetection
 from mmvidformer.tasks.action_localization import ActionLocalization
 from mmvidformer.tasks.action_segmentation import ActionSegmentation
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.camera_motion import CameraMotion
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
 
 DEFAULT = Classification()
-ANTICIPATION = ActionAnticipation()  # which is no task of --task
+ANTICIPATION, CAMERA = ActionAnticipation(), CameraMotion()  # which are no tasks of --task
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
@@ -69,7 +70,7 @@ def task_of(cfg: Config) -> Task:
 
 def task_of_head(head: Any) -> Task:
     """Return the task that a head, or its config, answers; one class a video if no task says so."""
-    for task in (*TASKS.values(), ANTICIPATION):
+    for task in (*TASKS.values(), ANTICIPATION, CAMERA):
         if task.fits_head(head):
             return task
     is_config = isinstance(head, dict)

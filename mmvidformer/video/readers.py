@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from threading import RLock
 from types import MappingProxyType, ModuleType
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from weakref import proxy
 
 import numpy as np
+from av import FFmpegError
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
@@ -18,6 +20,9 @@ from mmvidformer.video.times import FrameTimes
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+PREVIEW = 128  # most pixels of a side of small images
+CHUNK = 16  # frames of which readers without small images decode at a time
 
 
 class Reader(ABC):
@@ -62,6 +67,12 @@ class Reader(ABC):
         import torch  # takes a second, and data check needs none
 
         return torch.from_numpy(np.stack(self.decode(numbers)))
+
+    def previews(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield the numbers of all frames, and RGB images of them, which may be small, in order."""
+        for first in range(0, self.index.length, CHUNK):
+            numbers = np.arange(first, min(first + CHUNK, self.index.length))
+            yield from zip(numbers.tolist(), self.decode(numbers), strict=True)
 
 
 def upright(converter: VideoReformatter, frame: VideoFrame) -> np.ndarray:
@@ -199,6 +210,22 @@ class _PyAVReader(Reader):
             decoded[wanted] = frame
         self._state = state._replace(wanted=decoded)
         return [upright(self._converter, decoded[number]) for number in numbers]
+
+    def previews(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield all frames as small images, as they are stored, until one cannot be decoded."""
+        with self._lock:
+            index = self.index
+            self._state, self._wanted, self._until = _State(), set(), -1  # none is left out
+            frames = type(self)._decode_from(proxy(self), int(index.keys[0]), index)
+            height, width = self.stored_size
+            scale = min(1, PREVIEW / max(height, width))
+            size = [max(1, round(scale * length)) for length in (width, height)]
+            with suppress(FFmpegError):
+                for number, frame in frames:
+                    small = self._converter.reformat(
+                        frame, *size, "rgb24", interpolation="FAST_BILINEAR", threads=1
+                    )
+                    yield number, small.to_ndarray()
 
     def _restart(self) -> None:
         """Open the file; not all formats can seek to the beginning."""

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from mmvidformer.video.cuts import find_cuts
 from mmvidformer.video.index import Index
 from mmvidformer.video.readers import READERS, ArrayReader, Reader
 from mmvidformer.video.times import EPSILON, FrameTimes
@@ -179,6 +180,21 @@ class Video:
         last = len(self) - 1 if numbers.any() else 0  # the first frame alone needs no index
         shown = np.clip(numbers, 0, last)
         return shown if self._numbers is None else self._numbers[shown]
+
+    def shots(self, cuts: str = "content") -> list[int]:
+        """Return the first frame of each shot, from 0; decodes all frames, to small images.
+
+        Args:
+            cuts: How cuts are found (``video.cuts.find_cuts``); ``'none'``: it is one shot.
+
+        Raises:
+            CutsError: If it is unknown, or its package is not installed.
+        """
+        firsts = np.array(find_cuts(self.reader, cuts), int)
+        if self._numbers is not None:
+            firsts = np.searchsorted(self._numbers, firsts)
+        inside = (firsts > 0) & (firsts < len(self))
+        return [0, *np.unique(firsts[inside]).tolist()]
 
     def at_constant_rate(self) -> "Video":
         """Return the same video with frame k being the one that is shown at ``k / rate`` seconds.

@@ -57,7 +57,7 @@ class SourceAnswers:
         if args.windows and args.window is None:
             self.options["window"] = WINDOW  # or a recurrent model would answer frame by frame
         has_windows = any(value is not None for value in self.options.values())
-        self.options["min_score"] = args.min_score
+        self.options |= dict(min_score=args.min_score, cuts=args.cuts)
         self.has_parts = bool(args.timeline or args.csv or has_windows)
         self.has_parts |= not task.has_windows
         self.frame_by_frame = recognizer.is_recurrent and not has_windows
@@ -141,7 +141,8 @@ class SourceAnswers:
         total, done = None, 0
         if self.recognizer.task.has_windows:
             opened = self.recognizer.pipeline.open(video)
-            spans = self.recognizer.windows(opened, self.args.window, self.args.stride)
+            sizes = self.args.window, self.args.stride, self.args.cuts
+            spans = self.recognizer.windows(opened, *sizes)
             total, times = len(spans), times_of(opened)
             if self.window_table:
                 seconds = [times.span(first, last) for first, last in spans]

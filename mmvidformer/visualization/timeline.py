@@ -3,19 +3,25 @@
 import csv
 import io
 import json
+import math
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction
 from mmvidformer.visualization.figures import without_formulas
+
+PROBABILITY = "probability"
+COLUMNS = ("video", "start", "end", "label", PROBABILITY)  # of segments; then their values
 
 
 class Segment(NamedTuple):
@@ -27,6 +33,7 @@ class Segment(NamedTuple):
         end: End in seconds.
         label: Name of the class.
         probability: Mean probability of the class over the windows.
+        values: Means of what is measured beside the classes.
     """
 
     video: str | None
@@ -34,13 +41,14 @@ class Segment(NamedTuple):
     end: float
     label: str
     probability: float
+    values: Mapping[str, float] = MappingProxyType({})
 
 
 def list_segments(predictions: Iterable[Prediction]) -> list[Segment]:
     """List the segments of the windows of a video, in their order, for the first task.
 
-    Two segments meet in the middle between the centers of their nearest windows. Segments that a
-    model found are as they are.
+    Two segments meet in the middle between the centers of their nearest windows, or where these
+    meet, as at a cut. Segments that a model found are as they are.
     """
     joined = _JoinedWindows()
     segments = [joined.add(prediction) for prediction in predictions] + [joined.end()]
@@ -52,7 +60,8 @@ class _JoinedWindows:
 
     def __init__(self) -> None:
         self._last: Prediction | None = None
-        self._start, self._sum, self._count = 0.0, 0.0, 0
+        self._start, self._count = 0.0, 0
+        self._sums: Counter[str] = Counter()  # of the probability, and of each value
 
     def add(self, prediction: Prediction) -> Segment | None:
         """Take the next window, and return the segment that it ends, if it ends one."""
@@ -66,12 +75,11 @@ class _JoinedWindows:
         elif last.source != prediction.source:
             ended, self._start = self.end(), start
         elif last.top(1)[0][1] != label:
-            border = (last.moment + prediction.moment) / 2
+            meet = not prediction.so_far and math.isclose(last.end, start, abs_tol=1e-6)
+            border = start if meet else (last.moment + prediction.moment) / 2
             ended, self._start = self._segment(border), border
-        if ended is not None:
-            self._sum, self._count = 0.0, 0
-        self._last = prediction
-        self._sum, self._count = self._sum + probability, self._count + 1
+        self._last, self._count = prediction, self._count + 1
+        self._sums.update({PROBABILITY: probability, **prediction.values})
         return ended
 
     def end(self) -> Segment | None:
@@ -79,12 +87,15 @@ class _JoinedWindows:
         if self._last is None:
             return None
         ended, self._last = self._segment(self._last.seconds[1]), None
-        self._sum, self._count = 0.0, 0
         return ended
 
     def _segment(self, end: float) -> Segment:
+        """Return the segment of the windows so far, and forget them."""
         label = self._last.top(1)[0][1]
-        return Segment(self._last.source, self._start, end, label, self._sum / self._count)
+        means = {name: total / self._count for name, total in self._sums.items()}
+        self._sums, self._count = Counter(), 0
+        probability = means.pop(PROBABILITY)
+        return Segment(self._last.source, self._start, end, label, probability, means)
 
 
 class WindowTable:
@@ -132,6 +143,7 @@ class WindowTable:
         """Write a row."""
         if isinstance(part, Segment):
             cells: dict[str, Any] = dict(label=part.label, probability=f"{part.probability:.4f}")
+            cells |= {name: f"{mean:.4f}" for name, mean in part.values.items()}
             video, seconds = part.video, (part.start, part.end)
         else:
             cells = part.task.columns(part)
@@ -162,7 +174,7 @@ class PartTable(AbstractContextManager):
     def __exit__(self, *error: object) -> None:
         self._write(self._joined.end())
         if self._table.is_new:  # nothing was found
-            self._table.path.write_text(",".join(Segment._fields) + "\n")
+            self._table.path.write_text(",".join(COLUMNS) + "\n")
 
     def _write(self, row: Prediction | Segment | None) -> None:
         if row is not None:
@@ -215,7 +227,7 @@ def draw_timeline(
     A point is at the middle of its window, or at the end of what a recurrent model saw. Drawn are
     the ``most`` classes of the first task with the highest peaks. The background has the color of
     the most likely class, if a window has one class. Segments that a model found are bars, as high
-    as their scores.
+    as their scores. What is measured beside the classes is drawn below.
 
     Args:
         predictions: Predictions of a video, in order.
@@ -230,8 +242,12 @@ def draw_timeline(
     times = np.array([prediction.seconds for prediction in predictions])
     moments = [prediction.moment for prediction in predictions]
     drawn = np.sort(np.argsort(-lines.max(axis=0), kind="stable")[:most])
-    figure = Figure(figsize=(10, 3.8), dpi=120, layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel="seconds")
+    measured = len(first.measured)
+    figure = Figure(figsize=(10, 3.8 + 0.9 * measured), dpi=120, layout="constrained")
+    options = dict(sharex=True, squeeze=False, height_ratios=[4, *[1] * measured])
+    axes, *below = figure.subplots(1 + measured, **options)[:, 0]
+    axes.set(title=title)
+    figure.axes[-1].set(xlabel="seconds")
     names = [first.names[output][label] for label in drawn]
     colors = dict(zip(names, colormaps["tab10"].colors * (1 + most // 10), strict=False))
     has_segments = task.has_one_class or task.finds_parts
@@ -242,7 +258,7 @@ def draw_timeline(
         if not task.finds_parts:
             axes.plot(moments, lines[:, label], ".-", markersize=8, **style)
         elif of_class:
-            _, starts, ends, _, heights = zip(*of_class, strict=True)
+            _, starts, ends, _, heights, _ = zip(*of_class, strict=True)
             axes.bar(starts, heights, np.subtract(ends, starts), align="edge", **style)
     for segment in segments if task.has_one_class else ():
         color = colors.get(segment.label, "none")
@@ -256,4 +272,17 @@ def draw_timeline(
         axes.barh(1.07, end - start, 0.07, start, color=colors.get(name, "gray"))
     axes.grid(alpha=0.3)
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
+    for row, name in zip(below, first.measured, strict=True):
+        draw_value(row, name, predictions)
     return without_formulas(figure)
+
+
+def draw_value(axes: Axes, name: str, predictions: Sequence[Prediction]) -> None:
+    """Draw what is measured beside the classes over time; doubtful answers are left out."""
+    certain = [prediction for prediction in predictions if not prediction.doubt]
+    moments = [prediction.moment for prediction in certain]
+    values = [prediction.measured[name] for prediction in certain]
+    axes.plot(moments, values, ".-", color="black", markersize=8)
+    axes.axhline(0, color="gray", lw=0.8)
+    axes.set(ylabel=name)
+    axes.grid(alpha=0.3)

@@ -185,8 +185,9 @@ def test_a_table_of_windows_of_a_camera(main_of, causal, sequence, tmp_path, mon
     source_of_answers = "mmvidformer.visualization.source_answers.Capture"
     monkeypatch.setattr(source_of_answers, lambda *_: Capture(sequence))
     camera, file = tmp_path / "camera.csv", tmp_path / "file.csv"
-    assert main_of("demo")([*causal, "7", "--windows", str(camera)]) == 0
-    assert main_of("demo")([*causal, sequence, "--windows", str(file)]) == 0
+    whole = ["--cuts", "none"]  # shapes that take turns are shots
+    assert main_of("demo")([*causal, "7", "--windows", str(camera), *whole]) == 0
+    assert main_of("demo")([*causal, sequence, "--windows", str(file), *whole]) == 0
     of_camera, of_file = (list(csv.DictReader(table.open())) for table in (camera, file))
     assert len(of_camera) > 1
     for row, expected in zip(of_camera, of_file, strict=False):

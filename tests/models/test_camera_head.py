@@ -85,3 +85,33 @@ def test_losses_reach_all_weights(head) -> None:
 def test_other_classes_are_an_error() -> None:
     with pytest.raises(ValueError, match="has 9 classes, got num_classes=5"):
         CameraMotionHead(6, num_classes=5, loss_cls=LOSS)
+
+
+def test_rates_are_those_of_the_logits(head) -> None:
+    velocity, places = velocities(), head.read_flow(torch.zeros(1, 1, 8, 8, 6))[2]
+    flow, weights = head.true_flow(velocity, places), torch.full((len(velocity), 64), 1 / 64)
+    expected = velocity * torch.tensor([1.0, 1.0, 1.0, float(np.degrees(1.0))])
+    for log_scale in (0.0, 4.0):
+        head.log_scale.data.fill_(log_scale)
+        rates = head.rates(head.classify(flow, weights, places))
+        torch.testing.assert_close(rates, expected, atol=1.0, rtol=0.03)
+        torch.testing.assert_close(rates[:, :3], expected[:, :3], atol=0.02, rtol=0.03)
+
+
+def test_samples_get_the_mean_rates_of_their_views(head) -> None:
+    speeds = torch.tensor([[0.2, 0.0, 0.1, 0.0], [0.3, 0.0, 0.1, 0.0], [0.0] * 4, [0.02] * 4])
+    logits = torch.cat([torch.full((4, 1), 0.05), torch.stack([-speeds, speeds], 2).flatten(1)], 1)
+    head.average_clips = "prob"
+    samples = head.predict_by_feat(20 * logits, [ActionDataSample(), ActionDataSample()])
+    torch.testing.assert_close(samples[0].pred_rates, torch.tensor([0.25, 0.0, 0.2, 0.0]))
+    named = [[CLASSES[i] for i in sample.pred_moves.nonzero().flatten()] for sample in samples]
+    assert named == [["pan right", "zoom in"], ["static"]]
+    assert samples[0].pred_score.sum() == pytest.approx(1)
+
+
+def test_what_moves_at_once() -> None:
+    head = CameraMotionHead(6, loss_cls=LOSS)
+    rates = torch.tensor([[0.4, -0.06, 0.0, 0.0], [-0.1, 0.0, 0.0, -12.0], [0.04, 0, 0.09, 5.0]])
+    named = [[CLASSES[i] for i in moves.nonzero().flatten()] for moves in head.moves(rates)]
+    # A tilt of a seventh of the speed of the pan may be an error of the fit.
+    assert named == [["pan right"], ["pan left", "roll counter-clockwise"], ["static"]]

@@ -21,8 +21,9 @@ test_pipeline = [
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 64), interpolation="area"),
     dict(type="CenterCrop", crop_size=64),
+    dict(type="mmvidformer.MeasureStructure"),
     dict(type="FormatShape", input_format="NCTHW"),
-    dict(type="PackActionInputs"),
+    dict(type="PackActionInputs", meta_keys=("clip_len", "structure")),
 ]
 
 train_dataloader = dict(

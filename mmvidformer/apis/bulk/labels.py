@@ -38,6 +38,7 @@ class Labeler:
         window: Length of windows in seconds; None: whole videos, or steps or segments by task.
         stride: Seconds from one window to the next; default: about half a window.
         min_score: Least score of a segment.
+        cuts: How cuts are found, which no window crosses; see ``Recognizer.timeline``.
         boxes: File in AVA's format, for a model of boxes; None: persons are detected.
         int8: See ``Recognizer``.
 
@@ -56,6 +57,7 @@ class Labeler:
         min_score: float = 0.3,
         boxes: Path | None = None,
         int8: bool = False,
+        cuts: str | None = None,
     ) -> None:
         self.recognizer = recognizer = Recognizer(config, checkpoint, device, names, int8=int8)
         self.check = recognizer.check
@@ -69,19 +71,20 @@ class Labeler:
         if boxes and not task.needs_boxes:
             raise ValueError(f"the model is about {task.part}, not about boxes")
         self.boxes = read_boxes(boxes) if boxes else None
-        self.read_clips = self._reader(**windows)
+        self.read_clips = self._reader(**windows, cuts=cuts)
         # Of videos that are being answered: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())
         self.columns = {name: _type_of(cell) for name, cell in self._row(self._example()).items()}
         self.columns |= dict(start=float, end=float)
 
-    def _reader(self, window: float | None, stride: float | None) -> ReadClips:
+    def _reader(self, window: float | None, stride: float | None, cuts: str | None) -> ReadClips:
         if not self.recognizer.task.has_windows:
             return Unread()
         pipeline = self.recognizer.pipeline
         if window is None and stride is None:
             return WholeVideos(pipeline)
-        return Windows(pipeline, window, stride, frames_of_stage(self.recognizer.fast_model))
+        frames = frames_of_stage(self.recognizer.fast_model)
+        return Windows(pipeline, window, stride, frames, cuts)
 
     def _example(self) -> Prediction:
         """Return a prediction with all the fields that those of the model have."""

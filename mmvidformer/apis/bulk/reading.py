@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.apis.windows import in_frames, list_windows, times_of
+from mmvidformer.apis.shots import list_shot_windows
+from mmvidformer.apis.windows import in_frames, times_of
 from mmvidformer.datasets.inputs import VideoSource
 from mmvidformer.datasets.workers import init_worker
 from mmvidformer.engine.launch import PRELOADED
@@ -60,12 +61,14 @@ class Windows:
         window: Length of a window in seconds; None: 2.
         stride: Seconds from one window to the next; None: about half a window.
         stage_frames: Number of frames that the model's first stage sees (``frames_of_stage``).
+        cuts: How cuts are found, which no window crosses (``list_shot_windows``).
     """
 
     pipeline: VideoPipeline
     window: float | None
     stride: float | None
     stage_frames: int | None
+    cuts: str | None = None
 
     def __call__(self, video: VideoSource) -> Iterator[tuple[dict, Where]]:
         """Yield the sample of each window."""
@@ -76,7 +79,7 @@ class Windows:
             return self.pipeline.period(size, times.rate, self.stage_frames)
 
         sizes = in_frames(times.rate, self.window, self.stride, find_period)
-        for span in list_windows(opened["total_frames"], *sizes):
+        for span in list_shot_windows(opened, *sizes, self.cuts):
             yield self.pipeline.read(opened, span), dict(seconds=times.span(*span))
 
 

@@ -9,8 +9,8 @@ from torch.utils.data import Dataset
 
 from mmvidformer.registry import DATASETS
 from mmvidformer.synthetic.camera.clips import draw_clip
-from mmvidformer.synthetic.camera.paths import CLASSES, class_of
-from mmvidformer.synthetic.camera.symmetry import apply_symmetries
+from mmvidformer.synthetic.camera.paths import CLASSES, FASTEST, MIXED, class_of
+from mmvidformer.synthetic.camera.symmetry import apply_symmetries, symmetries_of
 
 
 @DATASETS.register_module()
@@ -26,15 +26,20 @@ class CameraMotionDataset(Dataset):
         pipeline: Transforms, such as ``FormatShape`` and ``PackActionInputs``.
         clips: Number of clips.
         seed: Random seed; another one for validation.
-        size: Width and height in pixels.
+        size: Width and height in pixels, or a list of several (width, height).
+        same_size: Number of successive clips that have one of several sizes: the size of a batch
+            over all processes, since the clips of a batch must have one. The sizes take turns.
         frames: Number of frames, 8 per second.
         textures: Number of different pictures that all clips show parts of.
         hardness: Probability of what makes clips harder (``clips.draw_clip``).
+        fastest: Largest speed.
+        beside: Largest speed of motions beside the main one, as a share of its speed.
         curriculum: Clips before the first number are plain (noise at steady motion, hardness 0);
             the hardness rises until the second. Default: all clips are equally hard.
         copies: Number of successive clips that are one drawing under different flips,
             transposition and time reversal, with the classes that result; at most 16. A batch of
-            all 16 differs in nothing but motion, which makes a model learn it much sooner.
+            all 16 differs in nothing but motion, which makes a model learn it much sooner. Clips
+            that are not square are not transposed: 8 copies of two drawings take their places.
         test_mode: As in MMAction2's datasets; changes nothing here.
     """
 
@@ -43,10 +48,13 @@ class CameraMotionDataset(Dataset):
         pipeline: Sequence,
         clips: int = 1800,
         seed: int = 0,
-        size: int = 64,
+        size: int | Sequence[tuple[int, int]] = 64,
+        same_size: int = 128,
         frames: int = 8,
         textures: int = 1000,
         hardness: float = 1.0,
+        fastest: float = FASTEST,
+        beside: float = MIXED,
         curriculum: tuple[int, int] = (-1, 0),
         copies: int = 1,
         test_mode: bool = False,
@@ -61,7 +69,10 @@ class CameraMotionDataset(Dataset):
         self.test_mode = test_mode
         # Datasets of different seeds show different pictures.
         pictures = range(seed * textures, (seed + 1) * textures)
-        self.options = dict(size=size, frames=frames, pictures=pictures)
+        self.sizes = [(size, size)] if isinstance(size, int) else [*map(tuple, size)]
+        self.same_size = same_size
+        speeds = dict(fastest=fastest, beside=beside)
+        self.options = dict(frames=frames, pictures=pictures, **speeds)
         self._last: tuple = (None,)
 
     def __len__(self) -> int:
@@ -81,15 +92,19 @@ class CameraMotionDataset(Dataset):
         )
 
     def draw(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the RGB frames (T, size, size, 3) and the velocity (4,) of a clip."""
-        drawing = index // self.copies
+        """Draw the RGB frames (T, H, W, 3) and the velocity (4,) of a clip."""
+        size = self.sizes[index // self.same_size % len(self.sizes)]
+        symmetries = symmetries_of(size)
+        copies = min(self.copies, 2 ** len(symmetries))
+        drawing = index // copies * copies  # the number of its first clip
         if self._last[0] != drawing:
             cv2.setNumThreads(1)
             # It depends on the drawing only, not on which of its copies is read first.
-            share = float(np.interp(drawing * self.copies, self.curriculum, (0, 1)))
-            rng = np.random.default_rng([self.seed, drawing])
-            label = drawing % len(CLASSES)
-            clip = draw_clip(label, rng, **self.options, hardness=share * self.hardness)
+            share = float(np.interp(drawing, self.curriculum, (0, 1)))
+            number = drawing // copies
+            rng = np.random.default_rng([self.seed, number])
+            hardness = share * self.hardness
+            clip = draw_clip(number % len(CLASSES), rng, size, **self.options, hardness=hardness)
             self._last = (drawing, *clip)
         _, frames, velocity = self._last
-        return apply_symmetries(frames, velocity, index % self.copies)
+        return apply_symmetries(frames, velocity, index % copies, symmetries)

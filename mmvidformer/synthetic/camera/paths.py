@@ -26,7 +26,7 @@ THRESHOLD = 0.05  # speed below which a camera counts as static: 20 s for the wi
 FASTEST = 0.5
 FPS = 8  # frames per second of a clip
 EDGE = np.array([1, 1, 0.5, 0.5])  # speed of a unit of each velocity
-MIXED = 0.35  # largest speed of other motions, as a share of the speed of the main one
+MIXED = 0.35  # by default, largest speed of other motions, as a share of the speed of the main one
 
 
 def class_of(velocity: np.ndarray) -> int:
@@ -36,21 +36,29 @@ def class_of(velocity: np.ndarray) -> int:
     return 0 if speeds[part] < THRESHOLD else 1 + 2 * part + int(velocity[part] > 0)
 
 
-def draw_velocity(label: int, rng: np.random.Generator, mixed: float = 0.5) -> np.ndarray:
+def draw_velocity(
+    label: int,
+    rng: np.random.Generator,
+    mixed: float = 0.5,
+    fastest: float = FASTEST,
+    beside: float = MIXED,
+) -> np.ndarray:
     """Draw a velocity (4,) of a class.
 
-    The logarithm of the speed is uniform from ``THRESHOLD`` to ``FASTEST``. Half of the static
+    The logarithm of the speed is uniform from ``THRESHOLD`` to ``fastest``. Half of the static
     cameras do not move at all, and the others drift at up to the threshold.
 
     Args:
         label: Number of the class.
         rng: Generator.
-        mixed: Probability that other motions are added, which are up to ``MIXED`` as fast.
+        mixed: Probability that other motions are added.
+        fastest: Largest speed.
+        beside: Largest speed of other motions, as a share of the speed of the main one.
     """
     part, positive = divmod(label - 1, 2) if label else (rng.integers(4), rng.integers(2))
-    drift, fast = THRESHOLD * max(0.0, rng.uniform(-1, 1)), (FASTEST / THRESHOLD) ** rng.random()
+    drift, fast = THRESHOLD * max(0.0, rng.uniform(-1, 1)), (fastest / THRESHOLD) ** rng.random()
     speed = THRESHOLD * fast if label else drift
-    others = rng.uniform(-MIXED, MIXED, 4) * rng.integers(0, 2, 4) * (rng.random() < mixed)
+    others = rng.uniform(-beside, beside, 4) * rng.integers(0, 2, 4) * (rng.random() < mixed)
     others[part] = 1 if positive else -1
     return speed * others / EDGE
 
@@ -93,16 +101,26 @@ def integrate(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return a / a[middle], (b - b[middle]) / a[middle]
 
 
-def window(a: complex, b: complex, center: complex, width: complex, size: int) -> np.ndarray:
+Size = int | tuple[int, int]  # of a square, or width and height, in pixels
+
+
+def sides_of(size: Size) -> tuple[int, int]:
+    """Return width and height."""
+    return (size, size) if isinstance(size, int) else size
+
+
+def window(a: complex, b: complex, center: complex, width: complex, size: Size) -> np.ndarray:
     """Compute the affine map (2, 3) from pixels of an image to those of the scene.
 
     Args:
         a: Pose, from ``integrate``.
         b: The same.
         center: Pixel of the scene (x + i y) in the middle of the image at a = 1, b = 0.
-        width: Width of the image at a = 1 in pixels of the scene, times e^(i turn) if it is turned.
-        size: Width of the image in its own pixels.
+        width: Short side of the image at a = 1 in pixels of the scene, times e^(i turn) if it is
+            turned.
+        size: Size of the image in its own pixels.
     """
-    a = a * width / size
-    corner = center + width * b - a * (size - 1) / 2 * (1 + 1j)
+    sides = sides_of(size)
+    a = a * width / min(sides)
+    corner = center + width * b - a * complex(sides[0] - 1, sides[1] - 1) / 2
     return np.array([[a.real, -a.imag, corner.real], [a.imag, a.real, corner.imag]])

@@ -13,7 +13,7 @@ SYMMETRIES = tuple(_MIRRORED)
 
 
 def flip_clip(frames: np.ndarray, symmetry: str) -> np.ndarray:
-    """Apply one of ``SYMMETRIES`` to square frames (T, S, S, 3)."""
+    """Apply one of ``SYMMETRIES`` to frames (T, H, W, 3), square ones to transpose them."""
     if symmetry == "transpose":
         return frames.swapaxes(1, 2)
     return np.flip(frames, {"reverse": 0, "vertical": 1, "horizontal": 2}[symmetry])
@@ -25,11 +25,20 @@ def flip_velocity(velocity: np.ndarray, symmetry: str) -> np.ndarray:
     return velocity[..., source] * np.array(signs)
 
 
+def symmetries_of(size: tuple[int, int]) -> tuple[str, ...]:
+    """Return the symmetries that keep a size (width, height)."""
+    is_square = size[0] == size[1]
+    return tuple(name for name in SYMMETRIES if is_square or name != "transpose")
+
+
 def apply_symmetries(
-    frames: np.ndarray, velocity: np.ndarray, number: int
+    frames: np.ndarray,
+    velocity: np.ndarray,
+    number: int,
+    symmetries: tuple[str, ...] = SYMMETRIES,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Apply to a clip and its velocity those of ``SYMMETRIES`` whose bit is set in a number."""
-    for bit, symmetry in enumerate(SYMMETRIES):
+    """Apply to a clip and its velocity those of ``symmetries`` whose bit is set in a number."""
+    for bit, symmetry in enumerate(symmetries):
         if number >> bit & 1:
             frames, velocity = flip_clip(frames, symmetry), flip_velocity(velocity, symmetry)
     return frames, velocity

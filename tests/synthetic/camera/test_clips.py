@@ -128,3 +128,30 @@ def test_copies_are_flips_of_one_drawing(dataset) -> None:
     frames, velocity = clips.draw(3)  # again, after another drawing
     np.testing.assert_array_equal(frames, drawn[3][0])
     np.testing.assert_array_equal(velocity, drawn[3][1])
+
+
+@pytest.mark.parametrize("size", [(96, 64), (64, 96)])
+def test_wide_clips_count_their_short_side(size: tuple[int, int]) -> None:
+    """The square in the middle shows what a square clip shows."""
+    steps = np.random.default_rng(0).normal([0.02, -0.03, 0.02, 0.04], 0.01, (6, 4))
+    wide = film(texture(3), steps, 60 + 100j, 80, size)
+    assert wide.shape == (7, *size[::-1], 3)
+    top, left = (side // 2 - 32 for side in size[::-1])
+    square = film(texture(3), steps, 60 + 100j, 80, 64)
+    middle = wide[:, top : top + 64, left : left + 64].astype(int)
+    assert np.abs(middle - square).mean() < 0.5
+    hard, _ = draw_clip(3, np.random.default_rng(1), size)
+    assert hard.shape == (8, *size[::-1], 3)
+
+
+def test_batches_have_one_size_each(dataset) -> None:
+    sizes = [(16, 16), (24, 16)]
+    clips = dataset(clips=96, copies=16, size=sizes, same_size=32)
+    drawn = [clips.draw(number) for number in range(96)]
+    shapes = [frames.shape[1:3] for frames, _ in drawn]
+    assert shapes == [(16, 16)] * 32 + [(16, 24)] * 32 + [(16, 16)] * 32
+    # Wide clips are not transposed: eight flips of each drawing.
+    content = [np.sort(frames, axis=None).tobytes() for frames, _ in drawn[32:64]]
+    assert [len({*content[first : first + 8]}) for first in (0, 8, 16, 24)] == [1] * 4
+    assert len({*content}) == 4
+    assert clips[40]["inputs"].shape == (1, 3, 8, 16, 24)

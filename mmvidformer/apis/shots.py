@@ -1,0 +1,56 @@
+"""Windows within the shots of a video: no window crosses a cut."""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from mmvidformer.apis.windows import list_windows
+from mmvidformer.video.cuts import FINDERS, NONE, CutsError, split_shots
+from mmvidformer.video.video import Video
+
+CUTS = next(iter(FINDERS))  # how cuts are found by default
+
+
+def list_shot_windows(
+    opened: dict, size: int, step: int, cuts: str | None = None
+) -> list[tuple[int, int]]:
+    """First and last frame of each window of an opened video (``list_windows`` of each shot).
+
+    A shot that is shorter than a window is one window.
+
+    Args:
+        opened: A result of ``VideoPipeline.open`` that ``times_of`` has seen.
+        size: Frames of a window.
+        step: Frames from one window to the next.
+        cuts: How cuts are found (``video.cuts.find_cuts``); default: ``CUTS``.
+
+    Raises:
+        CutsError: As ``find_cuts``.
+    """
+    windows = []
+    borders = [*_video_of(opened).shots(cuts or CUTS), opened["total_frames"]]
+    for start, end in pairwise(borders):
+        for first, last in list_windows(end - start, size, step):
+            windows.append((start + first, start + last))
+    return windows
+
+
+def stream_shots(
+    images: Iterable[np.ndarray], cuts: str | None = None
+) -> Iterator[tuple[int, Iterable[np.ndarray]]]:
+    """Split the images of a stream at cuts; see ``split_shots``.
+
+    Raises:
+        CutsError: If ``cuts`` is another way than the default one, or ``'none'``.
+    """
+    if cuts not in (None, CUTS, NONE):
+        raise CutsError(f"cuts of a stream must be {CUTS} or {NONE}, got {cuts!r}")
+    return iter([(0, images)]) if cuts == NONE else split_shots(images)
+
+
+def _video_of(opened: dict) -> Video:
+    if "array" in opened:
+        return Video.open(opened["array"], rate=opened.get("avg_fps") or 0.0)
+    reader = opened["video_reader"]
+    return reader if isinstance(reader, Video) else Video.open(opened["filename"])

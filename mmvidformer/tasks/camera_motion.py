@@ -1,0 +1,111 @@
+"""Camera motion: classes of a part, and how fast the camera pans, tilts, zooms and rolls."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mmvidformer.tasks.classification import Classification
+from mmvidformer.tasks.prediction import Bars, Names, Prediction
+
+RATES = ("pan", "tilt", "zoom", "roll")  # as the head gives them
+UNITS = ("short sides/s", "short sides/s", "log zoom/s", "degrees/s")
+UNCERTAIN = "uncertain"
+LEAST_COVERED = 5 / 8  # of a clip: the share that the video must fill
+LEAST_STRUCTURE = 1.5  # of a scene (``MeasureStructure``), in gray levels
+
+
+class CameraMotion(Classification):
+    """One class a video, and rates, by ``CameraMotionHead``; ``uncertain`` without an answer."""
+
+    name, has_probes = "camera", False
+    head = "mmvidformer.CameraMotionHead"
+    runs_frame_by_frame = False
+
+    def answers(
+        self, output: Any, names: Names, is_logits: bool = True, **where: Any
+    ) -> list[Prediction]:
+        """Make a prediction of a data sample with ``pred_rates`` and ``pred_moves``."""
+        (classes,) = names.values()
+        rates = dict(zip(RATES, output.pred_rates.tolist(), strict=True))
+        moves = output.pred_moves.nonzero().flatten().tolist()
+        labels = tuple(classes[number] for number in moves)
+        where.update(measured=rates, labels=labels, doubt=find_doubt(output))
+        return super().answers(output, names, is_logits, **where)
+
+    def top(self, prediction: Prediction, k: int, name: str) -> list[tuple[int, str, float]]:
+        """Return the most likely classes, or ``uncertain``, number -1, without a probability."""
+        if prediction.doubt:
+            return [(-1, UNCERTAIN, 0.0)]
+        return super().top(prediction, k, name)
+
+    def text(self, prediction: Prediction, k: int) -> str:
+        """Return a line, such as ``'pan left 97%, static 2%; pan -0.21, tilt +0.00, ...'``."""
+        if prediction.doubt:
+            return f"{UNCERTAIN} ({prediction.doubt})"
+        return f"{super().text(prediction, k)}; {', '.join(_texts(prediction.values))}"
+
+    def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
+        """Return the classes, the labels that hold at once, and the rates."""
+        fields = super().fields(prediction, k)
+        fields["labels"] = [*prediction.labels]
+        fields["values"] = {name: round(rate, 6) for name, rate in prediction.values.items()}
+        if prediction.doubt:
+            fields[UNCERTAIN] = prediction.doubt
+        return fields
+
+    def columns(self, prediction: Prediction) -> dict[str, Any]:
+        """Return the class and its probability, all labels, and the rates."""
+        labels = {"labels": ";".join(prediction.labels)}
+        rates = {name: prediction.values.get(name, math.nan) for name in RATES}
+        return {**super().columns(prediction), **labels, **rates}
+
+    def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
+        """Return the classes, and the rates as text."""
+        bars = super().bars(prediction, k, heading)
+        if prediction.doubt:
+            return [Bars(heading, [(self.text(prediction, k), None)])]
+        return [*bars, Bars("each second", [(text, None) for text in _texts(prediction.values)])]
+
+    def summary(self, predictions: Sequence[Prediction], k: int) -> dict[str, float]:
+        """Return the share of the parts that have each class, the k most frequent ones."""
+        names = [prediction.top(1)[0][1] for prediction in predictions]
+        shares = {name: names.count(name) / len(names) for name in dict.fromkeys(names)}
+        return dict(sorted(shares.items(), key=lambda pair: -pair[1])[:k])
+
+    def describe_rates(self) -> dict[str, Any]:
+        """Describe the output ``rates`` of an exported head."""
+        return {
+            "shape": "(batch, rates)",
+            "activation": None,
+            "views": "mean of values",
+            "classes": [*RATES],
+            "units": [*UNITS],
+        }
+
+
+def find_doubt(sample: Any) -> str:
+    """Say why a data sample allows no answer: the video is too short, or the scene is plain.
+
+    It knows ``frame_inds`` and ``clip_len``, or ``structure``, if the pipeline keeps them.
+    """
+    numbers, length = sample.get("frame_inds"), sample.get("clip_len")
+    if numbers is not None and length:
+        clips = np.reshape(numbers, (-1, length))
+        # A clip that is longer than the video repeats its last frame.
+        covered = (np.argmax(clips == clips[:, -1:], axis=1) + 1).max() / length
+        if covered < LEAST_COVERED:
+            return "too short"
+    structure = sample.get("structure")
+    if structure is not None and structure < LEAST_STRUCTURE:
+        return "nothing to see"
+    return ""
+
+
+def _texts(rates: Mapping[str, float]) -> list[str]:
+    """Describe rates, such as ``'pan -0.21'`` and ``'roll +3.0 deg'``."""
+    texts = []
+    for name, rate in rates.items():
+        texts.append(f"{name} {rate:+.1f} deg" if name == "roll" else f"{name} {rate:+.2f}")
+    return texts
