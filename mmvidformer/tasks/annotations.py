@@ -4,7 +4,6 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from os.path import join
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +17,11 @@ from mmvidformer.datasets.transforms.rates import constant_times, rescale
 from mmvidformer.datasets.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.reading import Annotations, Row, unknown_class
+from mmvidformer.tasks.span_samples import NO_LABEL, SpanSamples
 from mmvidformer.video.times import FrameTimes
 
 BACKGROUND = "background"  # class of the time that no span covers
 COLUMNS = ("video", "start", "end", "label")
-NO_LABEL = -1
 
 
 class Span(NamedTuple):
@@ -120,23 +119,15 @@ class SpanDataset(VideoDataset):
         self, *args: object, overlap: bool = False, suffix: str = "", **kwargs: object
     ) -> None:
         self.overlap, self.suffix = overlap, suffix
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{**kwargs, "serialize_data": False})
 
-    def load_data_list(self) -> list[dict]:
+    def load_data_list(self) -> SpanSamples:
         """Read the annotation file."""
         folder, classes = self.data_prefix["video"] or "", list(self.metainfo["classes"])
         numbers = {name: number for number, name in enumerate(classes)}
         annotations = parse_spans(self.ann_file, self.overlap, classes).check_rows()
-        samples = []
-        for video, spans in annotations.videos.items():
-            rows = [(span.start, span.end, numbers[span.label]) for span in spans]
-            sample = dict(
-                filename=join(folder, f"{video}{self.suffix}"),
-                spans=np.array(rows, dtype=float).reshape(-1, 3),
-                background=numbers.get(BACKGROUND, NO_LABEL),
-            )
-            samples.append(sample)
-        return samples
+        background = numbers.get(BACKGROUND, NO_LABEL)
+        return SpanSamples(annotations.videos, numbers, folder, self.suffix, background)
 
 
 @TRANSFORMS.register_module()
