@@ -31,7 +31,8 @@ def backbone_features(
     _check_backbone(model)
     parts = []
     for part in normalize(model, clips).split(batch_size):
-        features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
+        backbone = model.backbone
+        features = backbone.forward_features(part).places if tokens else backbone(part)
         parts.append(features if tokens else _pool(features))
     return torch.cat([part.float().cpu() for part in parts])
 

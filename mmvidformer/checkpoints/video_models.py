@@ -29,7 +29,7 @@ from mmvidformer.checkpoints.keymap import (
 )
 from mmvidformer.checkpoints.streamformer import streamformer_rules
 from mmvidformer.checkpoints.videoprism import videoprism_rules
-from mmvidformer.layers.embed import flat_sine_positions
+from mmvidformer.layers.positions import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``checkpoints.reading``.
 WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")

@@ -2,6 +2,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.kernels.base import Kernel
 from mmvidformer.layers.masks import ABILITIES, Causal, Mask
 from mmvidformer.layers.stream import Past
@@ -68,7 +69,11 @@ class SoftmaxKernel(Kernel):
         new = q.shape[-2]
         k, v = torch.cat([past[0], k], dim=-2), torch.cat([past[1], v], dim=-2)
         is_there = torch.cat([past[2], past[2].new_ones(new)])
-        out = self._attend_causal(q, k, v, mask, is_there)
+        if is_there.device.type == "cpu" and runs_eagerly():  # their number is known at once
+            first = int(is_there.logical_not().sum())
+            out = self._attend_causal(q, k[..., first:, :], v[..., first:, :], mask)
+        else:
+            out = self._attend_causal(q, k, v, mask, is_there)
         return out, (k[..., new:, :], v[..., new:, :], is_there[new:])
 
     def _attend_causal(
