@@ -18,7 +18,7 @@ from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.settings import model_settings
 from mmvidformer.datasets.inputs import list_inputs
-from mmvidformer.engine.arguments import add_bulk_arguments, add_classes_argument
+from mmvidformer.engine.arguments import add_bulk_arguments, add_classes_argument, inexact_options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     inputs = list_inputs(args.input)
     cfg, checkpoint = find_bulk_model(args, inputs)
     options = {name: getattr(args, name) for name in ("window", "stride", "min_score", "boxes")}
-    inexact = dict(int8=args.int8)
+    inexact = inexact_options(args)
     load = partial(Labeler, cfg, checkpoint, names=args.classes, **options, **inexact)
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="label", **model_settings(cfg, checkpoint), input=inputs.address)

@@ -40,6 +40,7 @@ class Labeler:
         min_score: Least score of a segment.
         boxes: File in AVA's format, for a model of boxes; None: persons are detected.
         int8: See ``Recognizer``.
+        static: See ``Recognizer``.
 
     Raises:
         ValueError: If the model has no use for an argument; or as ``Recognizer``.
@@ -56,8 +57,11 @@ class Labeler:
         min_score: float = 0.3,
         boxes: Path | None = None,
         int8: bool = False,
+        static: float | None = None,
     ) -> None:
-        self.recognizer = recognizer = Recognizer(config, checkpoint, device, names, int8=int8)
+        self.recognizer = recognizer = Recognizer(
+            config, checkpoint, device, names, int8=int8, static=static
+        )
         self.check = recognizer.check
         self.min_score = min_score
         task = self.recognizer.task
