@@ -83,17 +83,20 @@ class TransformerBlock(nn.Module):
         for number, sub in enumerate(self.sublayers.values(), start=1):
             is_last = self.parallel or number == len(self.sublayers)
             seen = context._replace(prefix_only=context.prefix_only and is_last)
-            prefix = None  # what the sub-layer skips
+            # It reads the tokens, or the input of the block; without a prefix that it skips.
+            prefix = None
             if sub.attn.cls == "skip" and grid.prefix:
                 prefix, tokens = tokens.split([grid.prefix, grid.num_places], dim=1)
                 seen = seen.without_prefix()
             read = tokens
             if self.parallel:
                 read = source if prefix is None else source[:, grid.prefix :]
+            # Norm, attention, fc and scale, of the rows that stochastic depth keeps.
             draw, fc_weight = sub.draw(read, seen), sub.fc_weight(read)
             x = sub.norm(draw.take(read))
             update = sub.attn(x, seen.take_rows(draw.rows), draw, fc_weight)
             update = sub.finish(update, fc_weight)
+            # The residual connection.
             tokens = draw.add(tokens[:, : grid.prefix] if seen.prefix_only else tokens, update)
             if prefix is not None:
                 tokens = torch.cat([prefix, tokens], dim=1)

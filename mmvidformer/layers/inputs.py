@@ -10,7 +10,7 @@ from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.positions import POSITIONS
 from mmvidformer.layers.rotary import ROPES, with_prefix
-from mmvidformer.layers.tokens import Grid, Size, Tokens
+from mmvidformer.layers.tokens import Grid, Size, Tokens, split_weight
 
 
 class EncoderInput(nn.Module):
@@ -90,6 +90,9 @@ class EncoderInput(nn.Module):
         if self.frame_token is not None:
             frame_tokens = self.frame_token.expand(*grid.shape[:2], -1, -1)
             grid = torch.cat([frame_tokens, grid.flatten(2, 3)], dim=2)[:, :, None]
+            if weight is not None:  # such a token counts as often as its frame
+                of_frames = split_weight(weight, keep)[1].flatten(2)
+                weight = torch.cat([of_frames, weight.flatten(2)], dim=2)[:, :, None]
         order = Grid(*grid_size(grid), prefix)
         tensor = grid.flatten(1, 3)
         if cls is not None:

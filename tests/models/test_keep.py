@@ -146,6 +146,10 @@ FRAMES: dict[str, tuple[type, dict[str, Any]]] = {
     "factorized dot product": (ViViT, dict(scheme="factorized_dot_product", positions="none")),
     "linear": (VideoTransformer, dict(block=[dict(pattern="time", kernel="linear")])),
     "global": (VideoTransformer, dict(block=TEMPORAL, cls="global")),
+    "tokens of frames": (
+        VideoTransformer,
+        dict(frames="token", block=[dict(pattern="time"), dict(pattern="space")]),
+    ),
 }
 
 
