@@ -21,6 +21,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "export": "Export a recognizer",
     "label": "Label many videos",
     "features": "Extract features of many videos",
+    "speed": "Measure how fast a model can be here",
     "data": {
         "list": "List your own videos for MMAction2",
         "check": "Find bad videos",

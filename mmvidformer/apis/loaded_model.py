@@ -31,6 +31,7 @@ class LoadedModel:
         names: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
         clips: int | None = None,
         int8: bool = False,
+        static: float | None = None,
     ) -> None:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
@@ -45,7 +46,7 @@ class LoadedModel:
         self.task = find_task(self.cfg.task) if self.cfg.get("task") else task_of_head(head)
         # An optimized copy (None: the model itself), and what compares its answers with exact ones
         # (None: they are exact).
-        self._fast, self.check = make_fast(self._model, int8)
+        self._fast, self.check = make_fast(self._model, int8, static)
         if int8:
             self._model = self._fast  # the weights in float32 are freed after the check
         # Its stages; None: clips share no frames.

@@ -52,6 +52,9 @@ class Recognizer(LoadedModel):
         int8: Whether linear layers multiply in 8 bits, on a CPU. Answers differ a little: the first
             ones are computed in float32 too, and if more than a tenth differ, ``TooInexact`` is
             raised (``tasks.changes``). Those of a recurrent model, frame by frame, are not.
+        static: Parts of clips that change by at most this, in the mean of pixels of 0 to 255, are
+            computed once (``models.run_lengths``). Answers differ, and are compared likewise, the
+            first ones and fewer and fewer later.
 
     Attributes:
         check: How many answers differ, if they do (``SelfCheck``); None: they are exact.

@@ -32,6 +32,7 @@ from mmvidformer.engine.arguments import (
     add_cuts_argument,
     add_overrides,
     add_speed_arguments,
+    inexact_options,
     positive,
 )
 from mmvidformer.tasks.annotations import read_spans
@@ -186,7 +187,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.show:
         check_display()
     cfg = load_config(args.config, args.cfg_options)
-    recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, int8=args.int8)
+    recognizer = Recognizer(
+        cfg, args.checkpoint, args.device, args.classes, **inexact_options(args)
+    )
     print(recognizer, file=sys.stderr)
     answers = SourceAnswers(recognizer, args)
     # How to end a camera, or a video that is answered while it runs.

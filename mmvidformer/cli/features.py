@@ -20,7 +20,7 @@ from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.settings import check_settings, make_writable, model_settings
 from mmvidformer.apis.bulk.video_files import VideoFiles
 from mmvidformer.datasets.inputs import list_inputs
-from mmvidformer.engine.arguments import add_bulk_arguments, positive
+from mmvidformer.engine.arguments import add_bulk_arguments, inexact_options, positive
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,12 +47,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("--rows needs --every and --files, and --every is not for --tokens")
     inputs = list_inputs(args.input)
     cfg, checkpoint = find_bulk_model(args, inputs)
-    options = {name: getattr(args, name) for name in ("every", "tokens", "int8")}
+    inexact = inexact_options(args)
+    options = dict(every=args.every, tokens=args.tokens, **inexact)
     load = partial(FeatureExtractor, cfg, checkpoint, **options)
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="features", **model_settings(cfg, checkpoint))
     settings |= {name: getattr(args, name) for name in ("tokens", "every", "rows", "files")}
-    settings |= dict(input=inputs.address, int8=args.int8)
+    settings |= dict(input=inputs.address, **inexact)
     table: Table
     if args.files:
         root = Path(inputs.root)

@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
         features = args.features or work_dir / "features"
-        options = "lr epochs batch procs amp workers balance layer_decay".split()
+        options = "lr epochs batch procs amp workers balance layer_decay token_keep".split()
         options = options[3:] if recipe.method == "attentive" else options
         if unused := [f"--{name.replace('_', '-')}" for name in options if getattr(args, name)]:
             print(f"{recipe.method} does not use {', '.join(unused)}")

@@ -18,7 +18,12 @@ from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.settings import model_settings
 from mmvidformer.datasets.inputs import list_inputs
-from mmvidformer.engine.arguments import add_bulk_arguments, add_classes_argument, add_cuts_argument
+from mmvidformer.engine.arguments import (
+    add_bulk_arguments,
+    add_classes_argument,
+    add_cuts_argument,
+    inexact_options,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg, checkpoint = find_bulk_model(args, inputs)
     names = ("window", "stride", "cuts", "min_score", "boxes")
     options = {name: getattr(args, name) for name in names}
-    inexact = dict(int8=args.int8)
+    inexact = inexact_options(args)
     load = partial(Labeler, cfg, checkpoint, names=args.classes, **options, **inexact)
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="label", **model_settings(cfg, checkpoint), input=inputs.address)

@@ -20,6 +20,7 @@ from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
     add_speed_arguments,
+    inexact_options,
     merge_shared_arguments,
 )
 from mmvidformer.engine.launch import build_runner
@@ -113,13 +114,16 @@ class OptimizeHook(Hook):
 
     Args:
         shares_frames: Whether the frames that clips of a batch share are encoded once.
-        int8: Whether the copy has linear layers of 8 bits. Its first scores are compared.
+        int8: See ``Recognizer``, as for the next. The first scores are compared with exact ones.
+        static: Likewise.
     """
 
     priority = "LOWEST"  # after hooks that change the weights, such as EMAHook
 
-    def __init__(self, shares_frames: bool = False, int8: bool = False) -> None:
-        self.shares_frames, self.int8 = shares_frames, int8
+    def __init__(
+        self, shares_frames: bool = False, int8: bool = False, static: float | None = None
+    ) -> None:
+        self.shares_frames, self.int8, self.static = shares_frames, int8, static
         self.check: Any = None
 
     def before_test_epoch(self, runner: Runner) -> None:
@@ -129,7 +133,7 @@ class OptimizeHook(Hook):
 
         self.model = runner.model
         plain = runner.model.module if is_model_wrapper(runner.model) else runner.model
-        fast, self.check = make_fast(plain, self.int8)
+        fast, self.check = make_fast(plain, self.int8, self.static)
         if fast is not None:
             runner.model = fast
             stages = split_stages(fast) if self.shares_frames else None
@@ -192,9 +196,10 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
     runner = build_runner(cfg)
+    inexact = inexact_options(args)
     # Folded weights are rounded otherwise in half precision, and sharded ones cannot be folded.
     if not cfg.test_cfg.get("fp16") and type(runner) is Runner:
-        runner.register_hook(OptimizeHook(shares_frames=args.align, int8=args.int8))
-    elif args.int8:
-        raise ValueError("--int8 goes neither with --amp nor with a sharded model")
+        runner.register_hook(OptimizeHook(shares_frames=args.align, **inexact))
+    elif any(value not in (False, None) for value in inexact.values()):
+        raise ValueError("--int8 and --static go neither with --amp nor with a sharded model")
     report(runner.test(), runner, args)

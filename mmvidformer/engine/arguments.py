@@ -2,6 +2,7 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config, DictAction
 
@@ -67,6 +68,18 @@ def add_speed_arguments(parser: ArgumentParser) -> None:
         help="linear layers multiply in 8 bits, on a CPU; the first answers are compared with "
         "exact ones, and it ends if more than a tenth differ",
     )
+    parser.add_argument(
+        "--static",
+        type=float,
+        metavar="T",
+        help="parts of clips that change by at most T of 255 are computed once; answers are "
+        "compared likewise",
+    )
+
+
+def inexact_options(args: Namespace) -> dict[str, Any]:
+    """Return the values of ``add_speed_arguments``, for ``Recognizer``."""
+    return dict(int8=args.int8, static=args.static)
 
 
 def add_cuts_argument(parser: ArgumentParser) -> None:

@@ -1,5 +1,6 @@
 """What is trained: all weights, LoRA, or a head on a frozen backbone."""
 
+from copy import deepcopy
 from typing import Any
 
 from mmengine.config import Config
@@ -57,6 +58,25 @@ def choose_method(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
         backbone_config |= pool
         head = replace(cfg.model, "cls_head", head_config)
     return {"model": {**replace(cfg.model, "backbone", backbone_config), **head}}, [note]
+
+
+def drop_tokens(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
+    """Train on a share of the tokens, and on all of them in the end, if the recipe says so.
+
+    Raises:
+        ValueError: If the model or the task needs all tokens.
+    """
+    share = recipe.token_keep
+    if share is None:
+        return {}, []
+    if find_task(recipe.task).needs_boxes:
+        raise ValueError("token_keep is not for boxes, whose head needs all tokens")
+    changed = deepcopy(cfg)
+    changed.model.backbone.token_keep = share
+    build_meta_model(changed)  # checks that it can
+    hooks = [*(cfg.get("custom_hooks") or ()), dict(type="mmvidformer.AllTokensHook")]
+    note = f"training computes {share:g} of the tokens, and all in the last fifth of the steps"
+    return {"model": {"backbone": {"token_keep": share}}, "custom_hooks": hooks}, [note]
 
 
 def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:

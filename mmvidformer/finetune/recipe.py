@@ -13,7 +13,7 @@ from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.balance import balance_classes
 from mmvidformer.finetune.data import name_classes, remove_flips, use_lists
-from mmvidformer.finetune.methods import choose_method, limit_views
+from mmvidformer.finetune.methods import choose_method, drop_tokens, limit_views
 from mmvidformer.finetune.schedule import (
     choose_batch,
     choose_run,
@@ -37,6 +37,7 @@ DATA_AND_MODEL = (
     remove_flips,
     limit_views,
     choose_method,
+    drop_tokens,
 )
 TRAINING = (decay_rates, choose_batch, scale_rate, stretch_schedule, choose_run)
 

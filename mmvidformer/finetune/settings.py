@@ -107,6 +107,15 @@ class Recipe(RunSettings):
             "and proj)",
         ),
     )
+    token_keep: float | None = field(
+        default=None,
+        metadata=dict(
+            type=float,
+            metavar="SHARE",
+            help="share of the tokens that are computed in training, such as 0.5; in the last "
+            "fifth of the steps all are (default: the config's)",
+        ),
+    )
     layer_decay: float | None = field(
         default=None,
         metadata=dict(

@@ -38,6 +38,13 @@ class VideoConfig(EncoderConfig):
             positions and the class token. -1: nothing.
         lora: Arguments of ``layers.linear.add_lora``; with all blocks frozen, its updates are all
             that is trained. They are merged into the weights by ``optimize_for_inference``.
+        static: Tubelets whose normalized pixels differ in the mean by at most this from the first
+            of their run are computed once and count as many (``models.run_lengths``), in training
+            and afterwards; 0.1 in RLT. It needs joint attention. None: all are computed.
+        token_keep: Share of the tubelets that are computed in training, drawn anew in each step;
+            afterwards all are (Han et al. 2022, Turbo training). They are any of a clip, or where
+            frames are attended to apart or not pooled the same places in all frames.
+            ``AllTokensHook`` ends it. A head that reads places, as of boxes, needs all.
     """
 
     clip_len: int = 8
@@ -50,6 +57,8 @@ class VideoConfig(EncoderConfig):
     init_from: str | Mapping[str, Any] | None = None
     frozen_stages: int = -1
     lora: Mapping[str, Any] | None = None
+    static: float | None = None
+    token_keep: float = 1.0
 
     @property
     def configs(self) -> list[EncoderConfig]:

@@ -13,6 +13,7 @@ from torch.nn.functional import mse_loss
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
 from mmvidformer.layers.config import read
 from mmvidformer.layers.tokens import Places, Tokens
+from mmvidformer.models.token_dropping import draw_places
 from mmvidformer.models.video_transformer import VideoTransformer
 
 
@@ -100,10 +101,7 @@ class MaskedPretraining(BaseModel):
         """Draw visible and masked places of clips (B, 3, T', H', W')."""
         size = self.backbone.embed.grid(clips.shape[2:])[1:]
         count = math.prod(size)
-        visible = count - int(self.mask_ratio * count)
-        order = torch.rand(clips.shape[0], count, device=clips.device).argsort(dim=1)
-        shown, hidden = order.tensor_split([visible], dim=1)
-        return Places(shown.sort().values, size), Places(hidden.sort().values, size)
+        return draw_places(clips, size, count - int(self.mask_ratio * count))
 
     def encode(self, clips: Tensor, visible: Places) -> Tensor:
         """Encode the visible places of clips (B, 3, T', H', W').

@@ -16,7 +16,9 @@ from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
+from mmvidformer.models.run_lengths import check_runs, find_runs
 from mmvidformer.models.single_frames import encodes_frames, run_clips
+from mmvidformer.models.token_dropping import check_token_keep, draw_tokens
 
 
 class VideoTransformer(nn.Module):
@@ -36,6 +38,8 @@ class VideoTransformer(nn.Module):
         configs: The ``EncoderConfig`` of each encoder.
         obstacle: What keeps the model from running frame by frame, if anything, and what to use
             instead.
+        static: Tolerance of run lengths, set by ``compute_runs``.
+        token_keep: Share of the tokens that are computed in training (``VideoConfig``).
         temporal_init: Default of ``temporal`` in ``init_from``.
 
     Raises:
@@ -94,6 +98,9 @@ class VideoTransformer(nn.Module):
         if config.lora is not None:
             check_options(add_lora, config.lora, "lora", ["model"])
             add_lora(self, **config.lora)
+        self.token_keep = config.token_keep
+        check_token_keep(self, config.token_keep)
+        self.compute_runs(config.static)
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -134,6 +141,16 @@ class VideoTransformer(nn.Module):
             from mmvidformer.checkpoints.image_init import init_from_image
 
             init_from_image(self, **{"temporal": self.temporal_init, **options})
+
+    def compute_runs(self, tolerance: float | None) -> None:
+        """Compute tubelets that stay as they were once, or all; see ``static`` of ``VideoConfig``.
+
+        Raises:
+            ValueError: If the model cannot count tokens, or the tolerance is negative.
+        """
+        if tolerance is not None:
+            check_runs(self, tolerance)
+        self.static = tolerance
 
     def forward_features(
         self,
@@ -194,12 +211,21 @@ class VideoTransformer(nn.Module):
             whole = not encodes_frames(self)
             features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
             return features if self.pool == "none" else torch.stack(features)
+        runs = None
+        if keep is None and weight is None:
+            if self.training and self.token_keep < 1:
+                keep = draw_tokens(self, clip, self.token_keep)
+            elif self.static is not None:
+                runs = find_runs(self.embed, clip, self.static)
+        if runs is not None:
+            keep, weight = runs.keep, runs.weight
         # In training, what the head does not read is not computed.
         options = dict(keep=keep, weight=weight, prefix_only=self.training)
         tokens = Tokens.of(self.embed(clip, keep), **options)
         for encoder in self.encoders:
             tokens = encoder(tokens)
-        return self.pool_features(tokens)
+        output = self.pool_features(tokens)
+        return runs.spread(output) if runs is not None and self.pool == "none" else output
 
     def pool_features(self, tokens: Tokens) -> Tensor:
         """Return the output for the result of ``forward_features``."""

@@ -124,6 +124,7 @@ HOOKS = _child(
     "mmvidformer.engine.checkpointing.hook",
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
+    "mmvidformer.models.all_tokens_hook",
     "mmvidformer.models.compile_hook",
     "mmvidformer.models.cpu_training",
 )

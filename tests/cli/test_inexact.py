@@ -1,4 +1,4 @@
-"""The commands with --int8: near the exact answers, and what says how near."""
+"""The commands with --int8 and --static: near the exact answers, and what says how near."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.registry import MODELS
 
 NEAR = "int8: 0 of "
 
@@ -49,5 +55,64 @@ def test_testing(test, model, tmp_path, caplog) -> None:
     test([*model, "--work-dir", str(tmp_path), "--int8"])
     (log,) = tmp_path.glob("*/*.log")
     assert NEAR in log.read_text()
-    with pytest.raises(ValueError, match="--int8 goes neither with --amp nor with a sharded model"):
+    with pytest.raises(
+        ValueError, match="--int8 and --static go neither with --amp nor with a sharded"
+    ):
         test([*model, "--work-dir", str(tmp_path), "--int8", "--amp"])
+
+
+@pytest.fixture(scope="module")
+def joint(make_config, tmp_path_factory) -> tuple[str, str]:
+    """A tiny model of joint attention, for videos whose frames are the same."""
+    backbone = dict(
+        _delete_=True,
+        type="mmvidformer.ViViT",
+        scheme="spacetime",
+        arch=dict(embed_dims=16, depth=2, num_heads=2),
+        img_size=32,
+        clip_len=4,
+        positions="space",
+        stem=dict(tubelet=(1, 16, 16)),
+    )
+    config = make_config("joint", model=dict(backbone=backbone))
+    path = tmp_path_factory.mktemp("weights") / "joint.pth"
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        torch.save({"state_dict": MODELS.build(Config.fromfile(config).model).state_dict()}, path)
+    return str(config), str(path)
+
+
+def test_still_parts(main_of, test, joint, model, folder, tmp_path, capsys) -> None:
+    """The tolerance is as large as pixels may change: the first frame stands for all."""
+    words = "still parts (up to 255 of 255) computed once: "
+    static, videos = ["--static", "255"], str(folder)
+    assert main_of("demo")([*joint, str(folder / "0"), "--window", "1", *static]) == 0
+    assert words in capsys.readouterr().err
+    assert main_of("label")([*joint, videos, "--out", str(tmp_path / "labels"), *static]) == 1
+    assert words in capsys.readouterr().out
+    few = features(main_of, [*joint, videos], tmp_path / "few", *static)
+    assert f"{words}largest difference" in capsys.readouterr().out
+    assert few.shape == (2, 16)
+    test([*joint, "--work-dir", str(tmp_path / "test"), *static])
+    (log,) = (tmp_path / "test").glob("*/*.log")
+    assert words in log.read_text()
+    with pytest.raises(ValueError, match="static is not for tokens"):
+        features(main_of, [*joint, videos], tmp_path / "tokens", "--tokens", *static)
+    with pytest.raises(ValueError, match="ViViT cannot compute still tubelets once: frames='pool'"):
+        main_of("demo")([*model, videos, *static])
+
+
+def test_still_frames_are_computed_once(joint, folder) -> None:
+    """The model gets one frame's tokens, and its scores are those of a frozen video."""
+    still, exact = Recognizer(*joint, "cpu", static=4.0), Recognizer(*joint, "cpu")
+    assert repr(still).endswith("still parts (up to 4 of 255) computed once")
+    frame = np.random.default_rng(0).integers(0, 250, (1, 32, 32, 3), dtype=np.uint8)
+    noise = np.random.default_rng(1).integers(0, 3, (24, 32, 32, 3), dtype=np.uint8)
+    seen: list[int] = []
+    block = still.fast_model.backbone.encoders[0].blocks[0]
+    block.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
+    scores = still(frame + noise).scores["class"]
+    assert seen == [1 + 4]  # a class token, and the places of one frame
+    assert still.check.change.answers == 1 and still.check.change.difference > 0
+    difference = np.abs(scores - exact(frame + noise).scores["class"]).max()
+    assert still.check.change.difference == pytest.approx(difference, rel=1e-3)

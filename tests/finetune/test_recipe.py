@@ -191,3 +191,17 @@ def test_the_base_config_does_not_change(recipe: dict, tmp_path: Path) -> None:
         for step in made_config.train_dataloader.dataset.pipeline:
             step.type = "Changed"
     assert base.pretty_text == text
+
+
+def test_training_on_a_share_of_the_tokens() -> None:
+    cfg, said = made("vivit_fe_k400", token_keep=0.5)
+    assert cfg.model.backbone.token_keep == 0.5
+    assert cfg.custom_hooks[-1] == dict(type="mmvidformer.AllTokensHook")
+    assert "training computes 0.5 of the tokens, and all in the last fifth of the steps" in said
+    assert "token_keep" not in made("vivit_fe_k400")[0].model.backbone
+    with pytest.raises(ValueError, match="token_keep needs tubelets that do not overlap"):
+        made("feature_fixation_k400", token_keep=0.5)
+    with pytest.raises(ValueError, match="above 0 and at most 1, got 2"):
+        made("vivit_fe_k400", token_keep=2.0)
+    with pytest.raises(ValueError, match="not for boxes"):
+        made("timesformer_b_k400", token_keep=0.5, task="boxes")

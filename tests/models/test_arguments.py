@@ -63,7 +63,10 @@ VALUES: dict[str, Any] = dict(
     init_from="timm:vit",
     frozen_stages=1,
     lora=dict(rank=2),
+    static=0.1,
+    token_keep=0.5,
 )
+JOINT = dict(shifts={}, scheme="joint", mlp="mlp")
 # What another argument needs.
 WITH: dict[tuple[type, str], dict] = {
     (ViViT, "parallel"): dict(scheme="factorized_self_attention"),
@@ -71,6 +74,10 @@ WITH: dict[tuple[type, str], dict] = {
     (FeatureFixationTransformer, "registers"): dict(cls="mean", mlp="mlp"),
     (FeatureFixationTransformer, "cls"): dict(mlp="mlp"),
     (FeatureFixationTransformer, "attn_drop_rate"): dict(kernel="softmax"),
+    (ViViT, "static"): dict(scheme="spacetime"),
+    (TimeSformer, "static"): dict(scheme="joint_space_time"),
+    (FeatureFixationTransformer, "static"): JOINT,
+    (FeatureFixationTransformer, "token_keep"): JOINT,
 }
 
 

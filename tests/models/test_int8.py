@@ -21,6 +21,7 @@ from mmvidformer.models import (
     int8,
 )
 from mmvidformer.models.int8 import Int8Linear, bytes_of_weights, layer_errors, linear_layers
+from mmvidformer.models.single_frames import encode_frames, forward_frames
 
 ARCH = dict(embed_dims=32, depth=2, num_heads=2)
 SIZE = dict(img_size=32, clip_len=4)
@@ -139,8 +140,9 @@ def test_clips_do_not_depend_on_their_batch() -> None:
 def test_frames_of_windows_and_whole_clips_are_rounded_alike() -> None:
     model = mmvidformer.optimize_for_inference(build("factorized encoder"), int8=True)
     clip = torch.randn(1, 3, 4, 32, 32)
-    features = torch.cat([model.encode_frames(part) for part in clip.split(2, dim=2)], dim=2)
-    torch.testing.assert_close(model.forward_frames(features), model(clip), rtol=1e-5, atol=1e-5)
+    features = torch.cat([encode_frames(model, part) for part in clip.split(2, dim=2)], dim=2)
+    found = forward_frames(model, features)
+    torch.testing.assert_close(found, model(clip), rtol=1e-5, atol=1e-5)
 
 
 @torch.no_grad()

@@ -41,6 +41,7 @@ class Labeler:
         cuts: How cuts are found, which no window crosses; see ``Recognizer.timeline``.
         boxes: File in AVA's format, for a model of boxes; None: persons are detected.
         int8: See ``Recognizer``.
+        static: See ``Recognizer``.
 
     Raises:
         ValueError: If the model has no use for an argument; or as ``Recognizer``.
@@ -58,8 +59,11 @@ class Labeler:
         boxes: Path | None = None,
         int8: bool = False,
         cuts: str | None = None,
+        static: float | None = None,
     ) -> None:
-        self.recognizer = recognizer = Recognizer(config, checkpoint, device, names, int8=int8)
+        self.recognizer = recognizer = Recognizer(
+            config, checkpoint, device, names, int8=int8, static=static
+        )
         self.check = recognizer.check
         self.min_score = min_score
         task = self.recognizer.task

@@ -1,0 +1,183 @@
+"""How fast a model can be on this machine: variants of it, timed in turn, and their answers."""
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median
+from typing import Any
+
+import torch
+
+from mmvidformer.apis.pipeline import normalize
+from mmvidformer.apis.self_check import gives_classes, make_fast, scores_of
+from mmvidformer.models.compiling import compile_blocks
+from mmvidformer.models.int8 import bytes_of_weights, layer_errors
+from mmvidformer.models.run_lengths import find_runs, rule_of
+from mmvidformer.tasks.changes import Change, Scores
+
+Batch = dict[str, list]  # a sample of a pipeline, as a batch of one
+
+
+@dataclass
+class Variant:
+    """A model to be timed, and what was found.
+
+    Attributes:
+        name: Its name.
+        model: The recognizer; None if it cannot run.
+        context: Makes the context in which it runs.
+        note: What else is to be said, or why it cannot run.
+        seconds: Wall-clock seconds of each round over all clips, for one clip.
+        cpu_seconds: Those of all threads together.
+        change: How its answers differ from those of the plain model.
+        gpu_bytes: Most memory of a GPU in use, if there is one.
+    """
+
+    name: str
+    model: Any = None
+    context: Callable[[], AbstractContextManager] = nullcontext
+    note: str = ""
+    seconds: list[float] = field(default_factory=list)
+    cpu_seconds: list[float] = field(default_factory=list)
+    change: Change = field(default_factory=Change)
+    gpu_bytes: int | None = None
+
+    @torch.no_grad()
+    def run(self, batch: Batch) -> Scores:
+        """Return the scores of a sample."""
+        samples = copy.deepcopy(batch["data_samples"])  # heads write into them
+        with self.context():
+            (output,) = self.model.test_step({**batch, "data_samples": samples})
+        return scores_of(output)
+
+    def time(self, batches: Sequence[Batch]) -> None:
+        """Run all clips once, and note the time of one."""
+        start = time.perf_counter(), time.process_time()
+        for batch in batches:
+            self.run(batch)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        self.seconds.append((time.perf_counter() - start[0]) / len(batches))
+        self.cpu_seconds.append((time.process_time() - start[1]) / len(batches))
+
+    def row(self) -> dict[str, Any]:
+        """Return the figures by name."""
+        if not self.seconds:
+            return dict(name=self.name, note=self.note)
+        return dict(
+            name=self.name,
+            seconds=median(self.seconds),
+            cpu_seconds=median(self.cpu_seconds),
+            weight_bytes=bytes_of_weights(self.model.backbone),
+            gpu_bytes=self.gpu_bytes,
+            answers=self.change.answers,
+            changed=self.change.changed,
+            difference=self.change.difference,
+            note=self.note,
+        )
+
+
+def make_variants(
+    model: Any, batches: Sequence[Batch], static: float | None, compiles: bool
+) -> Iterator[Variant]:
+    """Make the variants of a recognizer in evaluation mode; those that cannot run say why.
+
+    Args:
+        model: The recognizer. It must not change.
+        batches: Clips, for the errors of layers.
+        static: Tolerance of run lengths; None: without them.
+        compiles: Whether to compile the blocks, which takes a minute.
+    """
+    yield Variant("plain", model)
+    fast, _ = make_fast(model)
+    if fast is None:
+        what = f"not for {type(model.backbone).__name__}"
+        yield Variant("optimized", note=what)
+        return
+    yield Variant("optimized", fast)
+    device = next(model.parameters()).device.type
+    autocast = partial(torch.autocast, device, torch.bfloat16)
+    yield Variant("bfloat16", fast, autocast)
+    options: dict[str, dict[str, Any]] = {"int8": dict(int8=True)}
+    if static is not None:
+        options["run lengths"] = dict(static=static)
+        options["int8, run lengths"] = dict(int8=True, static=static)
+    for name, arguments in options.items():
+        try:
+            variant = Variant(name, make_fast(fast, **arguments)[0])
+        except ValueError as error:
+            variant = Variant(name, note=str(error))
+        if name == "int8" and variant.model is not None:
+            variant.note = worst_layer(fast, batches[0])
+        if name == "run lengths" and variant.model is not None:
+            variant.note = share_of_runs(variant.model, batches)
+        yield variant
+    if compiles:
+        compiled = copy.deepcopy(model)
+        compile_blocks(compiled.backbone)
+        yield Variant("compiled", compiled)
+
+
+def worst_layer(fast: Any, batch: Batch) -> str:
+    """Name the layer that int8 hurts most."""
+    clips = normalize(fast, batch["inputs"][0])
+    errors = layer_errors(fast.backbone, clips[:1])
+    name = max(errors, key=errors.__getitem__)
+    return f"largest error of a layer: {errors[name]:.1%} ({name})"
+
+
+def share_of_runs(model: Any, batches: Sequence[Batch]) -> str:
+    """Say what share of the tokens is computed, and what run lengths are for the model."""
+    backbone, shares = model.backbone, []
+    for batch in batches:
+        clips = normalize(model, batch["inputs"][0])
+        for clip in clips:
+            runs = find_runs(backbone.embed, clip[None], backbone.static)
+            shares.append(1.0 if runs is None else runs.weight.numel() / runs.run_of_place.numel())
+    return f"{sum(shares) / len(shares):.0%} of the tokens; {rule_of(backbone)}"
+
+
+def measure(
+    model: Any, batches: Sequence[Batch], rounds: int, static: float | None, compiles: bool
+) -> list[Variant]:
+    """Time the variants of a recognizer in turn, and compare their answers with the model's.
+
+    Args:
+        model: The recognizer, in evaluation mode.
+        batches: Clips, each a sample of a pipeline as a batch of one.
+        rounds: Number of times that each variant runs all clips, after one that is not timed.
+        static: See ``make_variants``.
+        compiles: Likewise.
+    """
+    variants = []
+    expected: list[Scores] = []
+    for variant in make_variants(model, batches, static, compiles):
+        variants.append(variant)
+        if variant.model is None:
+            continue
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
+        try:
+            found = [variant.run(batch) for batch in batches]
+        except (RuntimeError, NotImplementedError) as error:  # of compilers, and of operators
+            lines = str(error).splitlines() or [type(error).__name__]
+            variant.model, variant.note = None, lines[0][:160]
+            continue
+        if torch.cuda.is_available():
+            variant.gpu_bytes = torch.cuda.max_memory_allocated()
+        expected = expected or found
+        for exact, scores in zip(expected, found, strict=True):
+            variant.change.add(exact, scores, gives_classes(model))
+    timed = [variant for variant in variants if variant.model is not None]
+    for _ in range(rounds):
+        for variant in timed:
+            variant.time(batches)
+    return variants
+
+
+def as_batches(samples: Sequence[dict[str, Any]]) -> list[Batch]:
+    """Make batches of one of samples of a pipeline."""
+    return [{key: [value] for key, value in sample.items()} for sample in samples]

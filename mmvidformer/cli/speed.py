@@ -1,0 +1,118 @@
+"""Measure how fast a model can be here: mmvidformer speed MODEL [CHECKPOINT] [VIDEO].
+
+Times the model as it is, optimized, in bfloat16, in 8 bits, with still parts computed once, and
+compiled, in turn, on clips of the video. Prints the time of a clip, the memory of the weights, and
+how the answers differ from those of the model as it is. Without a video, pixels are noise: times
+are right, answers are not those of videos, and nothing is still.
+"""
+
+import json
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.apis.factory import PUBLISHED
+from mmvidformer.apis.speed import as_batches, measure
+from mmvidformer.config import load_config
+from mmvidformer.datasets.sources import is_source
+from mmvidformer.engine.arguments import add_overrides, positive
+from mmvidformer.visualization.speed import draw_speed
+
+RATE = 30.0  # frames per second of the noise
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the tool."""
+    parser = ArgumentParser(
+        usage="mmvidformer speed MODEL [CHECKPOINT] [VIDEO] [options]",
+        description=__doc__,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("config", metavar="MODEL", help="config file, or name of a shipped config")
+    parser.add_argument(
+        "inputs",
+        nargs="*",
+        metavar="VIDEO",
+        help="video whose windows are the clips; before it CHECKPOINT: file, published://NAME, "
+        "hf://ORG/NAME or URL (default: the published one of the config)",
+    )
+    parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
+    add_overrides(parser)
+    parser.add_argument("--random", action="store_true", help="random weights, for times alone")
+    parser.add_argument("--clips", type=positive, default=8, help="number of them (default: 8)")
+    parser.add_argument("--rounds", type=positive, default=5, help="default: %(default)s")
+    parser.add_argument(
+        "--static",
+        type=float,
+        default=6.0,
+        metavar="T",
+        help="parts are still that change by at most T of 255 (default: %(default)s)",
+    )
+    parser.add_argument("--compile", action="store_true", help="compile, too; takes minutes")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser.add_argument("--plot", type=Path, help="picture (.png, .pdf, .svg)")
+    args = parser.parse_intermixed_args(argv)
+    videos = [word for word in args.inputs if is_source(word)]
+    checkpoints = [word for word in args.inputs if not is_source(word)]
+    if len(videos) > 1 or len(checkpoints) + args.random > 1:
+        parser.error(f"at most a checkpoint and a video, got {args.inputs}")
+    cfg = load_config(args.config, args.cfg_options)
+    checkpoint = None if args.random else next(iter(checkpoints), PUBLISHED)
+    recognizer = Recognizer(cfg, checkpoint, args.device)
+    batches = as_batches(read_clips(recognizer, next(iter(videos), None), args.clips))
+    static = args.static if videos else None
+    print(f"{recognizer}, {len(batches)} clips, {args.rounds} rounds", file=sys.stderr)
+    variants = measure(recognizer.model, batches, args.rounds, static, args.compile)
+    rows = [variant.row() for variant in variants]
+    print("\n".join(table(rows)))
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    if args.plot:
+        draw_speed(rows, str(recognizer)).savefig(args.plot)
+    for path in filter(None, (args.json, args.plot)):
+        print(f"written: {path}", file=sys.stderr)
+
+
+def read_clips(recognizer: Any, video: str | None, count: int) -> list[dict]:
+    """Read the first windows of a video, or of noise.
+
+    Raises:
+        ValueError: If the model has no clips alone, or the video cannot be read.
+    """
+    if recognizer.task.needs_boxes:
+        raise ValueError("a model of boxes needs them; speed is for models of clips")
+    pipeline = recognizer.pipeline
+    if video is None:
+        noise = np.random.default_rng(0).integers(0, 256, (128, 256, 340, 3), np.uint8)
+        opened = pipeline.open(noise, RATE)
+    else:
+        opened = pipeline.open(video)
+    windows = recognizer.windows(opened)
+    places = np.linspace(0, len(windows) - 1, min(count, len(windows))).astype(int)
+    return [pipeline.read(opened, windows[place]) for place in tqdm(places, disable=None)]
+
+
+def table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the lines of a table of ``Variant.row``."""
+    head = f"{'variant':<18}{'ms/clip':>9}{'faster':>8}{'weights':>10}{'changed':>10}{'scores':>9}"
+    lines = [head]
+    plain = rows[0]["seconds"]
+    for row in rows:
+        if "seconds" not in row:
+            lines.append(f"{row['name']:<18}cannot run: {row['note']}")
+            continue
+        cells = [
+            f"{1000 * row['seconds']:9.1f}",
+            f"{plain / row['seconds']:7.2f}x",
+            f"{row['weight_bytes'] / 2**20:7.1f}MiB",
+            f"{row['changed']:>6}/{row['answers']:<3}" if row["answers"] else f"{'-':>10}",
+            f"{row['difference']:9.2g}",
+        ]
+        lines.append(f"{row['name']:<18}{''.join(cells)}  {row['note']}".rstrip())
+    return lines

@@ -1,0 +1,123 @@
+"""Run lengths: a tubelet that stays as it was is computed once, and counts as many (RLT).
+
+Choudhury et al. 2024 compare each tubelet with the one before it. Here it is compared with the
+first of its run, which stands for it: so they never differ by more than the tolerance, however
+slowly a picture changes.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mmvidformer.layers import TubeletEmbedding
+from mmvidformer.layers.tokens import Places
+
+MOST_TOKENS = 0.95  # of a clip: with more, all are computed, which is exact and as fast
+
+
+class RunLengths(NamedTuple):
+    """The runs of equal tubelets of clips (B, 3, T', H', W'), and where each place is in them.
+
+    Attributes:
+        keep: The first tubelet of each of N runs. A clip with fewer runs is filled with others.
+        weight: Lengths of the runs, (B, 1, 1, N); 0: no run.
+        run_of_place: Number of the run of each place, (B, T, H, W).
+    """
+
+    keep: Places
+    weight: Tensor
+    run_of_place: Tensor
+
+    def spread(self, tokens: Tensor) -> Tensor:
+        """Give each place the token of its run: (B, 1, 1, N, D) to (B, T, H, W, D)."""
+        numbers = self.run_of_place.flatten(1)[..., None]
+        places = tokens[:, 0, 0].take_along_dim(numbers, dim=1)
+        return places.unflatten(1, self.run_of_place.shape[1:])
+
+
+def find_runs(embed: TubeletEmbedding, clips: Tensor, tolerance: float) -> RunLengths | None:
+    """Find the runs of clips.
+
+    Args:
+        embed: The embedding, whose tubelets do not overlap.
+        clips: Normalized pixels (B, 3, T', H', W').
+        tolerance: Largest mean absolute difference of the pixels of a tubelet from those of the
+            first of its run. 0: they are equal.
+
+    Returns:
+        The runs; None if a clip has more than 0.95 as many of them as tubelets.
+    """
+    begins = begins_run(embed.boxes(clips), tolerance)  # (B, T, H, W)
+    size, count = begins.shape[1:], begins[0].numel()
+    most = int(begins.sum(dim=(1, 2, 3)).max())
+    if most > MOST_TOKENS * count:
+        return None
+    places = torch.arange(count, device=clips.device).view(size)
+    first = torch.where(begins, places, 0).cummax(dim=1).values.flatten(1)  # of the run of a place
+    lengths = torch.zeros_like(first).scatter_add(1, first, torch.ones_like(first))
+    order = begins.flatten(1).sort(dim=1, descending=True, stable=True).indices
+    numbers = order[:, :most]
+    rank = begins.flatten(1).cumsum(dim=1) - 1  # of the runs, in the order of their beginnings
+    run_of_place = rank.take_along_dim(first, dim=1).unflatten(1, size)
+    weight = lengths.take_along_dim(numbers, dim=1)[:, None, None].to(clips.dtype)
+    return RunLengths(Places(numbers, tuple(size)), weight, run_of_place)
+
+
+def begins_run(boxes: Tensor, tolerance: float) -> Tensor:
+    """Return which tubelets (B, T, H, W, P) begin a run, (B, T, H, W)."""
+    first = boxes[:, 0]
+    begins = [torch.ones(first.shape[:-1], dtype=torch.bool, device=boxes.device)]
+    for tubelets in boxes[:, 1:].unbind(dim=1):
+        differs = (tubelets - first).abs().mean(dim=-1) > tolerance
+        first = torch.where(differs[..., None], tubelets, first)
+        begins.append(differs)
+    return torch.stack(begins, dim=1)
+
+
+class Rule(NamedTuple):
+    """What run lengths are for a model.
+
+    Attributes:
+        obstacles: Parts that cannot do with them.
+        inexact: Parts for which a token that stands for several is not the same as these.
+    """
+
+    obstacles: tuple[str, ...]
+    inexact: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.obstacles:
+            return f"impossible: {self.obstacles[0]}"
+        if self.inexact:
+            return f"approximation: {self.inexact[0]}"
+        return "exact for the clip whose still parts are frozen"
+
+
+def rule_of(backbone: Any) -> Rule:
+    """Return what run lengths are for a ``VideoTransformer``."""
+    obstacles: list[str] = []
+    inexact: list[str] = []
+    embed = backbone.embed
+    if embed.stride != embed.tubelet or any(embed.padding):
+        obstacles.append("tubelets overlap")
+    for encoder in backbone.encoders:
+        refusals = encoder.refusals
+        obstacles += [f"{part} needs tokens in frames" for part in refusals.frames]
+        obstacles += [f"{part} cannot count a token several times" for part in refusals.counts]
+        if any("t" in table for table in encoder.pos_embed.tables):
+            inexact.append("positions in time are those of the first tubelet of a run")
+        if encoder.rope is not None and "t" in encoder.rope.axes:
+            inexact.append("rotary positions in time are those of the first tubelet of a run")
+    return Rule(tuple(obstacles), tuple(inexact))
+
+
+def check_runs(backbone: Any, tolerance: float) -> None:
+    """Raise a ValueError if a ``VideoTransformer`` cannot have run lengths."""
+    if not tolerance >= 0:
+        raise ValueError(f"the tolerance of still tubelets must be at least 0, got {tolerance}")
+    if obstacles := rule_of(backbone).obstacles:
+        raise ValueError(
+            f"{type(backbone).__name__} cannot compute still tubelets once: {obstacles[0]}; use "
+            "joint attention, such as scheme 'spacetime' of ViViT"
+        )

@@ -1,0 +1,175 @@
+"""Tubelets that stay as they were are computed once: what that equals, and which models can."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.run_lengths import begins_run, find_runs, rule_of
+from mmvidformer.models.vivit import SCHEMES as VIVIT
+from tests.models.test_keep import COUNTING, JOINT, assert_same, build, noise
+from tests.models.tiny import perturb
+
+SIZE = dict(arch=dict(embed_dims=16, depth=2, num_heads=2), clip_len=4, img_size=16)
+
+
+def still_video(seed: int = 1, frames: int = 6) -> Tensor:
+    """Clips (2, 3, 6, 16, 16), three of whose 2 x 2 places stand still, some with noise."""
+    clips = noise(2, 3, 1, 16, 16, seed=seed).repeat(1, 1, frames, 1, 1)
+    clips[0, :, :, :8, :8] = noise(3, frames, 8, 8, seed=seed + 1)
+    clips[1, :, 3:, 8:, :8] += 1
+    clips += 0.01 * noise(*clips.shape, seed=seed + 2)
+    return clips
+
+
+def frozen(model: nn.Module, clips: Tensor, tolerance: float) -> Tensor:
+    """The clip whose still tubelets are those of the beginning of their run."""
+    frames = clips.clone()
+    for row in (0, 8):
+        for column in (0, 8):
+            places = ..., slice(row, row + 8), slice(column, column + 8)
+            for clip, video in enumerate(clips[places]):
+                first = video[:, 0]
+                for time in range(1, clips.shape[2]):
+                    if (video[:, time] - first).abs().mean() > tolerance:
+                        first = video[:, time]
+                    frames[clip, :, time, places[1], places[2]] = first
+    return frames
+
+
+@pytest.mark.parametrize("name", JOINT)
+def test_outputs_and_gradients_are_those_of_the_frozen_clip(name: str) -> None:
+    model, clips = build(**JOINT[name]), still_video()
+    still = frozen(model, clips, 0.1)
+    assert (still != clips).any()
+    expected = model(still)
+    model.compute_runs(0.1)
+    assert_same(model, model(clips), expected)
+    assert find_runs(model.embed, clips, 0.1).keep.numbers.shape[1] == 9  # of 24
+    with torch.no_grad():
+        torch.testing.assert_close(optimize_for_inference(model)(clips), expected)
+
+
+@pytest.mark.parametrize("kernel", COUNTING)
+def test_single_precision(kernel: str) -> None:
+    model, clips = build(**JOINT[kernel]).float(), still_video().float()
+    expected = model(frozen(model, clips, 0.1))
+    model.compute_runs(0.1)
+    torch.testing.assert_close(model(clips), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_tokens_of_all_places_are_returned() -> None:
+    model, clips = build(pool="none"), still_video()
+    expected = model(frozen(model, clips, 0.1))
+    model.compute_runs(0.1)
+    assert expected.shape == (2, 6, 2, 2, 16)
+    assert_same(model, model(clips), expected)
+
+
+def test_training_and_clips_of_several_lengths() -> None:
+    model, clips = build(static=0.1).train(), still_video()
+    valid = torch.ones(2, 6, dtype=torch.bool)
+    valid[1, 4:] = False
+    found = model(clips, valid=valid)
+    plain = build()
+    expected = [plain(frozen(plain, clips[:1], 0.1)), plain(frozen(plain, clips[1:, :, :4], 0.1))]
+    torch.testing.assert_close(found, torch.cat(expected))
+    model.compute_runs(None)
+    torch.testing.assert_close(model(clips), plain(clips))
+
+
+def test_a_run_never_leaves_the_tolerance() -> None:
+    """However slowly pixels change, they are compared with those that stand for them."""
+    ramp = torch.arange(10.0)[None, :, None, None, None].expand(1, 10, 1, 1, 4)
+    assert begins_run(ramp, 3.0).flatten().nonzero().flatten().tolist() == [0, 4, 8]
+    assert begins_run(ramp, 0.0).all()
+    assert begins_run(torch.zeros(1, 3, 1, 1, 4), 0.0).flatten().tolist() == [True, False, False]
+
+
+def test_moving_clips_are_computed_as_they_are() -> None:
+    """Also if one of the batch is."""
+    model, clips = build(), still_video()
+    clips[1] = noise(*clips[1].shape, seed=9)
+    expected = model(clips)
+    model.compute_runs(0.1)
+    assert find_runs(model.embed, clips, 0.1) is None
+    assert torch.equal(model(clips), expected)
+
+
+def test_what_is_given_is_used() -> None:
+    model, clips = build(), still_video()
+    weight = torch.ones(2, 6, 2, 2).double()
+    weight[:, 4:] = 0
+    expected = model(clips[:, :, :4])
+    model.compute_runs(0.1)
+    torch.testing.assert_close(model(clips, weight=weight), expected)
+
+
+ROWS: dict[str, tuple[type, dict[str, Any]]] = {
+    "joint attention, positions of space or none": (VideoTransformer, dict(positions="space")),
+    "joint attention, positions in time": (VideoTransformer, {}),
+    **{f"ViViT, `{name}`": (ViViT, dict(scheme=name)) for name in VIVIT if name != "spacetime"},
+    "ViViT, `spacetime`": (ViViT, dict(scheme="spacetime")),
+    "TimeSformer, `joint_space_time`": (TimeSformer, dict(scheme="joint_space_time")),
+    "TimeSformer, `divided_space_time`": (TimeSformer, {}),
+    "TimeSformer, `space_only`": (TimeSformer, dict(scheme="space_only")),
+    "feature fixation, `time_space`": (FeatureFixationTransformer, {}),
+    "kernel `cosformer`": (VideoTransformer, dict(block=[dict(kernel="cosformer")])),
+    "pattern `causal_joint`": (VideoTransformer, dict(block=[dict(pattern="causal_joint")])),
+}
+OTHERS: dict[str, tuple[type, dict[str, Any]]] = {
+    "rotary in space": (VideoTransformer, dict(positions="none", rope="dinov3")),
+    "rotary in time": (VideoTransformer, dict(positions="none", rope="axial")),
+    "sums of positions": (VideoTransformer, dict(positions="space_time")),
+    "fixed positions": (VideoTransformer, dict(positions=dict(type="joint", fixed="flat"))),
+}
+
+
+def test_table_of_the_page() -> None:
+    """docs/speed.md says of each model what the code says."""
+    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text()
+    lines = page.partition("<!-- run lengths -->\n")[2].partition("\n\n")[0].splitlines()[2:]
+    written = dict(line.strip("| ").split(" | ") for line in lines)
+    said = {name: str(rule_of(make(*row))) for name, row in ROWS.items()}
+    said = {name: "exact" if rule.startswith("exact") else rule for name, rule in said.items()}
+    assert written == said
+
+
+def make(model_type: type, options: dict[str, Any]) -> nn.Module:
+    torch.manual_seed(0)
+    if model_type is not FeatureFixationTransformer:
+        options = dict(stem=dict(tubelet=(1, 8, 8)), **options)
+    return perturb(model_type(**SIZE, **options)).double().eval()
+
+
+@pytest.mark.parametrize("name", [*ROWS, *OTHERS])
+def test_which_models_are_exact(name: str) -> None:
+    """What is exact is as the frozen clip, what is an approximation is near, the rest refuses."""
+    model = make(*{**ROWS, **OTHERS}[name])
+    rule = str(rule_of(model))
+    if rule.startswith("impossible"):
+        with pytest.raises(ValueError, match="cannot compute still tubelets once: "):
+            model.compute_runs(0.1)
+        return
+    clips = still_video()
+    expected = model(frozen(model, clips, 0.1))
+    model.compute_runs(0.1)
+    difference = (model(clips) - expected).abs().max()
+    assert (difference < 1e-10) == (rule.startswith("exact"))
+
+
+@pytest.mark.parametrize("tolerance", [-1.0, float("nan")])
+def test_tolerances_are_checked(tolerance: float) -> None:
+    with pytest.raises(ValueError, match="tolerance of still tubelets must be at least 0, got"):
+        build(static=tolerance)
+
+
+@pytest.mark.slow
+def test_compiled() -> None:
+    model, clips = build(static=0.1), still_video()
+    compiled = torch.compile(model, backend="aot_eager")
+    torch.testing.assert_close(compiled(clips), model(clips))
