@@ -1,17 +1,23 @@
 """Features of clips: what a recognizer's backbone gives to its head."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import normalize
+from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models.shared_frames import SharedFrames
 
 
 @torch.no_grad()
 def backbone_features(
-    model: nn.Module, clips: Tensor, tokens: bool = False, batch_size: int = 4
+    model: nn.Module,
+    clips: Tensor,
+    tokens: bool = False,
+    batch_size: int = 4,
+    layers: Sequence[int] | None = None,
 ) -> Tensor:
     """Run the backbone of a recognizer on clips.
 
@@ -20,17 +26,23 @@ def backbone_features(
         clips: Clips (N, C, T, H, W) of a pipeline.
         tokens: Whether to return the encoder's tokens instead of one vector per clip.
         batch_size: Number of clips per forward pass.
+        layers: Numbers of blocks, from 0, whose outputs follow each other in the width of the
+            features: each normalized and pooled as the last one is. Default: the last one alone.
 
     Returns:
         Features (N, D), averaged over the tokens if the backbone leaves that to its head; or
         tokens (N, T, H, W, D). On the CPU, float32.
 
     Raises:
-        ValueError: If the model has another backbone.
+        ValueError: If the model has another backbone, there is no such layer, or the tokens of
+            layers are of different frames or places.
     """
-    _check_backbone(model)
+    check_layers(model, layers or ())
     parts = []
     for part in normalize(model, clips).split(batch_size):
+        if layers is not None:
+            parts.append(_layer_features(model.backbone, part, tokens, layers))
+            continue
         features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
         parts.append(features if tokens else _pool(features))
     return torch.cat([part.float().cpu() for part in parts])
@@ -46,7 +58,6 @@ def window_features(shared: SharedFrames, sample: dict) -> Tensor:
     """
     model: Any = shared.stages.model
     after: Any = shared.stages.after
-    _check_backbone(model)
     views = normalize(model, sample["inputs"])
     features = shared.encode(views[None], [sample["data_samples"]])
     if features is None:
@@ -54,9 +65,63 @@ def window_features(shared: SharedFrames, sample: dict) -> Tensor:
     return _pool(after.backbone(features[0])).float().cpu()
 
 
-def _check_backbone(model: nn.Module) -> None:
-    if not hasattr(model.backbone, "forward_features"):
-        raise ValueError(f"{type(model.backbone).__name__} is not a transformer with features")
+def check_layers(model: nn.Module, layers: Sequence[int] = ()) -> None:
+    """Raise a ValueError if the model has no features, or a layer is none of its blocks."""
+    backbone: Any = model.backbone
+    if not hasattr(backbone, "forward_features"):
+        raise ValueError(f"{type(backbone).__name__} is not a transformer with features")
+    if not layers:
+        return
+    depth = sum(len(encoder.blocks) for encoder in backbone.encoders)
+    if wrong := [number for number in layers if not 0 <= number < depth]:
+        raise ValueError(f"layers must be 0 to {depth - 1}, got {wrong[0]}")
+
+
+class _SomeOutputs(list):
+    """Tokens after each block, of which those of some blocks are kept, and None for others."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__()
+        self._numbers = {*numbers}
+
+    def append(self, tokens: Tokens) -> None:
+        super().append(tokens if len(self) in self._numbers else None)
+
+
+def _layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence[int]) -> Tensor:
+    """Return features (N, L D) of L layers, or tokens (N, T, H, W, L D)."""
+    encoders = [encoder for encoder in backbone.encoders for _ in encoder.blocks]
+    outputs = _SomeOutputs(layers)
+    backbone.forward_features(clips, outputs=outputs)
+    found = []
+    for number in layers:
+        grid, cls = _whole_clips(encoders[number], outputs[number], len(clips))
+        if tokens:
+            found.append(grid)
+            continue
+        if encoders[number].frame_token is not None:  # those of frames are what heads read
+            grid, cls = cls[:, :, None, None], None
+        found.append(_pool(backbone.pool_features(grid, cls)))
+    if len({x.shape[:-1] for x in found}) > 1:
+        shapes = ", ".join(str(tuple(x.shape[1:-1])) for x in found)
+        raise ValueError(
+            f"layers {' '.join(map(str, layers))} have tokens (T, H, W) of {shapes}; choose layers "
+            "of one encoder, or do without tokens"
+        )
+    return torch.cat(found, dim=-1)
+
+
+def _whole_clips(encoder: Any, output: Tokens, count: int) -> tuple[Any, Any]:
+    """Normalize tokens after a block, in the form of whole clips, as at the encoder's end."""
+    if not encoder.single_frames:
+        return encoder.normalize(output)
+    grid, cls = (None if x is None else x.unflatten(0, (count, -1)) for x in output)
+    grid = grid[:, :, 0]  # (N, T, H, W, D) of clips (N T, 1, H, W, D) of one frame
+    if encoder.frames == "average":
+        grid, cls = grid.mean(dim=1, keepdim=True), None if cls is None else cls.mean(dim=1)
+        return encoder.normalize((grid, cls))
+    grid, cls = encoder.normalize((grid, cls))
+    return grid, None if cls is None else cls.mean(dim=1)
 
 
 def _pool(features: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from mmengine.config import Config
 
 from mmvidformer.apis.bulk.reading import VIDEOS_AT_ONCE, Clip, Where, WholeVideos
 from mmvidformer.apis.factory import find_model
-from mmvidformer.apis.features import backbone_features, window_features
+from mmvidformer.apis.features import backbone_features, check_layers, window_features
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.windows import check_step, list_windows, times_of
 from mmvidformer.datasets.inputs import VideoSource
@@ -57,9 +57,10 @@ class FeatureExtractor:
         device: See ``Recognizer``.
         every: Frames from one clip to the next; None: a row for the video.
         tokens: Whether to keep the tokens of each view.
+        layers: Blocks whose outputs are the features (``backbone_features``).
 
     Raises:
-        ValueError: If the weights do not fit the model.
+        ValueError: If the weights do not fit the model, or it has no such layer or no features.
     """
 
     def __init__(
@@ -69,20 +70,23 @@ class FeatureExtractor:
         device: str | None,
         every: int | None = None,
         tokens: bool = False,
+        layers: Sequence[int] | None = None,
     ) -> None:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
         cfg, checkpoint = find_model(config, checkpoint)
         model = load_recognizer(cfg, checkpoint, device, head=False)
-        if not tokens:  # the optimized model computes no tokens that the features do not need
+        check_layers(model, layers or ())
+        # The optimized model computes no tokens that the features of the last layer do not need.
+        if not tokens and layers is None:
             model = optimize_for_inference(model)
-        self.model, self.tokens = model, tokens
+        self.model, self.tokens, self.layers = model, tokens, layers
         pipeline = VideoPipeline(cfg, 1 if every else None)
         self.read_clips: WholeVideos | EveryClip = WholeVideos(pipeline)
         self._stages = None
         if every:
             self.read_clips = EveryClip(pipeline, every, frames_of_stage(model))
-            self._stages = split_stages(model)
+            self._stages = split_stages(model) if layers is None else None
         # Of videos that are being read: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(self._share_frames)
         self.columns = dict(video=str, start=float, end=float, features=list)
@@ -115,7 +119,7 @@ class FeatureExtractor:
         features: dict[int, torch.Tensor] = {}
         for numbers in by_shape.values():
             stack = torch.cat([views[number] for number in numbers])
-            values = backbone_features(self.model, stack, self.tokens)
+            values = backbone_features(self.model, stack, self.tokens, layers=self.layers)
             parts = values.split([len(views[number]) for number in numbers])
             for number, of_views in zip(numbers, parts, strict=True):
                 features[number] = of_views if self.tokens else of_views.mean(dim=0)
