@@ -28,6 +28,7 @@ from mmvidformer.checkpoints.keymap import (
     strip_prefixes,
 )
 from mmvidformer.checkpoints.streamformer import streamformer_rules
+from mmvidformer.checkpoints.trecvit import to_trecvit
 from mmvidformer.checkpoints.videoprism import videoprism_rules
 from mmvidformer.checkpoints.vjepa2_1 import vjepa2_1_rules
 from mmvidformer.layers.embed import flat_sine_positions
@@ -223,6 +224,8 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
         return revert(state, videoprism_rules(state, dialect))
     if scheme == "vjepa2_1":
         return revert(state, vjepa2_1_rules())
+    if scheme == "trecvit":
+        return to_trecvit(state)
     if scheme == "streamformer":
         return revert(state, streamformer_rules(state))
     return revert(state, _rules(state, scheme, dialect))

@@ -90,6 +90,11 @@ def test_files(tmp_path: Path) -> None:
     backbone = build(read_model(tmp_path / "ours.pth")[1])
     tokens = backbone(arrays["input/odd"])
     assert_equal(tokens.flatten(1, 3), arrays["layer_11/odd"])
+    convert_file(tmp_path / "ours.pth", tmp_path / "back.pt", "official", num_heads=2)
+    result = read_model(tmp_path / "back.pt")[1]
+    result.num_heads = 2
+    again = build(result)
+    assert torch.equal(again(arrays["input/odd"]), tokens)
     with pytest.raises(ValueError, match="HuggingFace has no model like"):
         convert_file(tmp_path / "ours.pth", tmp_path / "folder", "huggingface")
 
