@@ -63,8 +63,8 @@ class VideoClassifier(nn.Module):
             outputs: List to which the output of each block, or layer of the neck, is appended.
 
         Returns:
-            Normalized grid (B, T, H, W, D) and class token (B, 1, D), or None. With a neck, the
-            ``HorstOutput`` of all time steps.
+            Normalized ``Tokens``, with ``places`` (B, T, H, W, D) and, as ``prefix``, the class
+            token. With a neck, the ``HorstOutput`` of all time steps.
         """
         if self.neck is None:
             return self.backbone.forward_features(clip, outputs)
@@ -85,7 +85,7 @@ class VideoClassifier(nn.Module):
             head._modules = {**head._modules, self._classifier: _NoClassifier()}
         inputs: Any = features
         if self.neck is None:
-            inputs = self.backbone.pool_features(*inputs)
+            inputs = self.backbone.pool_features(features)
             if self.recurrent:  # without a neck, the tokens are the outputs
                 inputs = HorstOutput(*[inputs.movedim(-1, 2)] * 3)
         logits, tasks = head(inputs), self.num_classes
@@ -108,7 +108,7 @@ class VideoClassifier(nn.Module):
             indices: Numbers of the blocks, from 0 over all encoders; -1 is the last. An integer n
                 stands for the last n. Default: all. For HORST, numbers of the layers.
             return_prefix_tokens: Whether to return pairs of grid and class tokens. The latter are
-                None, (B, 1, D), or (B, T, D) if each frame has its own.
+                (B, 0, D), (B, 1, D), or (B, T, D) if each frame has its own.
             norm: Whether to apply the last norm of the block's encoder. HORST has none.
             intermediates_only: Whether to return the grids alone.
 
@@ -118,18 +118,20 @@ class VideoClassifier(nn.Module):
         outputs: list = []
         features = self.forward_features(clip, outputs)
         if self.neck is not None:
-            outputs = [(y.movedim(2, -1), None) for y in outputs]
+            outputs = [Tokens.of(y.movedim(2, -1)) for y in outputs]
         elif norm:
             encoders = [encoder for encoder in self.backbone.encoders for _ in encoder.blocks]
-            outputs = [e.normalize(tokens) for e, tokens in zip(encoders, outputs, strict=True)]
+            outputs = [
+                tokens._replace(tensor=encoder.norm(tokens.tensor))
+                for encoder, tokens in zip(encoders, outputs, strict=True)
+            ]
         indices = len(outputs) if indices is None else indices
         grids: list = []
         for i in range(-indices, 0) if isinstance(indices, int) else indices:
             # An encoder of single frames has frames as clips.
-            grid, cls = (
-                None if x is None else x.reshape(len(clip), -1, *x.shape[2:]) for x in outputs[i]
-            )
-            grids.append((grid, cls) if return_prefix_tokens else grid)
+            parts = outputs[i].places, outputs[i].prefix
+            grid, prefix = (x.reshape(len(clip), -1, *x.shape[2:]) for x in parts)
+            grids.append((grid, prefix) if return_prefix_tokens else grid)
         return grids if intermediates_only else (features, grids)
 
     def get_classifier(self) -> nn.Module:

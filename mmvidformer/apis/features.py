@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import normalize
-from mmvidformer.layers.tokens import Tokens
+from mmvidformer.layers.tokens import Tokens, pool_tokens
 from mmvidformer.models.shared_frames import SharedFrames
 
 
@@ -40,10 +40,11 @@ def backbone_features(
     check_layers(model, layers or ())
     parts = []
     for part in normalize(model, clips).split(batch_size):
+        backbone = model.backbone
         if layers is not None:
-            parts.append(_layer_features(model.backbone, part, tokens, layers))
+            parts.append(_layer_features(backbone, part, tokens, layers))
             continue
-        features = model.backbone.forward_features(part)[0] if tokens else model.backbone(part)
+        features = backbone.forward_features(part).places if tokens else backbone(part)
         parts.append(features if tokens else _pool(features))
     return torch.cat([part.float().cpu() for part in parts])
 
@@ -95,13 +96,11 @@ def _layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence
     backbone.forward_features(clips, outputs=outputs)
     found = []
     for number in layers:
-        grid, cls = _whole_clips(encoders[number], outputs[number], len(clips))
+        encoder, output = encoders[number], outputs[number]
         if tokens:
-            found.append(grid)
-            continue
-        if encoders[number].frame_token is not None:  # those of frames are what heads read
-            grid, cls = cls[:, :, None, None], None
-        found.append(_pool(backbone.pool_features(grid, cls)))
+            found.append(_dense(encoder, output, len(clips)))
+        else:
+            found.append(_pool(backbone.pool_features(_finish(encoder, output, len(clips)))))
     if len({x.shape[:-1] for x in found}) > 1:
         shapes = ", ".join(str(tuple(x.shape[1:-1])) for x in found)
         raise ValueError(
@@ -111,17 +110,30 @@ def _layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence
     return torch.cat(found, dim=-1)
 
 
-def _whole_clips(encoder: Any, output: Tokens, count: int) -> tuple[Any, Any]:
-    """Normalize tokens after a block, in the form of whole clips, as at the encoder's end."""
-    if not encoder.single_frames:
-        return encoder.normalize(output)
-    grid, cls = (None if x is None else x.unflatten(0, (count, -1)) for x in output)
-    grid = grid[:, :, 0]  # (N, T, H, W, D) of clips (N T, 1, H, W, D) of one frame
+def _dense(encoder: Any, output: Tokens, count: int) -> Tensor:
+    """Return normalized places (N, T, H, W, D) of the tokens after a block, for N clips."""
+    places = output.places
+    if encoder.single_frames:  # (N T, 1, H, W, D)
+        places = places[:, 0].unflatten(0, (count, -1))
     if encoder.frames == "average":
-        grid, cls = grid.mean(dim=1, keepdim=True), None if cls is None else cls.mean(dim=1)
-        return encoder.normalize((grid, cls))
-    grid, cls = encoder.normalize((grid, cls))
-    return grid, None if cls is None else cls.mean(dim=1)
+        places = places.mean(dim=1, keepdim=True)
+    return encoder.norm(places)
+
+
+def _finish(encoder: Any, output: Tokens, count: int) -> Tokens:
+    """Return what an encoder would return if a block were its last one, for N clips."""
+    tensor, context = output
+    if encoder.frames == "together":
+        return Tokens(encoder.norm(tensor), context)
+    if encoder.frames == "average":
+        averaged = tensor.unflatten(0, (count, -1)).mean(dim=1)
+        return Tokens(encoder.norm(averaged), context)
+    if encoder.frames == "token":
+        frames = encoder.norm(output.prefix)
+    else:
+        frames = pool_tokens(Tokens(encoder.norm(tensor), context), "cls")
+        frames = frames.unflatten(0, (count, -1))
+    return Tokens.of(frames[:, :, None, None])
 
 
 def _pool(features: Tensor) -> Tensor:

@@ -19,13 +19,13 @@ from mmvidformer.checkpoints.keymap import Conversion, State, count_blocks
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.timm_models import PREFIX as TIMM
 from mmvidformer.checkpoints.timm_models import create, describe, from_timm
-from mmvidformer.layers.attention import AttentionSubLayer
-from mmvidformer.layers.embed import POSITIONS as POSITION_TABLES
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
+from mmvidformer.layers.positions import POSITIONS as POSITION_TABLES
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.rotary import ROPES
+from mmvidformer.layers.sublayer import AttentionSubLayer
 
 logger = logging.getLogger("mmvidformer")
 

@@ -193,9 +193,7 @@ def _tokens(conversion: Conversion, arguments: dict[str, Any], clip: Tensor) -> 
     stem = "backbone."
     state = {n.removeprefix(stem): x for n, x in conversion.state.items() if n.startswith(stem)}
     backbone.load_state_dict(state)
-    grid, cls = backbone.forward_features(clip)
-    tokens = grid.flatten(1, 3)
-    return tokens if cls is None else torch.cat([cls, tokens], dim=1)
+    return backbone.forward_features(clip).tensor
 
 
 def check_clip(check: Check, video: np.ndarray, size: int) -> Tensor:

@@ -90,11 +90,12 @@ def compute_features(
             by_shape.setdefault(views.shape, []).append((Path(clip.name), views))
         for videos in by_shape.values():
             pixels = normalize(model, torch.cat([clips for _, clips in videos]))
-            grid, cls = backbone.forward_features(pixels)
-            vectors = backbone.pool_features(grid, cls)
+            tokens = backbone.forward_features(pixels)
+            vectors = backbone.pool_features(tokens)
             if vectors.dim() == 5:  # (N, T, H, W, D)
                 vectors = vectors.flatten(1, -2).mean(dim=1)
-            features = {"vectors": vectors, "tokens": backbone.fc_norm(grid).flatten(1, 3)}
+            places = backbone.fc_norm(tokens.places).flatten(1, 3)
+            features = {"vectors": vectors, "tokens": places}
             for row, (video, _) in enumerate(videos):
                 for form, target in targets[video].items():
                     write_features(target, features[form][row].float().cpu().numpy())

@@ -4,10 +4,10 @@ A clip is a grid of tokens; an attention sub-layer combines patterns (who attend
 kernel (how).
 """
 
-from mmvidformer.layers.attention import Attention, AttentionSubLayer
+from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import DropPath
-from mmvidformer.layers.embed import POSITIONS, PositionEmbedding, TubeletEmbedding
+from mmvidformer.layers.embed import TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder, TransformerBlock
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import INITS, init_flax_vit, init_timm_vit
@@ -16,7 +16,9 @@ from mmvidformer.layers.mlp import MLPS, Mlp
 from mmvidformer.layers.norm import NORMS, LayerScale
 from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.pooling import POOLINGS, AttentivePooling
+from mmvidformer.layers.positions import POSITIONS, PositionEmbedding
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import SHIFTS, build_shift
+from mmvidformer.layers.sublayer import AttentionSubLayer
 from mmvidformer.layers.tokens import Context, Grid, Places, pool_tokens

@@ -12,22 +12,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.config import ClsPolicy, EncoderConfig, SubLayer, name_of
-from mmvidformer.layers.drop import Draw, DropPath, compute_kept
-from mmvidformer.layers.eager import runs_eagerly
+from mmvidformer.layers.config import ClsPolicy, name_of
+from mmvidformer.layers.drop import NOTHING_DROPPED, Draw
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS, check_supported
 from mmvidformer.layers.kernels.base import LinearCostKernel
-from mmvidformer.layers.linear import (
-    GatedLinear,
-    QueryValueBias,
-    has_hooks,
-    is_plain,
-    project_twice,
-)
+from mmvidformer.layers.linear import QueryValueBias, project_twice
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.masks import Causal
-from mmvidformer.layers.norm import NORMS, QueryKeyNorm, build_scale
+from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern, check_causal
 from mmvidformer.layers.patterns.prefix import regroup, spread, ungroup
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
@@ -36,7 +29,6 @@ from mmvidformer.layers.tokens import Context, Grid
 
 # Parts of the heads whose keys are gathered together. Large parts leave no holes in the memory.
 PARTS = 4
-LEAST_SAVED = 2**22  # products of numbers, for which five more operators are worth it
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values
 
 
@@ -149,8 +141,7 @@ class Attention(nn.Module):
         self,
         tokens: Tensor,
         context: Context,
-        keep: Tensor | None = None,
-        prefix_keep: Tensor | None = None,
+        draw: Draw = NOTHING_DROPPED,
         fc_weight: Tensor | None = None,
     ) -> Tensor:
         """Attend.
@@ -158,9 +149,7 @@ class Attention(nn.Module):
         Args:
             tokens: Tokens (B, P + T H W, D); with ``cls='skip'`` those of the places alone.
             context: Their order, and what belongs to them.
-            keep: Stochastic-depth factors, (B, G) or (B, 1) (``layers.drop``).
-            prefix_keep: Factors (B, 1) of the prefix, if it attends alone (``cls='global'``).
-                Default: ``keep``, as for copies in the groups.
+            draw: Factors of stochastic depth.
             fc_weight: Weight (D, D) that multiplies the update, in one product with the projection.
 
         Returns:
@@ -176,18 +165,19 @@ class Attention(nn.Module):
         projected = self.qkv(tokens)
         linear = isinstance(self.kernel, LinearCostKernel)
         if linear and self.recompute and context.state is None and _can_recompute():
-            out = checkpoint(self._mix_projected, projected, context, keep, use_reentrant=False)
+            run = self._mix_projected
+            out = checkpoint(run, projected, context, draw.factors, use_reentrant=False)
         else:
             q, k, v = self._prepare(projected, context)
             del projected
-            out = self.mix(q, k, v, context, keep)
+            out = self.mix(q, k, v, context, draw.factors)
         if fc_weight is None:
             update = self.proj_drop(self.proj(out))
         else:
             update = project_twice(self.proj, fc_weight, out)
-        if keep is None:
+        factors = spread(self.patterns[0], draw, context.grid)
+        if factors is None:
             return update
-        factors = spread(self.patterns[0], keep, context.grid, prefix_keep)
         return update * (factors[:, : update.shape[1]] if context.prefix_only else factors)
 
     def project(self, tokens: Tensor, context: Context) -> Heads:
@@ -198,7 +188,7 @@ class Attention(nn.Module):
         return self._prepare(self.qkv(tokens), context)
 
     def mix(
-        self, q: Tensor, k: Tensor, v: Tensor, context: Context, keep: Tensor | None = None
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context, factors: Tensor | None = None
     ) -> Tensor:
         """Exchange values between tokens; linear in the values for given queries and keys.
 
@@ -207,7 +197,8 @@ class Attention(nn.Module):
             k: Keys.
             v: Values.
             context: That of the tokens.
-            keep: Weights (B, G) of the copies of the prefix, or (B, 1). Default: equal ones.
+            factors: Those of the groups (B, G) or (B, 1), by which the copies of the prefix are
+                averaged. Default: equal ones.
 
         Returns:
             (B, P + T H W, D); (B, P, D) with ``context.prefix_only``.
@@ -216,14 +207,14 @@ class Attention(nn.Module):
         len_out = grid.prefix if context.prefix_only else grid.num_tokens
         for pattern, heads in zip(self.patterns, _split(q, k, v, len(self.patterns)), strict=True):
             if pattern.gathers and _can_recompute():
-                out = self._attend_in_parts(pattern, heads, context, keep)
+                out = self._attend_in_parts(pattern, heads, context, factors)
             else:
                 queries, keys, values, mask = regroup(pattern, self.cls, *heads, context)
                 if isinstance(mask, Causal) and context.state is not None:
                     out = context.state.resume(self.kernel, queries, keys, values, mask)
                 else:
                     out = self.kernel(queries, keys, values, mask)
-                out = ungroup(pattern, self.cls, out, context, keep)
+                out = ungroup(pattern, self.cls, out, context, factors)
             if out.shape[1] < len_out:  # cls='global': the prefix attends to all tokens, apart
                 alone = context._replace(prefix_only=True)
                 prefix = self.kernel(*regroup(pattern, self.cls, *heads, alone))
@@ -231,8 +222,8 @@ class Attention(nn.Module):
             outs.append(out)
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1)
 
-    def _mix_projected(self, projected: Tensor, context: Context, keep: Tensor | None) -> Tensor:
-        return self.mix(*self._prepare(projected, context), context, keep)
+    def _mix_projected(self, projected: Tensor, context: Context, factors: Tensor | None) -> Tensor:
+        return self.mix(*self._prepare(projected, context), context, factors)
 
     def _prepare(self, projected: Tensor, context: Context) -> Heads:
         projections = projected.unflatten(-1, (self.kernel.parts, self.num_heads, -1)).unbind(-3)
@@ -248,13 +239,13 @@ class Attention(nn.Module):
         return q, k, v
 
     def _attend_in_parts(
-        self, pattern: Pattern, heads: Heads, context: Context, keep: Tensor | None
+        self, pattern: Pattern, heads: Heads, context: Context, factors: Tensor | None
     ) -> Tensor:
         """Attend for some heads at a time; the backward pass gathers their keys again."""
 
         def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             out = self.kernel(*regroup(pattern, self.cls, q, k, v, context))
-            return ungroup(pattern, self.cls, out, context, keep)
+            return ungroup(pattern, self.cls, out, context, factors)
 
         parts = _split(*heads, PARTS)
         return torch.cat([checkpoint(attend, *part, use_reentrant=False) for part in parts], dim=-1)
@@ -274,77 +265,3 @@ def _can_recompute() -> bool:
 def _split(q: Tensor, k: Tensor, v: Tensor, count: int) -> list[Heads]:
     """Split the heads of (B, L, n, d) into parts, for each pattern as many."""
     return list(zip(*(x.chunk(count, dim=-2) for x in (q, k, v)), strict=True))
-
-
-class AttentionSubLayer(nn.Module):
-    """The parts of a pre-norm attention in a block, which runs them."""
-
-    def __init__(self, config: EncoderConfig, sublayer: SubLayer, drop_path: DropPath) -> None:
-        super().__init__()
-        dim, _, num_heads, _ = config.sizes.values()
-        self.norm = NORMS.build(sublayer.norm or config.norm, normalized_shape=dim)
-        self.attn = Attention(
-            dim,
-            num_heads,
-            sublayer.patterns,
-            sublayer.cls or "mean",
-            sublayer.kernel,
-            sublayer.fixation,
-            sublayer.shifts,
-            sublayer.shift_last,
-            attn_drop=config.attn_drop_rate,
-            proj_drop=config.drop_rate,
-            qkv_bias=config.qkv_bias,
-            qk_norm=config.qk_norm,
-            rope=config.rope if sublayer.rope else None,
-        )
-        self.drop_path = drop_path
-        if sublayer.fc not in (False, True, "gated"):
-            raise ValueError(f"fc must be False, True or 'gated', got {sublayer.fc!r}")
-        self.fc: nn.Module = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
-        if sublayer.fc == "gated":
-            self.fc = GatedLinear(dim)
-        self.scale = build_scale(dim, config.layer_scale)
-        self.zero_init = sublayer.zero_init
-        self.zero_parameters()
-
-    def zero_parameters(self) -> None:
-        """Zero what is to start at zero; for use after an initialization."""
-        zero = list(self.attn.proj.parameters()) if self.zero_init else []
-        zero += [self.fc.gate] if isinstance(self.fc, GatedLinear) else self.fc.parameters()
-        for parameter in zero:
-            nn.init.zeros_(parameter)
-
-    def fc_weight(self, tokens: Tensor) -> Tensor | None:
-        """Return the weight of ``fc`` if ``Attention.forward`` is to multiply by it; in training.
-
-        ``W_fc (W_proj x)`` is ``(W_fc W_proj) x`` if nothing lies between, for which stochastic
-        depth is no obstacle: its factors commute with ``W_fc``. ``optimize_for_inference`` folds
-        the two for good.
-        """
-        fc, proj = self.fc, self.attn.proj
-        if not self.training or not runs_eagerly() or not is_plain(fc, nn.Linear):
-            return None
-        if not is_plain(proj, nn.Linear) or not is_plain(self.attn, Attention):
-            return None
-        between = self.attn.proj_drop.p or has_hooks(self.attn.proj_drop)
-        if between or fc.bias is None or proj.bias is None:
-            return None
-        batch, length, dim = tokens.shape
-        saved = (batch * length - dim) * dim**2  # products of the forward pass
-        return fc.weight if saved >= LEAST_SAVED else None
-
-    def draw(self, tokens: Tensor, context: Context) -> Draw:
-        """Draw the factors of stochastic depth.
-
-        Args:
-            tokens: Tokens (B, P + T H W, D).
-            context: Their order, and the rows of each clip.
-        """
-        pattern, *others = self.attn.patterns
-        groups = 1 if others else pattern.num_groups(context.grid.size)
-        keep = self.drop_path(tokens, groups=groups, clip_rows=context.clip_rows)
-        if keep is not None and keep.shape[1] > 1 and self.attn.cls == "global":
-            return Draw(keep, self.drop_path(tokens, clip_rows=context.clip_rows))  # in no group
-        needs_all = context.state is not None or not isinstance(self.fc, nn.Identity)
-        return Draw(keep) if needs_all else compute_kept(keep)  # fc adds its bias to dropped ones

@@ -48,13 +48,13 @@ class DropPath(nn.Module):
             return None
         columns = groups if self.rule == "group" else 1
         rows = tokens.shape[0]
-        keep = tokens.new_empty(rows if clip_rows is None else clip_rows.shape[0], columns)
-        keep.bernoulli_(1.0 - self.rate)
+        factors = tokens.new_empty(rows if clip_rows is None else clip_rows.shape[0], columns)
+        factors.bernoulli_(1.0 - self.rate)
         if self.rule != "unscaled":
-            keep.div_(1.0 - self.rate)
+            factors.div_(1.0 - self.rate)
         if clip_rows is None:
-            return keep
-        return keep.repeat_interleave(clip_rows, dim=0, output_size=rows)
+            return factors
+        return factors.repeat_interleave(clip_rows, dim=0, output_size=rows)
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
@@ -65,19 +65,27 @@ class Draw(NamedTuple):
     """Which updates of a batch stochastic depth keeps, and by which factors.
 
     Attributes:
-        keep: What ``DropPath`` returned, (B, G) or (B, 1); with ``rows`` that of the rows.
-        prefix_keep: The same of a prefix that attends alone.
+        factors: What ``DropPath`` returned, (B, G) or (B, 1); with ``rows`` that of the rows.
+            Default: nothing is dropped.
+        prefix_factors: The same of a prefix that attends alone (``cls='global'``), (B, 1). Default:
+            that of the tokens, of whose groups the prefix has copies.
         rows: Rows of the batch (K,) to compute; the updates of all others are dropped. Default: all
             rows are computed, and a factor of 0 drops.
     """
 
-    keep: Tensor | None = None
-    prefix_keep: Tensor | None = None
+    factors: Tensor | None = None
+    prefix_factors: Tensor | None = None
     rows: Tensor | None = None
 
     def take(self, tokens: Tensor) -> Tensor:
         """Return the rows of tokens (B, ...) to compute."""
         return tokens if self.rows is None else tokens[self.rows]
+
+    def scale(self, update: Tensor) -> Tensor:
+        """Multiply an update (B, ..., D) by factors (B, 1) of its rows."""
+        if self.factors is None:
+            return update
+        return update * self.factors.reshape(-1, *[1] * (update.dim() - 1))
 
     def add(self, tokens: Tensor, update: Tensor) -> Tensor:
         """Return tokens (B, ...), to which the update of their rows is added."""
@@ -86,16 +94,22 @@ class Draw(NamedTuple):
         return tokens.index_add(0, self.rows, update.to(tokens.dtype))
 
 
-def compute_kept(keep: Tensor | None) -> Draw:
+NOTHING_DROPPED = Draw()
+
+
+def compute_kept(factors: Tensor | None) -> Draw:
     """Return a draw by which only the rows that are kept are computed (dinov2), if it is worth it.
 
     It is on a CPU, where their number is known at once; a GPU would have to wait for it. Factors by
     group need all rows. So does a batch that is dropped as a whole, or no weight has a gradient.
 
     Args:
-        keep: What ``DropPath`` returned.
+        factors: What ``DropPath`` returned.
     """
-    if keep is None or keep.shape[1] > 1 or keep.device.type != "cpu" or not runs_eagerly():
-        return Draw(keep)
-    rows = keep[:, 0].nonzero()[:, 0]
-    return Draw(keep[rows], rows=rows) if 0 < len(rows) < len(keep) else Draw(keep)
+    if factors is None or factors.shape[1] > 1:
+        return Draw(factors)
+    if factors.device.type != "cpu" or not runs_eagerly():
+        return Draw(factors)
+    rows = factors[:, 0].nonzero()[:, 0]
+    some = 0 < len(rows) < len(factors)
+    return Draw(factors[rows], rows=rows) if some else Draw(factors)

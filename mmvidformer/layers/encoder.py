@@ -9,30 +9,24 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.attention import Attention, AttentionSubLayer
+from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer, check_encoder, read
 from mmvidformer.layers.drop import DropPath, compute_kept
-from mmvidformer.layers.embed import POSITIONS
-from mmvidformer.layers.keep import refusals
+from mmvidformer.layers.frames import (
+    average_frames,
+    frame_tokens_first,
+    one_per_frame,
+    split_frames,
+)
+from mmvidformer.layers.inputs import EncoderInput
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.mlp import MLPS, DepthwiseConv, Mlp
 from mmvidformer.layers.norm import NORMS, build_scale
-from mmvidformer.layers.patterns import PATTERNS, grid_size
-from mmvidformer.layers.rotary import ROPES, with_prefix
-from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import (
-    Context,
-    Grid,
-    Outputs,
-    Places,
-    Size,
-    Tokens,
-    pool_tokens,
-    split_weight,
-    weighted_mean,
-)
+from mmvidformer.layers.patterns import PATTERNS
+from mmvidformer.layers.sublayer import AttentionSubLayer
+from mmvidformer.layers.tokens import Context, Size, Tokens, pool_tokens
 
 
 class TransformerBlock(nn.Module):
@@ -84,53 +78,51 @@ class TransformerBlock(nn.Module):
         Returns:
             Tokens in their shape; with ``context.prefix_only`` the prefix alone, (B, P, D).
         """
-        source, prefix = tokens, context.grid.prefix
+        source, grid = tokens, context.grid
         sub: Any
         for number, sub in enumerate(self.sublayers.values(), start=1):
-            last = self.parallel or number == len(self.sublayers)
-            seen = context._replace(prefix_only=context.prefix_only and last)
-            skipped = None
-            if sub.attn.cls == "skip" and prefix:
-                skipped, tokens = tokens.split([prefix, tokens.shape[1] - prefix], dim=1)
+            is_last = self.parallel or number == len(self.sublayers)
+            seen = context._replace(prefix_only=context.prefix_only and is_last)
+            # It reads the tokens, or the input of the block; without a prefix that it skips.
+            prefix = None
+            if sub.attn.cls == "skip" and grid.prefix:
+                prefix, tokens = tokens.split([grid.prefix, grid.num_places], dim=1)
                 seen = seen.without_prefix()
-            x = tokens
+            read = tokens
             if self.parallel:
-                x = source if skipped is None else source[:, prefix:]
-            draw, fc_weight = sub.draw(x, seen), sub.fc_weight(x)
-            x, seen = sub.norm(draw.take(x)), seen.take_rows(draw.rows)
-            update = sub.attn(x, seen, draw.keep, draw.prefix_keep, fc_weight)
-            update = sub.fc(update) if fc_weight is None else update + sub.fc.bias.to(update)
-            if seen.prefix_only:
-                tokens = tokens[:, :prefix]
-            tokens = draw.add(tokens, sub.scale(update))
-            if skipped is not None:
-                tokens = torch.cat([skipped, tokens], dim=1)
+                read = source if prefix is None else source[:, grid.prefix :]
+            # Norm, attention, fc and scale, of the rows that stochastic depth keeps.
+            draw, fc_weight = sub.draw(read, seen), sub.fc_weight(read)
+            x = sub.norm(draw.take(read))
+            update = sub.attn(x, seen.take_rows(draw.rows), draw, fc_weight)
+            update = sub.finish(update, fc_weight)
+            # The residual connection.
+            tokens = draw.add(tokens[:, : grid.prefix] if seen.prefix_only else tokens, update)
+            if prefix is not None:
+                tokens = torch.cat([prefix, tokens], dim=1)
         draw = compute_kept(self.drop_path(tokens, clip_rows=context.clip_rows))
         x = self.norm(draw.take(tokens))
-        if context.grid.prefix:
-            update = self.scale(self.mlp(x))
-        else:  # an MLP may convolve
-            update = self.scale(self.mlp(x.unflatten(1, context.grid.size)).flatten(1, 3))
-        return draw.add(tokens, update if draw.keep is None else update * draw.keep[..., None])
+        if not grid.prefix:  # an MLP may convolve
+            x = x.unflatten(1, grid.size)
+        update = draw.scale(self.scale(self.mlp(x)))
+        return draw.add(tokens, update if grid.prefix else update.flatten(1, 3))
 
 
-class Encoder(nn.Module):
+class Encoder(EncoderInput):
     """A transformer encoder on a grid of tokens: class token, positions, blocks and final norm.
 
     The tokens between the blocks, to which updates are added, have at least the precision of the
     weights, whatever the positions: under autocast they are float32, and the updates are rounded.
 
     Attributes:
-        passes_grid: Whether the grid is read by others; otherwise ``cls_only`` may be set.
-        cls_only: Whether to return None for the grid and to compute only what the class token needs
-            in the last block. ``models.inference`` sets it if nothing reads the grid.
-        refusals: Parts that need all tokens of a clip.
+        passes_grid: Whether the places are read by others; otherwise ``cls_only`` may be set.
+        cls_only: Whether to return the prefix alone, and to compute only what it needs in the last
+            block. ``models.inference`` sets it if nothing reads the places.
 
     Args:
-        config: Its options.
-        size: Grid (T, H, W) of the input, for position tables and kernels of a fixed length. Inputs
-            of other sizes work too.
-        in_dim: Width of the input; if it is not D, a linear layer comes first. Default: D.
+        config: As for ``EncoderInput``, like the next two.
+        size: Likewise.
+        in_dim: Likewise.
         passes_grid: See above.
         final_norm: Whether there is a norm after the last block.
 
@@ -147,55 +139,27 @@ class Encoder(nn.Module):
         passes_grid: bool = False,
         final_norm: bool = True,
     ) -> None:
-        super().__init__()
         check_encoder(config, passes_grid)
-        dim, depth, heads, _ = config.sizes.values()
-        rate = config.drop_path_rate
-        known = {"together", "token", "pool", "average"}
-        self.frames = look_up(known, config.frames, "value of frames")
+        super().__init__(config, size, in_dim)
         self.passes_grid, self.cls_only = passes_grid, False
-        self.refusals = refusals(config)
-        has_cls = config.cls is not None
+        dim, depth, _, _ = config.sizes.values()
+        rate, prefix = config.drop_path_rate, (config.cls is not None) + config.registers
         size = (1, *size[1:]) if self.single_frames else size
-        self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
-        has_token = self.frames == "token"
-        if has_token and self.refusals.places:
-            name = self.refusals.places[0]
-            raise ValueError(f"{name} has no place for the token of frames='token'")
-        self.frame_token = nn.Parameter(torch.zeros(1, 1, 1, dim)) if has_token else None
-        registers = nn.init.trunc_normal_(torch.empty(1, config.registers, dim), std=0.02)
-        self.registers = nn.Parameter(registers) if config.registers else None
-        positions = config.positions
-        positions = {"type": positions} if isinstance(positions, str) else dict(positions)
-        name = positions.setdefault("type", "joint")
-        if self.single_frames:  # which have no place in time
-            positions["type"] = {"space_time": "space", "time": "none"}.get(name, name)
-        self.pos_embed = POSITIONS.build(positions, dim=dim, size=size, cls=has_cls)
-        self.pos_drop = nn.Dropout(config.drop_rate)
-        norm = partial(NORMS.build, config.norm, normalized_shape=dim)
-        self.norm_pre = norm() if config.norm_pre else nn.Identity()
-        # Its table is the same in all sub-layers.
-        self.rope = None if config.rope is None else ROPES.build(config.rope, head_dim=dim // heads)
         self.blocks = nn.ModuleList()
         for number in range(depth):
             row = config.blocks[number % len(config.blocks)]
-            row = [_with_length(sublayer, size, has_cls + config.registers) for sublayer in row]
+            row = [_with_length(sublayer, size, prefix) for sublayer in row]
             self.blocks.append(TransformerBlock(config, row, rate * number / max(depth - 1, 1)))
-        if has_cls and any(isinstance(part, DepthwiseConv) for part in self.modules()):
+        if prefix and any(isinstance(part, DepthwiseConv) for part in self.modules()):
             raise ValueError(
                 f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
             )
-        self.norm = norm() if final_norm else nn.Identity()
+        norm = NORMS.build(config.norm, normalized_shape=dim) if final_norm else nn.Identity()
+        self.norm: nn.Module = norm
         self.with_cp = config.with_cp
         for part in self.modules():
             if isinstance(part, Attention | Mlp):
                 part.recompute = self.with_cp == "activations"
-
-    @property
-    def single_frames(self) -> bool:
-        """Whether each frame is encoded on its own."""
-        return self.frames in ("pool", "average")
 
     def out_grid(self, grid: Size) -> Size:
         """Return the grid (T, H, W) of the output for that of the input."""
@@ -203,105 +167,60 @@ class Encoder(nn.Module):
             return grid
         return (1, *grid[1:]) if self.frames == "average" else (grid[0], 1, 1)
 
-    def forward(
-        self,
-        grid: Tensor,
-        state: StreamState | None = None,
-        outputs: Outputs = None,
-        keep: Places | None = None,
-        weight: Tensor | None = None,
-        lengths: Tensor | None = None,
-        cls_only: bool = False,
-    ) -> Tokens:
+    def forward(self, tokens: Tokens, outputs: list[Tokens] | None = None) -> Tokens:
         """Encode and normalize.
 
         Args:
-            grid: Tokens (B, T, H, W, D').
-            state: State of a stream that the grid is a part of.
+            tokens: Tokens (B, T H W, D'), and what belongs to them. A prefix, that of an encoder
+                before, is not read. Not every encoder can do without some places, or count tokens
+                several times (``refusals``). With ``clip_rows`` each row is a frame, for encoders
+                of single frames.
             outputs: List to which the tokens after each block are appended, not normalized. Single
-                frames are clips of their own.
-            keep: Places of the tokens, if others of the clip were left out; the grid is then as
-                ``Places.take`` returns it. Not every encoder can do without them (``refusals``).
-            weight: How many equal tokens each one stands for, (B, T, H, W), in the shape of the
-                grid; 0: it is padding. Not every encoder can count them.
-            lengths: Numbers of frames (B,) of clips that follow each other in one row of the grid,
-                (1, T, H, W, D'), for encoders of single frames (``single_frames``).
-            cls_only: Whether the caller reads the class token alone. Then the last block leaves
-                out what only the grid needs, if it can, and None is returned for the grid.
+                frames are clips of their own. The tokens of ``frames='token'`` are a prefix.
 
         Returns:
-            Normalized grid (None with ``cls_only``) and class token (B, 1 + registers, D) or None.
-            The grid is (B, T, H, W, D); of single frames it is (B, T, 1, 1, D), or (1, T, 1, 1, D)
-            with ``lengths``, if they are pooled, and (B, 1, H, W, D) if they are averaged. Of the
-            tokens of frames it is (B, T, 1, 1, D).
+            Normalized tokens (B, P + T H W, D) in the order of ``out_grid``. If the prefix alone is
+            read (``Context.prefix_only``), they may have no places, and T is 0.
         """
-        self.refusals.check(keep, weight)
-        grid = self.proj(grid)
-        if weight is not None and weight.shape != grid.shape[:4]:
-            shape, got = tuple(grid.shape[:4]), tuple(weight.shape)
+        clips = tokens.context
+        self.refusals.check(clips.keep, clips.weight)
+        shape = (tokens.tensor.shape[0], *clips.grid.size)
+        if clips.weight is not None and clips.weight.shape != shape:
+            got = tuple(clips.weight.shape)
             raise ValueError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
-        if not self.single_frames:
-            context = Context(Grid(*grid_size(grid)), keep, weight, state=state)
-            if cls_only and self.can_leave_grid():
-                context = context._replace(prefix_only=True)
-            places, prefix = self.run_blocks(grid, context, outputs)
-            if self.frame_token is not None and prefix is not None:
-                places, prefix = prefix[:, :, None, None], None
-            return self.normalize((places, prefix))
-        (batch, frames), grid = grid.shape[:2], grid.flatten(0, 1)[:, None]
-        if keep is not None:
-            keep = keep._replace(numbers=keep.numbers.repeat_interleave(frames, 0))
-        frame_weight = None
-        if weight is not None:
-            weight, frame_weight = split_weight(weight, keep)
-            weight = weight.flatten(0, 1)[:, None]
-        context = Context(Grid(*grid_size(grid)), keep, weight)
-        if self.frames == "pool":
-            rows = torch.full((batch,), frames, device=grid.device) if lengths is None else lengths
-            context = context._replace(clip_rows=rows)
-            tokens = self.normalize(self.run_blocks(grid, context, outputs))
-            pooled = pool_tokens(*tokens, weight)
-            return pooled.unflatten(0, (batch, frames))[:, :, None, None], None
-        out, cls = self.run_blocks(grid, context, outputs)
-        out = _mean_over_frames(out, frames, frame_weight, lengths)
-        return self.normalize((out, _mean_over_frames(cls, frames, frame_weight, lengths)))
-
-    def left(
-        self, keep: Places | None, weight: Tensor | None
-    ) -> tuple[Places | None, Tensor | None]:
-        """Return places and weights (B, T, H, W) of the output for those of the input."""
+        if self.single_frames:
+            tokens = split_frames(tokens)
+        tensor, context = self.run_blocks(tokens, outputs)
+        if self.frames == "together":
+            return Tokens(self.norm(tensor), clips._replace(grid=context.grid))
+        if self.frames == "token":  # the first of each frame
+            return one_per_frame(self.norm(tensor[:, :: context.grid.w]), clips)
         if self.frames == "average":
-            return keep, None
-        if self.frames in ("pool", "token"):
-            return None, None if weight is None else split_weight(weight, keep)[1]
-        return keep, weight
+            tensor = self.norm(average_frames(tensor, clips))
+            return Tokens(tensor, clips._replace(grid=context.grid, weight=None, clip_rows=None))
+        pooled = pool_tokens(Tokens(self.norm(tensor), context), "cls")
+        return one_per_frame(pooled.unflatten(0, (-1, clips.grid.t)), clips)
 
-    def run_blocks(
-        self, grid: Tensor, context: Context | None = None, outputs: Outputs = None
-    ) -> Tokens:
-        """Encode without the final norm.
-
-        Args:
-            grid: Tokens (B, T, H, W, D).
-            context: What belongs to them. The encoder adds its prefix and its table of rotary
-                positions. Default: nothing.
-            outputs: As for ``forward``.
-
-        Returns:
-            Grid (B, T, H, W, D) and class token (B, P, D), or None for what there is not.
-        """
-        size = grid_size(grid)
-        tokens, context = self.start(grid, context or Context(Grid(*size)))
-        prefix_only = context.prefix_only or self.cls_only
+    def run_blocks(self, tokens: Tokens, outputs: list[Tokens] | None = None) -> Tokens:
+        """Encode without the final norm. Single frames are clips of their own."""
+        size = tokens.context.grid.size
+        prefix_only = self.cls_only or (tokens.context.prefix_only and self.can_leave_grid())
+        tensor, context = self.start(tokens)
         again = self.with_cp is True and torch.is_grad_enabled() and context.state is None
         for number, block in enumerate(self.blocks, start=1):
-            last = number == len(self.blocks)
-            context = context._replace(prefix_only=prefix_only and last)
+            is_last = number == len(self.blocks)
+            context = context._replace(prefix_only=prefix_only and is_last)
             run = partial(checkpoint, block, use_reentrant=False) if again else block
-            tokens = run(tokens, context)
+            tensor = run(tensor, context)
+            if context.prefix_only:
+                context = context._replace(grid=context.grid._replace(t=0))
             if outputs is not None:
-                outputs.append(self._split(tokens, context, size))
-        return self._split(tokens, context, size)
+                outputs.append(self._as_output(tensor, context, size))
+        return Tokens(tensor, context)
+
+    def _as_output(self, tensor: Tensor, context: Context, size: Size) -> Tokens:
+        tokens = Tokens(tensor, context._replace(prefix_only=False))
+        return tokens if self.frame_token is None else frame_tokens_first(tokens, size)
 
     def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""
@@ -310,70 +229,6 @@ class Encoder(nn.Module):
         separate = all("some_queries" in kernel.supports for kernel in kernels)
         hooked = any(has_hooks(part) for part in parts)
         return self.cls_token is not None and not self.passes_grid and separate and not hooked
-
-    def start(self, grid: Tensor, context: Context) -> tuple[Tensor, Context]:
-        """Return the input of the first block: tokens with positions (B, P + T H W, D), context."""
-        # Of autocast, the input may have less precision than the weights.
-        grid = grid.to(torch.promote_types(grid.dtype, next(self.blocks.parameters()).dtype))
-        cls: Tensor | None = self.cls_token
-        if cls is not None and self.registers is not None:
-            cls = torch.cat([cls, self.registers], dim=1)
-        prefix = 0 if cls is None else cls.shape[1]
-        keep, state, weight = context.keep, context.state, context.weight
-        whole = grid  # whose positions are those of the places
-        if keep is not None:
-            size = (grid.shape[1], *keep.size) if keep.in_frames else keep.size
-            whole = grid.new_zeros(()).expand(1, *size, grid.shape[-1])
-        rope = None
-        if self.rope is not None:
-            rope = self.rope.table(whole, 0 if state is None else state.steps)
-            rope = with_prefix(rope if keep is None else keep.take(rope), prefix)
-        whole, cls = self.pos_embed(whole, cls, state)
-        grid = whole if keep is None else grid + keep.take(whole)
-        if self.frame_token is not None:
-            frame_tokens = self.frame_token.expand(*grid.shape[:2], -1, -1)
-            grid = torch.cat([frame_tokens, grid.flatten(2, 3)], dim=2)[:, :, None]
-        order = Grid(*grid_size(grid), prefix)
-        tokens = grid.flatten(1, 3)
-        if cls is not None:
-            tokens = order.join(cls.expand(grid.shape[0], -1, -1), grid)
-        if weight is not None:
-            weight = weight.to(torch.promote_types(grid.dtype, torch.float32))
-        tokens = self.norm_pre(self.pos_drop(tokens))
-        return tokens, context._replace(grid=order, weight=weight, rope=rope)
-
-    def _split(self, tokens: Tensor, context: Context, size: Size) -> Tokens:
-        """Return grid (B, T, H, W, D) and class tokens, or None for what there is not.
-
-        In the place of class tokens, those of frames are (B, T, D).
-        """
-        if context.prefix_only:
-            return None, tokens
-        cls, grid = context.grid.split(tokens)
-        if self.frame_token is not None:
-            return grid[:, :, 0, 1:].unflatten(2, size[1:]), grid[:, :, 0, 0]
-        return grid, cls if context.grid.prefix else None
-
-    def normalize(self, tokens: Tokens) -> Tokens:
-        """Apply the final norm to grid and class token."""
-        grid, cls = (None if x is None else self.norm(x) for x in tokens)
-        return grid, cls
-
-
-def _mean_over_frames(
-    x: Tensor | None, frames: int, weight: Tensor | None, lengths: Tensor | None
-) -> Tensor | None:
-    """Average (B T, ..., D) over the frames of each clip, all of T frames or as in ``lengths``.
-
-    ``weight`` (B, T, 1, 1) says how often a frame counts.
-    """
-    if x is None:
-        return None
-    if lengths is not None:
-        return torch.stack([clip.mean(0) for clip in x.split(lengths.tolist())])
-    if weight is not None:
-        weight = weight.reshape(-1, frames, *[1] * (x.dim() - 2))
-    return weighted_mean(x.unflatten(0, (-1, frames)), weight, dim=1)
 
 
 def _with_length(sublayer: SubLayer, size: Size, prefix: int) -> SubLayer:

@@ -2,10 +2,12 @@
 
 from torch import nn
 
-from mmvidformer.layers.attention import Attention, AttentionSubLayer
-from mmvidformer.layers.embed import PositionEmbedding, TubeletEmbedding
+from mmvidformer.layers.attention import Attention
+from mmvidformer.layers.embed import TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
 from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.positions import PositionEmbedding
+from mmvidformer.layers.sublayer import AttentionSubLayer
 
 
 def init_timm_vit(module: nn.Module) -> None:

@@ -43,7 +43,10 @@ class Causal:
 
     def blocks(self, queries: int, keys: int) -> Iterator[tuple[slice, slice]]:
         """Split S queries into runs of at most ``past`` frames, each with the keys that it sees."""
-        size = keys if self.past is None else self.past * self.step
+        if self.past is None:  # a loop over lengths would be compiled for each of them
+            yield slice(None), slice(None)
+            return
+        size = self.past * self.step
         before = keys - queries
         for start in range(0, queries, size):
             stop = min(start + size, queries)

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers.embed import repeat_along
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.positions import repeat_along
 from mmvidformer.layers.tokens import Context
 
 

@@ -1,7 +1,7 @@
 """Tokens as one tensor, (B, P + T H W, D), and what travels with them through the blocks."""
 
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,8 +9,6 @@ from torch import Tensor
 from mmvidformer.layers.stream import StreamState
 
 Size = tuple[int, int, int]
-Tokens = tuple[Tensor | None, Tensor | None]  # grid and class token
-Outputs = list[Tokens] | None  # tokens after each block, if they are wanted
 
 
 class Grid(NamedTuple):
@@ -34,15 +32,20 @@ class Grid(NamedTuple):
         return self.t, self.h, self.w
 
     @property
+    def num_places(self) -> int:
+        """Number T H W of the places."""
+        return self.t * self.h * self.w
+
+    @property
     def num_tokens(self) -> int:
         """Number P + T H W of the tokens."""
-        return self.prefix + self.t * self.h * self.w
+        return self.prefix + self.num_places
 
     def split(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Split (B, P + T H W, ...) into prefix (B, P, ...) and places (B, T, H, W, ...)."""
         if not self.prefix:
             return tokens[:, :0], tokens.unflatten(1, self.size)
-        prefix, places = tokens.split([self.prefix, self.num_tokens - self.prefix], dim=1)
+        prefix, places = tokens.split([self.prefix, self.num_places], dim=1)
         return prefix, places.unflatten(1, self.size)
 
     def join(self, prefix: Tensor, places: Tensor) -> Tensor:
@@ -62,10 +65,12 @@ class Context(NamedTuple):
             the frame. Default: one.
         rope: Table of rotary positions, (1 or B, P + T H W, 2 d) (``RotaryEmbedding.tokens``).
         state: State of a stream that the tokens are a part of.
-        clip_rows: Number of consecutive batch rows of each clip, (clips,), the frames of which
-            share a draw of stochastic depth (``DropPath``). Default: each row is a clip.
-        prefix_only: Whether only the prefix is read afterwards. This needs kernels that attend for
-            ``some_queries``.
+        clip_rows: Number of consecutive batch rows of each clip, (clips,), if the rows are frames.
+            Those of a clip share a draw of stochastic depth (``DropPath``). Default: each row is a
+            clip.
+        prefix_only: Whether only the prefix is read afterwards. A block then returns it alone,
+            which needs kernels that attend for ``some_queries``. An encoder does so in its last
+            block, if it can.
     """
 
     grid: Grid
@@ -91,6 +96,33 @@ class Context(NamedTuple):
         if rope is not None and len(rope) > 1:
             rope = rope[rows]
         return self._replace(keep=keep, weight=weight, rope=rope)
+
+
+class Tokens(NamedTuple):
+    """Tokens of clips, and what belongs to them: what encoders take and return.
+
+    Attributes:
+        tensor: The tokens, (B, P + T H W, D).
+        context: Their order, and what else belongs to them.
+    """
+
+    tensor: Tensor
+    context: Context
+
+    @classmethod
+    def of(cls, places: Tensor, **context: Any) -> "Tokens":
+        """Make tokens of places (B, T, H, W, D), without a prefix; with fields of the context."""
+        return cls(places.flatten(1, 3), Context(Grid(*places.shape[1:4]), **context))
+
+    @property
+    def prefix(self) -> Tensor:
+        """Class tokens and registers, (B, P, D)."""
+        return self.context.grid.split(self.tensor)[0]
+
+    @property
+    def places(self) -> Tensor:
+        """Tokens with a place, (B, T, H, W, D)."""
+        return self.context.grid.split(self.tensor)[1]
 
 
 class Places(NamedTuple):
@@ -131,15 +163,11 @@ class Places(NamedTuple):
         return nowhere.scatter(1, self.numbers, True).unflatten(1, self.size)
 
 
-def pool_tokens(grid: Tensor | None, cls: Tensor | None, weight: Tensor | None = None) -> Tensor:
-    """Return the class token, first of (B, C, D), or else the mean of the grid, (B, D).
-
-    ``weight`` (B, T, H, W) says how many tokens each one of the grid stands for.
-    """
-    if cls is not None:
-        return cls[:, 0]
-    assert grid is not None, "an encoder returns a grid if it has no class token"
-    return weighted_mean(grid, weight, dim=(1, 2, 3))
+def pool_tokens(tokens: Tokens, pool: str) -> Tensor:
+    """Return the class token (``'cls'``), or if there is none the mean of the places, (B, D)."""
+    if pool == "cls" and tokens.context.grid.prefix:
+        return tokens.tensor[:, 0]
+    return weighted_mean(tokens.places, tokens.context.weight, dim=(1, 2, 3))
 
 
 def split_weight(weight: Tensor, keep: Places | None) -> tuple[Tensor, Tensor]:

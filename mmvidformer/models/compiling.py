@@ -1,3 +1,5 @@
+from inspect import signature
+
 import torch
 from torch import nn
 
@@ -9,8 +11,8 @@ GRAPHS = 4  # of a block: with and without gradients, for two sizes of the input
 def compile_blocks(model: nn.Module, **options: object) -> None:
     """Compile each block of the encoders of a model for itself, in place.
 
-    Blocks of one shape share a graph, so this takes less time than to compile a whole model. It
-    raises ``torch._dynamo.config.cache_size_limit`` of the process, the most graphs of a function.
+    Blocks of one shape share a graph, so this takes less time than to compile a whole model. Where
+    ``torch.compile`` has no ``recompile_limit`` (PyTorch 2.6), that of the process is raised.
 
     Args:
         model: Any module; what is no block runs as before.
@@ -23,7 +25,10 @@ def compile_blocks(model: nn.Module, **options: object) -> None:
     if not blocks:
         raise ValueError(f"{type(model).__name__} has no TransformerBlock to compile")
     # They differ in their rate of stochastic depth, and only 8 graphs are made by default.
-    config = torch._dynamo.config
-    config.cache_size_limit = max(config.cache_size_limit, GRAPHS * len(blocks))
+    limit, config = GRAPHS * len(blocks), torch._dynamo.config
+    if "recompile_limit" in signature(torch.compile).parameters:
+        options = {"recompile_limit": limit, **options}
+    else:
+        config.cache_size_limit = max(config.cache_size_limit, limit)
     for block in blocks:
         block.compile(**options)

@@ -29,7 +29,7 @@ def optimize_for_inference(model: nn.Module, share_weights: bool = False) -> nn.
     - TimeSformer's fc after an attention is folded into the output projection before it, and a
       layer scale into the linear layer before it.
     - If only the class token is read, the last block computes no output projection and MLP of the
-      grid, and ``forward_features`` of the copy returns None for it.
+      places, and ``forward_features`` of the copy returns none.
     - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next. For bfloat16, a
       copy of the weights is kept.

@@ -12,7 +12,7 @@ from torch.nn.functional import mse_loss
 
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
 from mmvidformer.layers.config import read
-from mmvidformer.layers.tokens import Places
+from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.video_transformer import VideoTransformer
 
 
@@ -111,19 +111,19 @@ class MaskedPretraining(BaseModel):
         Returns:
             Tokens (B, T, 1, N, D); where the tokens of all places are needed, (B, T, H, W, D).
         """
-        tokens = self.backbone.embed(clips, visible)
-        tokens = visible.put(tokens, self.mask_token) if self.whole else tokens
-        size, keep = tokens.shape[:-1], None if self.whole else visible
-        encoder: Any
+        places = self.backbone.embed(clips, visible)
+        places = visible.put(places, self.mask_token) if self.whole else places
+        tokens = Tokens.of(places, keep=None if self.whole else visible)
         for encoder in self.backbone.encoders:
-            tokens, _ = encoder(tokens, keep=keep)
-            keep, _ = encoder.left(keep, None)
-        return self.backbone.fc_norm(tokens).expand(*size, -1)  # of pooled or averaged frames
+            tokens = encoder(tokens)
+        features = self.backbone.fc_norm(tokens.places)
+        return features.expand(*places.shape[:-1], -1)  # of frames that are pooled or averaged
 
     def decode(self, tokens: Tensor, visible: Places) -> Tensor:
         """Map the result of ``encode`` to tokens (B, T, H, W, D') of the decoder."""
-        tokens = self.to_decoder(tokens)
-        return self.decoder(tokens if self.whole else visible.put(tokens, self.mask_token))[0]
+        places = self.to_decoder(tokens)
+        places = places if self.whole else visible.put(places, self.mask_token)
+        return self.decoder(Tokens.of(places)).places
 
     def pixels(self, clips: Tensor) -> Tensor:
         """Cut clips (B, 3, T', H', W') into tubelets (B, T, H, W, i j k, 3)."""

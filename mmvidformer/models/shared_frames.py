@@ -2,12 +2,14 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.models.single_frames import encode_frames, encodes_frames, forward_frames
 from mmvidformer.models.video_transformer import VideoTransformer
 
 
@@ -127,7 +129,7 @@ def split_stages(model: nn.Module) -> FrameStages | None:
     encode: Callable[[Tensor], Tensor]
     after: nn.Module
     if isinstance(backbone, VideoTransformer):
-        encode, after = backbone.encode_frames, FromFrames(backbone)
+        encode, after = partial(encode_frames, backbone), FromFrames(backbone)
     else:  # it maps frames (N, C, H, W) to (N, D, h, w)
         encode, after = FramesAsClips(backbone), nn.Identity()
     memo: dict[int, Any] = {id(tensor): tensor for tensor in model.parameters()}
@@ -140,7 +142,7 @@ def frames_of_stage(model: nn.Module) -> int | None:
     """Return how many frames the first stage sees at a time; None if it sees whole clips."""
     backbone = getattr(model, "backbone", None)
     if isinstance(backbone, VideoTransformer):
-        return backbone.embed.tubelet[0] if backbone.encodes_frames else None
+        return backbone.embed.tubelet[0] if encodes_frames(backbone) else None
     is_recurrent = hasattr(model, "stream")
     return 1 if is_recurrent else None
 
@@ -152,9 +154,9 @@ class FromFrames(nn.Module):
         super().__init__()
         self.backbone = backbone
 
-    def forward(self, features: Tensor) -> Tensor | None:
+    def forward(self, features: Tensor) -> Tensor:
         """Map features (B, D, T, h, w) of frames to the output of the backbone."""
-        return self.backbone.forward_frames(features)
+        return forward_frames(self.backbone, features)
 
 
 class FramesAsClips(nn.Module):

@@ -1,6 +1,6 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
@@ -12,10 +12,11 @@ from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Outputs, Places, Tokens
+from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
+from mmvidformer.models.single_frames import encodes_frames, run_clips
 
 
 class VideoTransformer(nn.Module):
@@ -94,12 +95,6 @@ class VideoTransformer(nn.Module):
             check_options(add_lora, config.lora, "lora", ["model"])
             add_lora(self, **config.lora)
 
-    @property
-    def encodes_frames(self) -> bool:
-        """Whether the first encoder sees each tubelet on its own (``encode_frames``)."""
-        first: Any = self.encoders[0]
-        return self.embed.separate_frames and first.single_frames
-
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
 
@@ -143,7 +138,7 @@ class VideoTransformer(nn.Module):
     def forward_features(
         self,
         clip: Tensor,
-        outputs: Outputs = None,
+        outputs: list[Tokens] | None = None,
         keep: Places | None = None,
         weight: Tensor | None = None,
     ) -> Tokens:
@@ -156,16 +151,15 @@ class VideoTransformer(nn.Module):
             weight: Likewise.
 
         Returns:
-            Grid (B, T, H, W, D) and class token (B, 1 + registers, D), or None, of the last
-            encoder; normalized unless there is an ``fc_norm``. After ``frames='pool'`` or
-            ``'token'`` the grid is (B, T, 1, 1, D), after ``'average'`` it is (B, 1, H, W, D).
+            Tokens of the last encoder; normalized unless there is an ``fc_norm``. Their ``places``
+            are (B, T, H, W, D), after ``frames='pool'`` or ``'token'`` (B, T, 1, 1, D), and after
+            ``'average'`` (B, 1, H, W, D). Their ``prefix`` is (B, 1 + registers, D), or (B, 0, D)
+            without a class token.
         """
-        encoder: Any
-        grid, cls = self.embed(clip, keep), None
+        tokens = Tokens.of(self.embed(clip, keep), keep=keep, weight=weight)
         for encoder in self.encoders:
-            grid, cls = encoder(grid, outputs=outputs, keep=keep, weight=weight)
-            keep, weight = encoder.left(keep, weight)
-        return grid, cls
+            tokens = encoder(tokens, outputs)
+        return tokens
 
     def forward(
         self,
@@ -173,7 +167,7 @@ class VideoTransformer(nn.Module):
         valid: Tensor | None = None,
         keep: Places | None = None,
         weight: Tensor | None = None,
-    ) -> Tensor | list[Tensor] | None:
+    ) -> Tensor | list[Tensor]:
         """Map clips to features, or to tokens if not pooled.
 
         Args:
@@ -196,83 +190,22 @@ class VideoTransformer(nn.Module):
             if keep is not None or weight is not None:
                 raise ValueError("keep and weight cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
-            features = self._run_clips(valid_frames(clip, valid, multiple))
+            clips = valid_frames(clip, valid, multiple)
+            whole = not encodes_frames(self)
+            features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
             return features if self.pool == "none" else torch.stack(features)
-        encoder: Any
-        grid, cls = self.embed(clip, keep), None
-        for encoder in self.encoders:  # in training, without the tokens that the head does not read
-            grid, cls = encoder(grid, keep=keep, weight=weight, cls_only=self.training)
-            keep, weight = encoder.left(keep, weight)
-        return self.pool_features(grid, cls, weight)
+        # In training, what the head does not read is not computed.
+        options = dict(keep=keep, weight=weight, prefix_only=self.training)
+        tokens = Tokens.of(self.embed(clip, keep), **options)
+        for encoder in self.encoders:
+            tokens = encoder(tokens)
+        return self.pool_features(tokens)
 
-    def encode_frames(self, clip: Tensor) -> Tensor:
-        """Encode each tubelet of clips on its own, if the model ``encodes_frames``.
-
-        ``forward_frames(encode_frames(clip))`` is ``forward(clip)`` in evaluation mode. Tubelets
-        that clips share need not be encoded again (``models.shared_frames``).
-
-        Args:
-            clip: Normalized pixels (B, 3, T', H', W').
-
-        Returns:
-            Features (B, D, T, h, w) of the T tubelets: one vector each if the encoder pools them,
-            and the tokens that are read if it averages them over time.
-        """
-        grid = self.embed(clip)
-        encoder: Any = self.encoders[0]
-        batch, frames = grid.shape[:2]
-        alone = grid.flatten(0, 1)[:, None]  # (B T, 1, H, W, D): clips of one tubelet
-        if encoder.frames == "pool":
-            features, _ = encoder(alone)
-        else:
-            features, cls = encoder.run_blocks(encoder.proj(alone))
-            if self._reads_first_cls:
-                features = cls[:, None, None]
-        return features.unflatten(0, (batch, frames))[:, :, 0].movedim(-1, 1)
-
-    def forward_frames(self, features: Tensor) -> Tensor | None:
-        """Return the output for clips of the features (B, D, T, h, w) of ``encode_frames``."""
-        grid = features.movedim(1, -1)
-        encoder: Any = self.encoders[0]
-        if encoder.frames == "average":
-            grid = encoder.norm(grid.mean(dim=1, keepdim=True))
-        if self._reads_first_cls:
-            return self.pool_features(None, grid[:, 0, 0])
-        return self._run_rest(grid)
-
-    @property
-    def _reads_first_cls(self) -> bool:
-        """Whether the output is the class token of an only encoder that averages frames."""
-        averages = self.encoders[0].frames == "average"
-        return averages and len(self.encoders) == 1 and self.pool == "cls"
-
-    def _run_clips(self, clips: Sequence[Tensor]) -> list[Tensor]:
-        """Return the output for each of clips (3, T_i, H', W'); those of one length run together.
-
-        If the first encoder encodes single frames, it takes those of all clips together.
-        """
-        first: Any = self.encoders[0]
-        if not self.encodes_frames:
-            return run_by_length(self.forward, clips)
-        grid = self.embed(torch.cat([*clips], dim=1)[None])
-        lengths = [self.embed.grid(clip.shape[1:])[0] for clip in clips]
-        tokens = first(grid, lengths=torch.tensor(lengths, device=grid.device))
-        if first.out_grid((2, 1, 1))[0] == 1:  # clips of any length have one length now
-            return list(self._run_rest(*tokens))
-        return run_by_length(self._run_rest, tokens[0][0].split(lengths))
-
-    def _run_rest(self, grid: Tensor, cls: Tensor | None = None) -> Any:
-        for encoder in self.encoders[1:]:
-            grid, cls = encoder(grid)
-        return self.pool_features(grid, cls)
-
-    def pool_features(
-        self, grid: Tensor | None, cls: Tensor | None, weight: Tensor | None = None
-    ) -> Tensor | None:
-        """Return the output for the result of ``forward_features``, and weights of its grid."""
-        if self.pool != "none":
-            grid = pool_tokens(grid, cls if self.pool == "cls" else None, weight)
-        return self.fc_norm(grid)
+    def pool_features(self, tokens: Tokens) -> Tensor:
+        """Return the output for the result of ``forward_features``."""
+        if self.pool == "none":
+            return self.fc_norm(tokens.places)
+        return self.fc_norm(pool_tokens(tokens, self.pool))
 
     def check_causal(self) -> None:
         """Raise a ValueError that names the ``obstacle``, if there is one."""
@@ -303,11 +236,11 @@ class VideoTransformer(nn.Module):
         if frames.shape[2] % tubelet:
             raise ValueError(f"a step takes a multiple of {tubelet} frames, got {frames.shape[2]}")
         state = StreamState(state, self._max_steps(), frames.device)
-        tokens = self.embed(frames)
+        tokens = Tokens.of(self.embed(frames), state=state)
         for encoder in self.encoders:
-            tokens, _ = encoder(tokens, state)
-        state.size, state.steps = size, state.steps + tokens.shape[1]
-        return self.fc_norm(tokens), state
+            tokens = encoder(tokens)
+        state.size, state.steps = size, state.steps + tokens.context.grid.t
+        return self.pool_features(tokens), state
 
     def _max_steps(self) -> int | None:
         """Return after how many tokens along time a position table ends, if one does."""

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
-from mmvidformer.layers.tokens import Size
+from mmvidformer.layers.tokens import Size, Tokens
 from mmvidformer.visualization.figures import without_formulas
 
 COLORS = ["#e4e4e4", "#2f6fab"]  # not seen, seen; old matplotlib reads a pair as color and alpha
@@ -69,14 +69,15 @@ def receptive_field(
     embed.register_forward_hook(lambda *_: inputs)
     sizes = zip(grid, embed.stride, embed.tubelet, embed.padding, strict=True)
     pixels = [(n - 1) * stride + size - 2 * padding for n, stride, size, padding in sizes]
-    outputs: list[tuple] = []
+    outputs: list[Tokens] = []
     model.forward_features(inputs.new_zeros(1, 3, *pixels), outputs)
     fields = []
-    for (name, cls_start), (tokens, cls_tokens) in zip(list_blocks(model), outputs, strict=True):
-        if cls and cls_tokens is not None:  # (B, 1, D), B frames or one clip
-            followed = cls_tokens[min(place[0], len(cls_tokens) - 1)]
+    for (name, cls_start), tokens in zip(list_blocks(model), outputs, strict=True):
+        prefix = tokens.prefix  # (B, P, D), of B frames or one clip
+        if cls and prefix.shape[1]:
+            followed = prefix[min(place[0], len(prefix) - 1)]
         else:
-            frames = tokens.flatten(0, 1)  # frames as clips of their own, or those of one clip
+            frames = tokens.places.flatten(0, 1)  # frames as clips of their own, or of one clip
             t, h, w = (min(x, n - 1) for x, n in zip(place, frames.shape[:3], strict=True))
             followed = frames[t, h, w]
         sources = [inputs] if cls_start is None else [inputs, cls_start]

@@ -19,7 +19,7 @@ def test_tokens_are_averaged_if_the_head_would_do_it(model) -> None:
             self.forward_features = backbone.forward_features
 
         def forward(self, clip: torch.Tensor) -> torch.Tensor:
-            return self.forward_features(clip)[0]
+            return self.forward_features(clip).places
 
     model.backbone = Tokens(model.backbone)
     torch.testing.assert_close(backbone_features(model, clips), tokens.mean((1, 2, 3)))

@@ -63,17 +63,17 @@ def test_extra_attention_adds_nothing_at_first(
 def test_divided_attention_gives_the_features_of_each_frame(vit: nn.Module, tmp_path: Path) -> None:
     model = started(vit, tmp_path)
     clip = torch.randn(2, 3, 3, 32, 32)
-    grid, cls = model.forward_features(clip)
+    tokens = model.forward_features(clip)
     patches, expected = frame_by_frame(vit, clip)
-    torch.testing.assert_close(grid.flatten(2, 3), patches, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(cls, expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(tokens.places.flatten(2, 3), patches, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(tokens.prefix, expected, atol=1e-5, rtol=1e-5)
     # On a clip of one image, and on a single frame, that is the ViT itself.
     image = clip[:, :, 0]
     features = vit.forward_features(image)
     for still in (image[:, :, None], image[:, :, None].expand(-1, -1, 3, -1, -1)):
-        grid, cls = model.forward_features(still)
-        torch.testing.assert_close(cls, features[:, :1], atol=1e-5, rtol=1e-5)
-        for frame in grid.flatten(2, 3).unbind(1):
+        tokens = model.forward_features(still)
+        torch.testing.assert_close(tokens.prefix, features[:, :1], atol=1e-5, rtol=1e-5)
+        for frame in tokens.places.flatten(2, 3).unbind(1):
             torch.testing.assert_close(frame, features[:, 1:], atol=1e-5, rtol=1e-5)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mmvidformer.checkpoints import init_from_image
 from mmvidformer.layers import resize_positions
+from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models import VideoTransformer
 from tests.checkpoints.tiny_vivit import ARCH, vivit
 
@@ -57,7 +58,7 @@ def test_model_3_starts_as_the_image_model_on_each_frame(
     model = vivit(scheme, tubelet=(frames, 8, 8))
     init_from_image(model, tmp_path / "vit.pth", temporal="zero")
     with torch.no_grad():
-        grid = model.forward_features(clip)[0]
+        grid = model.forward_features(clip).places
     expected = frame_tokens(image, clip[:, :, frames // 2 :: frames])
     torch.testing.assert_close(grid, expected, atol=1e-5, rtol=1e-5)
 
@@ -117,8 +118,8 @@ def test_frame_features_of_model_2_are_the_image_models(
     before = {k: v.clone() for k, v in model.encoders[1].state_dict().items()}
     _, ignored, kept = init_from_image(model, image_file)
     with torch.no_grad():
-        grid = model.embed(clip).flatten(0, 1)[:, None]
-        cls = model.encoders[0].normalize(model.encoders[0].run_blocks(grid))[1][:, 0]
+        tokens = Tokens.of(model.embed(clip).flatten(0, 1)[:, None])
+        cls = model.encoders[0](tokens).tensor[:, 0]
         seen = clip[:, :, frames // 2 :: frames]
         expected = image_model.forward_features(seen.transpose(1, 2).flatten(0, 1))[:, 0]
     torch.testing.assert_close(cls, expected, atol=1e-5, rtol=1e-5)

@@ -115,7 +115,8 @@ def test_one_repeated_frame(name: str, image_vit: Callable, tmp_path: Path) -> N
     model = make().eval()
     init_from_image(model, tmp_path / "vit.pth", **{"temporal": model.temporal_init, **options})
     frame = torch.randn(2, 3, 1, 32, 32)
-    grid, cls = model.forward_features(frame.expand(-1, -1, FRAMES, -1, -1))
+    encoded = model.forward_features(frame.expand(-1, -1, FRAMES, -1, -1))
+    grid = encoded.places
     tokens = image.forward_features(frame[:, :, 0])
     prefix = image.num_prefix_tokens
     expected = [tokens[:, prefix:].unflatten(1, (1, 4, 4))]
@@ -123,8 +124,8 @@ def test_one_repeated_frame(name: str, image_vit: Callable, tmp_path: Path) -> N
     if grid.shape[2] == 1:  # a token for each frame
         expected = [tokens[:, :1].expand(-1, grid.shape[1], -1)[:, :, None, None]]
     found = [grid]
-    if cls is not None:
-        found, expected = [*found, cls], [*expected, tokens[:, :1]]
+    if encoded.context.grid.prefix:
+        found, expected = [*found, encoded.prefix], [*expected, tokens[:, :1]]
     equal = all(
         torch.allclose(one, other, atol=1e-5, rtol=1e-5)
         for one, other in zip(found, expected, strict=True)

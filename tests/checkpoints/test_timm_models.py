@@ -82,11 +82,11 @@ def test_features_are_those_of_timm(
     model = started(name, **({} if exact else dict(layer_scale=None, qkv_bias=True)))
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
     pixels = torch.randn(2, 3, *image.patch_embed.img_size)
-    grid, cls = model.forward_features(pixels[:, :, None])
+    tokens = model.forward_features(pixels[:, :, None])
     prefix, patches = tokens_of(image, pixels)
-    torch.testing.assert_close(model.fc_norm(grid)[:, 0].flatten(1, 2), patches, **CLOSE)
+    torch.testing.assert_close(model.fc_norm(tokens.places)[:, 0].flatten(1, 2), patches, **CLOSE)
     if image.num_prefix_tokens:
-        torch.testing.assert_close(model.fc_norm(cls), prefix, **CLOSE)
+        torch.testing.assert_close(model.fc_norm(tokens.prefix), prefix, **CLOSE)
     if image.attn_pool is None:  # a head
         torch.testing.assert_close(model(pixels[:, :, None]), image(pixels), **CLOSE)
 
@@ -98,12 +98,11 @@ def test_divided_attention_starts_as_the_image_model(name: str, tiny: Callable) 
     image = tiny(name)
     model = started(name, TimeSformer, clip_len=3, cls=None if "siglip" in name else "mean")
     pixels = torch.randn(2, 3, *image.patch_embed.img_size)
-    grid, cls = model.forward_features(pixels[:, :, None].expand(-1, -1, 3, -1, -1))
+    tokens = model.forward_features(pixels[:, :, None].expand(-1, -1, 3, -1, -1))
     prefix, patches = tokens_of(image, pixels)
-    for frame in grid.flatten(2, 3).unbind(1):
+    for frame in tokens.places.flatten(2, 3).unbind(1):
         torch.testing.assert_close(frame, patches, **CLOSE)
-    if cls is not None:
-        torch.testing.assert_close(cls, prefix, **CLOSE)
+    torch.testing.assert_close(tokens.prefix, prefix, **CLOSE)
 
 
 def test_tubelets_and_class_token_are_those_of_the_scheme(tiny: Callable) -> None:

@@ -67,7 +67,7 @@ def test_tokens_and_logits(clip: str) -> None:
     outputs: Any = []
     backbone.forward_features(frames, outputs=outputs)
     encoder: Any = backbone.encoders[0]
-    places = encoder.norm(outputs[-1][0])
+    places = encoder.norm(outputs[-1].places)
     assert places.shape[2:4] == (3, 3)
     assert_equal(places.flatten(2, 3), expected[:, :, 1:])
 

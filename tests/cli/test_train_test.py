@@ -141,16 +141,16 @@ def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch
 
 
 def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
-    from mmvidformer.models import ViViT
+    from mmvidformer.models import shared_frames
 
     tool, encoded, scores = load("test"), [], {}
-    encode = ViViT.encode_frames
+    encode = shared_frames.encode_frames
 
-    def count(backbone: ViViT, clips: torch.Tensor) -> torch.Tensor:
+    def count(backbone: torch.nn.Module, clips: torch.Tensor) -> torch.Tensor:
         encoded.append(len(clips))
         return encode(backbone, clips)
 
-    monkeypatch.setattr(ViViT, "encode_frames", count)
+    monkeypatch.setattr(shared_frames, "encode_frames", count)
     config, work_dir = trained
     for name, options in {"aligned": ["--align"], "apart": ["--align"], "as is": []}.items():
         if name == "apart":

@@ -25,10 +25,10 @@ def split(tokens: Tensor, order: Grid) -> Pair:
     return grid, cls if order.prefix else None
 
 
-def run(module: nn.Module, grid: Tensor, cls: Tensor | None = None, *keep: Any, **options) -> Pair:
+def run(module: nn.Module, grid: Tensor, cls: Tensor | None = None, *draw: Any, **options) -> Pair:
     """The output of a block or attention; ``options`` are those of the context."""
     tokens, order = joined(grid, cls, getattr(module, "cls", "mean"))
-    out = module(tokens, Context(order, **options), *keep)
+    out = module(tokens, Context(order, **options), *draw)
     return (None, out) if options.get("prefix_only") else split(out, order)
 
 

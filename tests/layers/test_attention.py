@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmvidformer.layers import Attention
+from mmvidformer.layers.drop import Draw
 from tests.layers.dense import allowed, masked_attention
 from tests.layers.pairs import project, run
 
@@ -63,20 +64,20 @@ def test_joint_pattern_with_class_token_is_ordinary_attention() -> None:
     assert_same(attn, out, attn.proj(masked_attention(attn, tokens, everyone)))
 
 
-@pytest.mark.parametrize("with_keep", [False, True])
-def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(with_keep: bool) -> None:
+@pytest.mark.parametrize("dropped", [False, True])
+def test_copies_of_the_class_token_are_averaged_after_stochastic_depth(dropped: bool) -> None:
     torch.manual_seed(0)
     attn = Attention(DIM, HEADS, patterns=("space",))
     grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 1, DIM)
-    keep = torch.tensor([[0.0, 2.0, 2.0], [2.0, 0.0, 0.0]]) if with_keep else None
-    out, cls_out = run(attn, grid, cls, keep)
+    factors = torch.tensor([[0.0, 2.0, 2.0], [2.0, 0.0, 0.0]]) if dropped else None
+    out, cls_out = run(attn, grid, cls, Draw(factors))
 
     everyone = torch.ones(9, 9, dtype=torch.bool)
     frames, copies = [], []
     for t in range(GRID[0]):
         frame = torch.cat([cls, grid[:, t].flatten(1, 2)], 1)
         update = attn.proj(masked_attention(attn, frame, everyone))
-        update = update if keep is None else update * keep[:, t, None, None]
+        update = update if factors is None else update * factors[:, t, None, None]
         copies.append(update[:, :1])
         frames.append(update[:, 1:])
     expected = torch.cat([torch.stack(copies).mean(0), *frames], 1)

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from mmvidformer.layers import Context, Encoder, EncoderConfig, SubLayer, TransformerBlock
+from mmvidformer.layers.tokens import Tokens
 from tests.layers.pairs import joined, run, split
 
 GRID = (2, 3, 3)
@@ -71,10 +72,9 @@ def test_dropped_updates_leave_the_residual() -> None:
 def test_checkpointing_changes_no_output_and_no_gradient() -> None:
     plain, saved = make_encoder(), make_encoder(with_cp=True)
     saved.load_state_dict(plain.state_dict())
-    x = torch.randn(2, *GRID, 8)
+    tokens = Tokens.of(torch.randn(2, *GRID, 8))
     for model in (plain, saved):
-        grid, cls = model(x)
-        (grid.square().sum() + cls.square().sum()).backward()
+        model(tokens).tensor.square().sum().backward()
     for (name, a), b in zip(plain.named_parameters(), saved.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad, msg=name)
 
@@ -106,7 +106,7 @@ def test_a_class_token_that_attends_alone_is_dropped_for_a_whole_clip(
         update = split(part.eval().attn(part.norm(tokens[:1]), context), order)[1]
         part.train()
         draw = part.draw(tokens, context)
-        drawn_update = part.attn(part.norm(draw.take(tokens)), context, draw.keep, draw.prefix_keep)
+        drawn_update = part.attn(part.norm(draw.take(tokens)), context, draw)
         drawn_tokens = draw.add(torch.zeros_like(tokens), drawn_update)
         grid_drawn, drawn = split(drawn_tokens, order)
     factors = (drawn / update).flatten(1)

@@ -5,7 +5,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.layers import DropPath, Encoder, EncoderConfig, SubLayer
 from mmvidformer.layers.drop import Draw
-from mmvidformer.layers.tokens import Places
+from mmvidformer.layers.tokens import Places, Tokens
 
 
 @pytest.mark.parametrize(
@@ -13,18 +13,18 @@ from mmvidformer.layers.tokens import Places
 )
 def test_fraction_and_value_of_kept_updates(rule: str, columns: int, kept: float) -> None:
     torch.manual_seed(0)
-    keep = DropPath(0.4, rule)(torch.zeros(4000 // columns, 3), groups=8)
-    assert keep.shape == (4000 // columns, columns)
-    assert keep.unique().tolist() == pytest.approx([0.0, kept])
-    assert (keep > 0).float().mean().item() == pytest.approx(0.6, abs=0.03)
+    factors = DropPath(0.4, rule)(torch.zeros(4000 // columns, 3), groups=8)
+    assert factors.shape == (4000 // columns, columns)
+    assert factors.unique().tolist() == pytest.approx([0.0, kept])
+    assert (factors > 0).float().mean().item() == pytest.approx(0.6, abs=0.03)
 
 
 @pytest.mark.parametrize("frames", [2, 4])
 def test_frames_of_a_clip_share_a_draw(frames: int) -> None:
     torch.manual_seed(0)
     rows = torch.tensor([frames, 3] * 32)
-    keep = DropPath(0.5)(torch.zeros(32 * (frames + 3), 1), clip_rows=rows)
-    clips = keep.split(rows.tolist())
+    factors = DropPath(0.5)(torch.zeros(32 * (frames + 3), 1), clip_rows=rows)
+    clips = factors.split(rows.tolist())
     assert all((clip == clip[0]).all() for clip in clips)
     assert 0 < sum(bool(clip[0] > 0) for clip in clips) < 64
 
@@ -88,15 +88,15 @@ def test_updates_that_are_dropped_are_not_computed(
     def run() -> tuple[list[Tensor], int]:
         torch.manual_seed(1)
         with FlopCounterMode(display=False) as flops:
-            tokens = [x for x in encoder(grid, keep=places) if x is not None]
-            sum(x.square().sum() for x in tokens).backward()
+            tokens = encoder(Tokens.of(grid, keep=places)).tensor
+            tokens.square().sum().backward()
         gradients = [leaf.grad for leaf in leaves]
         for leaf in leaves:
             leaf.grad = None
-        return [*tokens, *gradients], flops.get_total_flops()
+        return [tokens, *gradients], flops.get_total_flops()
 
     values_of_kept, fewer = run()
-    for module in ("attention", "encoder"):
+    for module in ("sublayer", "encoder"):
         monkeypatch.setattr(f"mmvidformer.layers.{module}.compute_kept", Draw)
     values, more = run()
     torch.testing.assert_close(values_of_kept, values)
@@ -110,7 +110,7 @@ def test_mixed_precision_and_a_batch_that_is_dropped(rate: float) -> None:
     config = EncoderConfig(dict(embed_dims=8, depth=2, num_heads=2), drop_path_rate=rate)
     encoder = Encoder(config, (1, 2, 2)).train()
     with torch.autocast("cpu", torch.bfloat16):
-        grid, _ = encoder(torch.randn(8, 1, 2, 2, 8))
+        grid = encoder(Tokens.of(torch.randn(8, 1, 2, 2, 8))).places
     grid.square().sum().backward()
     assert grid.dtype == torch.float32
     assert all(parameter.grad is not None for parameter in encoder.parameters())

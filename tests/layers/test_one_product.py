@@ -10,8 +10,8 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.layers import EncoderConfig, SubLayer, TransformerBlock
-from mmvidformer.layers.attention import AttentionSubLayer
 from mmvidformer.layers.linear import add_lora
+from mmvidformer.layers.sublayer import AttentionSubLayer
 from mmvidformer.layers.tokens import Context, Grid
 from mmvidformer.models.cpu import optimize_for_training
 
@@ -21,7 +21,7 @@ GRID = Grid(2, 3, 4, prefix=1)
 
 @pytest.fixture(autouse=True)
 def few_products_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("mmvidformer.layers.attention.LEAST_SAVED", DIM**3)
+    monkeypatch.setattr("mmvidformer.layers.sublayer.LEAST_SAVED", DIM**3)
     yield
 
 

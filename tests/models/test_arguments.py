@@ -152,8 +152,9 @@ def test_output_is_what_pool_says() -> None:
         model = VideoTransformer(**SIZE, stem=STEM, cls="mean", pool=pool).eval()
         state = state or model.state_dict()
         model.load_state_dict(state)
-        grid, cls = model.forward_features(clip)
-        parts = {"cls": cls[:, 0], "grid": grid, "mean": grid.mean((1, 2, 3))}
+        tokens = model.forward_features(clip)
+        grid = tokens.places
+        parts = {"cls": tokens.prefix[:, 0], "grid": grid, "mean": grid.mean((1, 2, 3))}
         torch.testing.assert_close(model(clip), parts[wanted])
 
 

@@ -13,6 +13,7 @@ LINEAR = [{"pattern": "joint", "kernel": "linear"}]
 MODELS = {
     "divided": (TimeSformer, dict(drop_path_rate=0.5)),
     "joint": (TimeSformer, dict(scheme="joint_space_time", with_cp=True)),
+    "space only": (TimeSformer, dict(scheme="space_only", drop_path_rate=0.5)),
     "ViViT 1": (ViViT, {}),
     "ViViT 2": (ViViT, dict(scheme="factorized_encoder", temporal_depth=2)),
     "linear": (VideoTransformer, dict(cls="mean", block=LINEAR)),
@@ -46,8 +47,8 @@ def test_outputs_and_gradients_stay(name: str, monkeypatch: pytest.MonkeyPatch) 
 def test_who_reads_the_grid_gets_it() -> None:
     model, clip = TimeSformer(**SIZES).train(), torch.randn(1, 3, 4, 32, 32)
     outputs: list = []
-    grid, _ = model.forward_features(clip, outputs)
-    assert grid.shape == outputs[-1][0].shape == (1, 4, 2, 2, 12)
+    tokens = model.forward_features(clip, outputs)
+    assert tokens.places.shape == outputs[-1].places.shape == (1, 4, 2, 2, 12)
 
 
 def part_outputs(model: VideoTransformer, part: nn.Module, clip: Tensor) -> list:
@@ -64,8 +65,8 @@ def test_hooks_get_the_grid() -> None:
     (tokens,) = part_outputs(model, model.encoders[0].blocks[-1], clip)
     assert tokens.shape == (1, 1 + 16, 12)
     model = TimeSformer(**SIZES).train()
-    grid, cls = part_outputs(model, model.encoders[0].norm, clip)
-    assert grid.shape == (1, 4, 2, 2, 12) and cls.shape == (1, 1, 12)
+    (normalized,) = part_outputs(model, model.encoders[0].norm, clip)
+    assert normalized.shape == (1, 1 + 16, 12)
     model = TimeSformer(**SIZES).train()
-    ((grid, cls),) = part_outputs(model, model.encoders[0], clip)
-    assert grid.shape == (1, 4, 2, 2, 12) and cls.shape == (1, 1, 12)
+    (tokens,) = part_outputs(model, model.encoders[0], clip)
+    assert tokens.places.shape == (1, 4, 2, 2, 12) and tokens.prefix.shape == (1, 1, 12)

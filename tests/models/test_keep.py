@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import KERNELS, Attention, Context, Grid, Places
-from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
 from tests.models.tiny import perturb
 
@@ -146,6 +146,10 @@ FRAMES: dict[str, tuple[type, dict[str, Any]]] = {
     "factorized dot product": (ViViT, dict(scheme="factorized_dot_product", positions="none")),
     "linear": (VideoTransformer, dict(block=[dict(pattern="time", kernel="linear")])),
     "global": (VideoTransformer, dict(block=TEMPORAL, cls="global")),
+    "tokens of frames": (
+        VideoTransformer,
+        dict(frames="token", block=[dict(pattern="time"), dict(pattern="space")]),
+    ),
 }
 
 
@@ -251,47 +255,6 @@ def test_which_kernels_count() -> None:
     keys = noise(3, 1, 2, 8)
     with pytest.raises(ValueError, match="LaraKernel takes no mask, got .* torch.float32"):
         KERNELS["lara"](8)(*keys, torch.ones(1, 2))
-
-
-KEEP = Places(torch.tensor([[0, 3]]), (2, 2))
-KEEP_OF_CLIP = Places(torch.tensor([[0, 3]]), (4, 2, 2))
-WEIGHT = torch.ones(1, 4, 2, 2)
-SHIFTS = dict(block=[dict(shifts=["temporal"])])
-
-
-@pytest.mark.filterwarnings("ignore:.*nothing is shifted")
-@pytest.mark.parametrize(
-    ("options", "given", "message"),
-    [
-        (dict(block=[dict(pattern="width")]), dict(keep=KEEP),
-         "pattern 'width' needs all places of a frame; leave none out"),
-        (dict(block=TEMPORAL, cls="mean"), dict(keep=KEEP_OF_CLIP),
-         "pattern 'time' needs tokens in frames; leave out the same places in all frames"),
-        (dict(frames="pool"), dict(keep=KEEP_OF_CLIP), "frames='pool' needs tokens in frames"),
-        (SHIFTS, dict(keep=KEEP), "shift 'temporal' needs all places"),
-        (SHIFTS, dict(weight=WEIGHT), "shift 'temporal' cannot count a token several times or"),
-        (dict(block=[dict(kernel="cosformer")]), dict(weight=WEIGHT), "kernel 'cosformer' cannot"),
-        (dict(block=[dict(kernel="lara")]), dict(weight=WEIGHT), "kernel 'lara' cannot count"),
-        (dict(block=[dict(pattern="causal_time")]), dict(weight=WEIGHT), "pattern 'causal_time' c"),
-        (dict(block=SCHEMES["shifted windows"], cls="mean"), dict(weight=WEIGHT),
-         r"pattern .*shift.* with cls='mean' cannot count"),
-        (dict(mlp=dict(type="mlp", depthwise=True)), dict(weight=WEIGHT), "depthwise=True cannot"),
-        ({}, dict(weight=WEIGHT[:, :2]),
-         r"weight must be \(B, T, H, W\) = \(1, 4, 2, 2\), as the tokens, got \(1, 2, 2, 2\)"),
-        ({}, dict(keep=Places(KEEP.numbers, (4, 4))), r"places must be of \(2, 2\) or \(4, 2, 2\)"),
-        ({}, dict(keep=KEEP, valid=torch.ones(1, 4).bool()), "cannot be used with valid"),
-    ],
-)  # fmt: skip
-def test_what_cannot_says_so(options: dict, given: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message) as error:
-        build(**options)(noise(1, 3, 4, 16, 16), **given)
-    assert "\n" not in str(error.value)
-
-
-def test_overlapping_tubelets_cannot_be_left_out() -> None:
-    model = FeatureFixationTransformer(dict(ARCH), img_size=16, clip_len=4)
-    with pytest.raises(ValueError, match=r"if tubelets do not overlap.*padding \(0, 8, 8\)"):
-        model.embed(torch.zeros(1, 3, 4, 16, 16), KEEP)
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def test_masked_pixels_do_not_reach_the_encoder(name: str) -> None:
     torch.testing.assert_close(model.encode(other, visible), tokens)
     # All places together are the model itself.
     every = Places(torch.arange(12).expand(2, -1), (4, 3))
-    grid = model.backbone.fc_norm(model.backbone.forward_features(clips)[0])
+    grid = model.backbone.fc_norm(model.backbone.forward_features(clips).places)
     grid = grid.expand(-1, t, -1, -1, -1)
     expected = grid.flatten(2, 3).expand(-1, -1, 12, -1)
     torch.testing.assert_close(model.encode(clips, every)[:, :, 0], expected)

@@ -93,7 +93,7 @@ def test_maps_have_the_layout_of_the_image() -> None:
     ).eval()
     images = torch.randn(2, 3, 24, 32)
     (found,) = maps(images)
-    grid, _ = maps.backbone.forward_features(images[:, :, None])
+    grid = maps.backbone.forward_features(images[:, :, None]).places
     assert found.shape == (2, 8, 3, 4)
     torch.testing.assert_close(found[1, :, 2, 1], grid[1, 0, 2, 1])
 

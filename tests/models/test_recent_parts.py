@@ -171,9 +171,10 @@ def test_registers_need_a_class_token() -> None:
 @pytest.mark.parametrize("pool", ["cls", "mean", "none"])
 def test_the_norm_comes_after_the_pooling(pool: str) -> None:
     model = build(pool=pool)
-    grid, cls = model.forward_features(clip())
-    assert cls.shape == (2, 4, 32)
-    pooled = {"cls": cls[:, 0], "mean": grid.mean((1, 2, 3)), "none": grid}[pool]
+    tokens = model.forward_features(clip())
+    grid = tokens.places
+    assert tokens.prefix.shape == (2, 4, 32)
+    pooled = {"cls": tokens.prefix[:, 0], "mean": grid.mean((1, 2, 3)), "none": grid}[pool]
     torch.testing.assert_close(model(clip()), model.fc_norm(pooled))
     assert isinstance(model.encoders[0].norm, nn.Identity)
 

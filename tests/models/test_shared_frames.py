@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
+from mmvidformer.models.single_frames import encode_frames, encodes_frames, forward_frames
 from tests.export.recognizers import EARLY, build, causal, clips, stream
 from tests.models.tiny import ARCH, perturb
 
@@ -64,11 +65,11 @@ def test_a_backbone_in_two_parts(name: str, optimized: bool) -> None:
     clip = torch.randn(2, 3, 8, 16, 24)
     expected = model(clip)
     fast = optimize_for_inference(model) if optimized else model
-    assert model.encodes_frames
-    features = fast.encode_frames(clip)
-    alone = torch.cat([fast.encode_frames(part) for part in clip.split(2, dim=2)], dim=2)
+    assert encodes_frames(model)
+    features = encode_frames(fast, clip)
+    alone = torch.cat([encode_frames(fast, part) for part in clip.split(2, dim=2)], dim=2)
     for found in (features, alone):
-        torch.testing.assert_close(fast.forward_frames(found), expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(forward_frames(fast, found), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_a_backbone_in_two_parts(name: str, optimized: bool) -> None:
 )
 def test_models_that_see_whole_clips_have_no_stages(options: dict) -> None:
     model = VideoTransformer(**{**TUBE, **options})
-    assert not model.encodes_frames
+    assert not encodes_frames(model)
     assert frames_of_stage(nn.ModuleDict({"backbone": model})) is None
     assert split_stages(build(clips("ViViT", scheme="spacetime"))) is None
     assert split_stages(build(causal(EARLY))) is None

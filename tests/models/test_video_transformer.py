@@ -182,7 +182,7 @@ def test_precision_between_the_blocks_is_that_of_the_weights(
     clip, outputs = torch.randn(1, 3, 4, 16, 16), []
     with torch.autocast("cpu", torch.bfloat16):
         model.forward_features(clip, outputs)
-    assert {x.dtype for pair in outputs for x in pair if x is not None} == {torch.float32}
+    assert {tokens.tensor.dtype for tokens in outputs} == {torch.float32}
     outputs.clear()
     model.bfloat16().forward_features(clip.bfloat16(), outputs)
-    assert {x.dtype for pair in outputs for x in pair if x is not None} == {torch.bfloat16}
+    assert {tokens.tensor.dtype for tokens in outputs} == {torch.bfloat16}

@@ -58,8 +58,8 @@ def test_model_3_starts_frame_by_frame_and_learns(scheme: str) -> None:
     model = tiny(scheme, stem=dict(tubelet=(1, 8, 8)))
     torch.nn.init.zeros_(model.encoders[0].pos_embed.thw)
     clip = torch.randn(1, 3, 4, 16, 24)
-    whole, _ = model.forward_features(clip)
-    single, _ = model.forward_features(clip[:, :, 1:2])
+    whole = model.forward_features(clip).places
+    single = model.forward_features(clip[:, :, 1:2]).places
     torch.testing.assert_close(whole[:, 1:2], single)
 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -84,16 +84,16 @@ def test_baseline_averages_the_frames() -> None:
 def test_mean_pooling_has_no_class_token(scheme: str) -> None:
     model = tiny(scheme, pool="mean")
     assert not [name for name, _ in model.named_parameters() if "cls" in name]
-    grid, cls = model.forward_features(clip := torch.randn(1, 3, 4, 16, 24))
-    assert cls is None
-    torch.testing.assert_close(model(clip), grid.mean((1, 2, 3)))
+    tokens = model.forward_features(clip := torch.randn(1, 3, 4, 16, 24))
+    assert tokens.prefix.shape == (1, 0, 32)
+    torch.testing.assert_close(model(clip), tokens.places.mean((1, 2, 3)))
 
 
 def test_frames_of_a_clip_share_stochastic_depth() -> None:
     model = tiny("factorized_encoder", temporal_depth=0, drop_path_rate=0.5).train()
     model.encoders[0].pos_embed.requires_grad_(False)
     still = torch.randn(1, 3, 2, 16, 24).repeat(16, 1, 2, 1, 1)  # the same tubelet twice
-    grid, _ = model.forward_features(still)
+    grid = model.forward_features(still).places
     torch.testing.assert_close(grid[:, 0], grid[:, 1])
     assert len(grid[:, 0, ..., 0].detach().round(decimals=4).unique()) > 1
 

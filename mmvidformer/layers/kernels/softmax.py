@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.kernels.base import Kernel
 from mmvidformer.layers.masks import ABILITIES, Causal, Mask
 from mmvidformer.layers.stream import Past
@@ -76,8 +77,13 @@ class SoftmaxKernel(Kernel):
             past = KeysAndValues(no_keys, no_values)
         new = q.shape[-2]
         k, v = torch.cat([past[0], k], dim=-2), torch.cat([past[1], v], dim=-2)
-        is_there = torch.arange(size + new, device=k.device) >= size - mask.before * mask.step
-        out = self._attend_causal(q, k, v, mask, is_there)
+        hidden = size - mask.before * mask.step  # keys before the start of the stream
+        if k.device.type == "cpu" and runs_eagerly():  # their number is known at once
+            first = max(int(hidden), 0)
+            out = self._attend_causal(q, k[..., first:, :], v[..., first:, :], mask)
+        else:
+            is_there = torch.arange(size + new, device=k.device) >= hidden
+            out = self._attend_causal(q, k, v, mask, is_there)
         return out, KeysAndValues(k[..., new:, :], v[..., new:, :])
 
     def _attend_causal(

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.layers.drop import Draw
 from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.patterns.base import Pattern
 from mmvidformer.layers.tokens import Context, Grid, split_weight
@@ -50,7 +51,7 @@ def regroup(
 
 
 def ungroup(
-    pattern: Pattern, role: str, out: Tensor, context: Context, keep: Tensor | None = None
+    pattern: Pattern, role: str, out: Tensor, context: Context, factors: Tensor | None = None
 ) -> Tensor:
     """Bring the output of a kernel, (B*G, n, S, d), back to the order of the tokens.
 
@@ -59,8 +60,8 @@ def ungroup(
         role: Role of the prefix.
         out: Output for the queries of ``regroup``.
         context: As there.
-        keep: Weights (B, G) of the copies of the prefix, such as the factors of stochastic depth.
-            Default: equal ones.
+        factors: Those of the groups (B, G), from stochastic depth, by which the copies of the
+            prefix are averaged. Default: equal ones.
 
     Returns:
         (B, P + T H W, n d); (B, P, n d) with ``prefix_only``; (B, T H W, n d) with ``'global'``.
@@ -71,12 +72,12 @@ def ungroup(
     out = out.unflatten(0, (-1, pattern.num_groups(grid.size)))  # (B, G, n, S, d)
     if not grid.prefix or role == "global":
         return pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
-    keep = count_groups(pattern, keep, context)
+    factors = count_groups(pattern, factors, context)
     if context.prefix_only:
-        return merge(out, keep)
+        return merge(out, factors)
     prefix, out = out.split([grid.prefix, out.shape[3] - grid.prefix], dim=3)
     places = pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
-    return torch.cat([merge(prefix, keep), places], dim=1)
+    return torch.cat([merge(prefix, factors), places], dim=1)
 
 
 def count_tokens(context: Context) -> Tensor | None:
@@ -102,36 +103,37 @@ def count_keys(pattern: Pattern, mask: Mask, context: Context) -> Mask:
     return torch.where(counts.sum(dim=-1, keepdim=True) > 0, counts, 1.0)
 
 
-def count_groups(pattern: Pattern, keep: Tensor | None, context: Context) -> Tensor | None:
-    """Multiply weights of copies of the prefix, (B, G), by how many times their groups count.
+def count_groups(pattern: Pattern, factors: Tensor | None, context: Context) -> Tensor | None:
+    """Multiply the factors of groups, (B, G) or (B, 1), by how many times these count.
 
     Those of padding alone do not count.
     """
     if context.weight is None:
-        return keep
+        return factors
     _, frames = split_weight(context.weight, context.keep)
     counts = frames if pattern.within_frames else torch.ones_like(frames)
     counts = torch.where(context.weight > 0, counts, 0)[..., None, None]
     groups = pattern.group(counts).amax(dim=(2, 3, 4))
-    return groups if keep is None else keep * groups
+    return groups if factors is None else factors * groups
 
 
-def spread(pattern: Pattern, keep: Tensor, grid: Grid, prefix_keep: Tensor | None) -> Tensor:
+def spread(pattern: Pattern, draw: Draw, grid: Grid) -> Tensor | None:
     """Spread factors of groups, (B, G) or (B, 1), to those of the tokens, (B, P + T H W or 1, 1).
 
-    That of the prefix is ``prefix_keep`` (B, 1) or, for a mean of copies, the mean of the groups'.
+    That of a prefix is its own, if it has one, or the mean of the groups'. None: there are none.
     """
-    if keep.shape[1] == 1 and prefix_keep is None:
-        return keep[..., None]
-    count = grid.t * grid.h * grid.w
-    places = (
-        pattern.spread(keep, grid.size)
-        if keep.shape[1] > 1
-        else keep[..., None].expand(-1, count, -1)
-    )
+    factors, prefix = draw.factors, draw.prefix_factors
+    if factors is None:
+        return None
+    if factors.shape[1] == 1 and prefix is None:
+        return factors[..., None]
+    if factors.shape[1] == 1:
+        places = factors[..., None].expand(-1, grid.num_places, -1)
+    else:
+        places = pattern.spread(factors, grid.size)
     if not grid.prefix:
         return places
-    prefix = keep.mean(dim=1, keepdim=True) if prefix_keep is None else prefix_keep
+    prefix = factors.mean(dim=1, keepdim=True) if prefix is None else prefix
     return torch.cat([prefix[..., None].expand(-1, grid.prefix, -1), places], dim=1)
 
 
@@ -147,11 +149,12 @@ def copies(prefix: Tensor, count: int) -> Tensor:
     return prefix.transpose(1, 2)[:, None].expand(-1, count, -1, -1, -1)
 
 
-def merge(prefix: Tensor, keep: Tensor | None) -> Tensor:
-    """Average copies (B, G, n, P, d) to (B, P, n d), with weights (B, G) if there are any."""
-    if keep is None or keep.shape[1] == 1:
+def merge(prefix: Tensor, factors: Tensor | None) -> Tensor:
+    """Average copies (B, G, n, P, d) to (B, P, n d), by the factors (B, G) of their groups."""
+    if factors is None or factors.shape[1] == 1:
         mean = prefix.mean(dim=1)
     else:
-        weight = keep / keep.sum(dim=1, keepdim=True).clamp_min(torch.finfo(keep.dtype).tiny)
+        total = factors.sum(dim=1, keepdim=True)
+        weight = factors / total.clamp_min(torch.finfo(factors.dtype).tiny)
         mean = (prefix * weight[:, :, None, None, None]).sum(dim=1)
     return mean.transpose(1, 2).flatten(2)

@@ -1,0 +1,56 @@
+"""Frames that are encoded on their own, as clips, and what becomes of them afterwards."""
+
+import torch
+from torch import Tensor
+
+from mmvidformer.layers.tokens import Context, Grid, Size, Tokens, split_weight, weighted_mean
+
+
+def split_frames(tokens: Tokens) -> Tokens:
+    """Make a clip of each frame: places (B, T H W, D) to (B T, H W, D), without a prefix."""
+    context = tokens.context
+    frames = context.grid.t
+    keep, weight = context.keep, context.weight
+    if weight is not None:
+        weight, _ = split_weight(weight, keep)
+        weight = weight.flatten(0, 1)[:, None]
+    if keep is not None:
+        keep = keep._replace(numbers=keep.numbers.repeat_interleave(frames, 0))
+    places = tokens.places
+    rows = context.clip_rows
+    if rows is None:
+        rows = torch.ones(places.shape[0], dtype=torch.long, device=places.device)
+    return Tokens.of(
+        places.flatten(0, 1)[:, None],
+        keep=keep,
+        weight=weight,
+        clip_rows=rows * frames,
+        prefix_only=context.prefix_only,
+    )
+
+
+def average_frames(frames: Tensor, clips: Context) -> Tensor:
+    """Average the tokens (B T, L, D) of the frames of each clip to (B, L, D)."""
+    if clips.clip_rows is not None:
+        return torch.stack([clip.mean(dim=0) for clip in frames.split(clips.clip_rows.tolist())])
+    weight = weight_of_frames(clips)
+    weight = None if weight is None else weight.flatten(2)
+    return weighted_mean(frames.unflatten(0, (-1, clips.grid.t)), weight, dim=1)
+
+
+def one_per_frame(frames: Tensor, clips: Context) -> Tokens:
+    """Return vectors of frames (B, T, D) as the tokens of their clips."""
+    grid = clips.grid._replace(h=1, w=1, prefix=0)
+    return Tokens(frames, clips._replace(grid=grid, keep=None, weight=weight_of_frames(clips)))
+
+
+def frame_tokens_first(tokens: Tokens, size: Size) -> Tokens:
+    """Make a prefix of the T tokens of frames, each of which stands before its frame's places."""
+    frames = tokens.tensor.unflatten(1, (size[0], -1))  # (B, T, 1 + H W, D)
+    tensor = torch.cat([frames[:, :, 0], frames[:, :, 1:].flatten(1, 2)], dim=1)
+    return Tokens(tensor, tokens.context._replace(grid=Grid(*size, prefix=size[0])))
+
+
+def weight_of_frames(clips: Context) -> Tensor | None:
+    """Return how often each frame counts, (B, T, 1, 1); None: once."""
+    return None if clips.weight is None else split_weight(clips.weight, clips.keep)[1]

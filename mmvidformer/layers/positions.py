@@ -1,0 +1,204 @@
+"""Position tables: learned, resized to other grids, or of sines and cosines."""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmvidformer.layers.lookup import Registry, look_up
+from mmvidformer.layers.patterns import grid_size
+from mmvidformer.layers.resize import resize_positions
+from mmvidformer.layers.stream import StreamState
+from mmvidformer.layers.tokens import Size
+
+logger = logging.getLogger("mmvidformer")
+
+
+class PositionEmbedding(nn.Module):
+    """Position tables that are added to the tokens.
+
+    Each table covers the grid axes in its name and is repeated along the others: ``('thw',)`` has a
+    vector for every tubelet (ViViT), ``('hw', 't')`` is a sum of space and time (TimeSformer).
+    Learned tables are resized for clips of another size, in the forward pass and when weights are
+    loaded. Fixed ones are sines and cosines of the places (Vaswani et al. 2017, section 3.5), with
+    an equal part of the width for each axis of a table. With ``fixed='flat'`` they are those of one
+    number, ``n = (t H + h) W + w``, with sine and cosine in turn (VideoMAE), where H and W are
+    those of ``size``; grids of another height or width get a resized table.
+
+    In a causal model no position depends on the number of later frames: a clip takes the first rows
+    of a learned time table, never stretched ones.
+
+    Args:
+        dim: Token width D.
+        size: Grid (T, H, W) of the tables.
+        tables: Names of the tables: ``'t'``, ``'hw'`` or ``'thw'``.
+        cls: Whether to add a vector for the class token, if there are tables.
+        rule: Rule by which learned tables are resized (``layers.resize``).
+        fixed: Whether the tables are fixed instead of learned, or ``'flat'``; the vector of the
+            class token is learned in any case.
+
+    Attributes:
+        causal: Whether the model is causal. Models that can run frame by frame set it.
+
+    Raises:
+        KeyError: If the name of a table is unknown.
+        ValueError: If ``fixed`` is none of these, or ``'flat'`` for other tables than ``'thw'``.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        size: Size,
+        tables: Sequence[str] = ("thw",),
+        cls: bool = False,
+        rule: str = "linear",
+        fixed: bool | str = False,
+    ) -> None:
+        super().__init__()
+        self.tables, self.size, self.rule, self.fixed = tuple(tables), size, rule, fixed
+        self.causal = False
+        if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
+            raise ValueError(
+                f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
+            )
+        for name in self.tables:
+            look_up({"t", "hw", "thw"}, name, "position table")
+            if not fixed:
+                table = nn.Parameter(torch.zeros(1, *_table_size(name, size), dim))
+                self.register_parameter(name, table)
+        self.cls = nn.Parameter(torch.zeros(1, 1, dim)) if cls and self.tables else None
+
+    def forward(
+        self,
+        grid: Tensor,
+        cls: Tensor | None = None,
+        state: StreamState | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Add positions to grid (B, T, H, W, D) and class token (B, 1, D).
+
+        Args:
+            grid: Grid.
+            cls: Class token, and registers after it, or None.
+            state: State of a stream that the grid is a part of.
+
+        Raises:
+            ValueError: If a clip or stream of a causal model is longer than a learned time table.
+        """
+        for name in self.tables:
+            start: Tensor | int = 0
+            if state is not None and "t" in name:
+                start = state.steps
+            wanted = _table_size(name, grid_size(grid))
+            if self.fixed == "flat":
+                table = flat_sine_positions((wanted[0], *self.size[1:]), grid, start)
+                grid = grid + resize_positions(table, wanted, self.rule)
+                continue
+            if self.fixed:
+                grid = grid + sine_positions(name, wanted, grid, start)
+                continue
+            table, frames = getattr(self, name), wanted[0]
+            if self.causal:
+                # What is compiled fails where the rows are taken.
+                stop = frames if torch.compiler.is_compiling() else frames + int(start)
+                if stop > table.shape[1]:
+                    raise ValueError(
+                        f"the learned position table {name!r} of a causal model ends after "
+                        f"{table.shape[1]} steps, got {stop}; increase clip_len, or use positions "
+                        "'none', 'space' or fixed=True"
+                    )
+                wanted = (table.shape[1], *wanted[1:])
+            table = resize_positions(table, wanted, self.rule)
+            if isinstance(start, Tensor):
+                rows = start + torch.arange(frames, device=grid.device)
+                table = table.index_select(1, rows)
+            grid = grid + table[:, :frames]
+        if cls is not None and self.cls is not None:
+            registers = cls.shape[1] - 1  # which have no position
+            cls = cls + (F.pad(self.cls, (0, 0, 0, registers)) if registers else self.cls)
+        return grid, cls
+
+    @property
+    def max_steps(self) -> int | None:
+        """Number of tokens along time after which a learned table ends; None: there is no end."""
+        if self.fixed or not any("t" in name for name in self.tables):
+            return None
+        return self.size[0]
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args) -> None:
+        for name in self.tables:
+            loaded = state_dict.get(prefix + name)
+            table = getattr(self, name, None)
+            if table is None or loaded is None or loaded.dim() != 5 or loaded.shape == table.shape:
+                continue
+            size, loaded_size, rule = grid_size(table), grid_size(loaded), self.rule
+            if self.causal:
+                if loaded_size[0] < size[0]:
+                    raise ValueError(
+                        f"position table {prefix}{name} ends after {loaded_size[0]} steps, but "
+                        f"clip_len of the causal model is {size[0]} steps; use the clip_len of the "
+                        "checkpoint, or start from it by init_from"
+                    )
+                loaded, rule = loaded[:, : size[0]], f"first rows, {rule}"
+            state_dict[prefix + name] = resize_positions(loaded, size, self.rule)
+            text = f"size {loaded_size} was resized to {size} ({rule})"
+            logger.warning("position table %s of %s", prefix + name, text)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+TABLES = dict(none=(), space=("hw",), time=("t",), space_time=("hw", "t"), joint=("thw",))
+POSITIONS: Registry[nn.Module] = Registry(
+    "positions", {name: partial(PositionEmbedding, tables=row) for name, row in TABLES.items()}
+)
+
+
+def sine_positions(axes: str, size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
+    """Sines and cosines of the places on the axes of a grid.
+
+    Args:
+        axes: Axes, of the letters t, h, w.
+        size: Grid (T, H, W).
+        like: Tokens (..., D); set the width, device and type.
+        start: Place of the first frame.
+
+    Returns:
+        Table (1, T, H, W, D). Channels that are left over, because D is not a multiple of twice the
+        number of axes, are 0.
+    """
+    pairs = like.shape[-1] // (2 * len(axes))
+    rates = 10000.0 ** -(torch.arange(pairs, device=like.device) / pairs)
+    parts = []
+    for axis, count in zip("thw", size, strict=True):
+        if axis in axes:
+            places = torch.arange(count, device=like.device) + (start if axis == "t" else 0)
+            angles = places[:, None] * rates
+            waves = torch.cat([angles.sin(), angles.cos()], dim=-1)
+            parts.append(repeat_along(axis, waves, size))
+    table = torch.cat(parts, dim=-1)
+    return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like.dtype)
+
+
+def flat_sine_positions(size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
+    """Sines and cosines of the number of a token in the clip; see ``sine_positions``."""
+    t, h, w = size
+    # Float32 has too few digits for angles of some thousand, and Apple's GPUs lack float64.
+    device = "cpu" if like.device.type == "mps" else like.device
+    numbers = torch.arange(t * h * w, device=device, dtype=torch.float64)
+    numbers = numbers + h * w * (start.to(device) if isinstance(start, Tensor) else start)
+    pairs = torch.arange((like.shape[-1] + 1) // 2, device=device, dtype=torch.float64)
+    angles = numbers[:, None] * 10000.0 ** (-2 * pairs / like.shape[-1])
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, : like.shape[-1]]
+    return waves.to(like).unflatten(0, size)[None]
+
+
+def repeat_along(axis: str, values: Tensor, size: Size) -> Tensor:
+    """Repeat rows (n, c) for one axis of the grid along the others, to (T, H, W, c)."""
+    shape = [len(values) if other == axis else 1 for other in "thw"]
+    return values.reshape(*shape, -1).expand(*size, -1)
+
+
+def _table_size(name: str, size: Size) -> Size:
+    t, h, w = (n if axis in name else 1 for axis, n in zip("thw", size, strict=True))
+    return t, h, w
