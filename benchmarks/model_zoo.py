@@ -33,7 +33,12 @@ FAMILIES = {
     "TimeSformer": (("timesformer_",), "timesformer", "timesformer.md"),
     "Feature fixation": (("feature_fixation_",), "feature_fixation", "feature_fixation.md"),
     "HORST": (("horst_",), "horst", "horst.md"),
-    "VideoMAE and V-JEPA 2": (("videomae", "vjepa2_"), None, "checkpoints.md"),
+    "VideoMAE and V-JEPA": (("videomae", "vjepa2_"), None, "checkpoints.md"),
+    "Encoders of 2024 to 2026": (
+        ("videoprism_", "streamformer_", "trecvit_"),
+        None,
+        "checkpoints.md",
+    ),
     "Compositions": (("compose_", "causal_transformer_"), None, "compose.md"),
     "Camera motion": (("camera_",), None, "camera_motion.md"),
 }
@@ -174,8 +179,8 @@ def pages(entries: list[Entry], meta: Mapping, measured: list[str]) -> dict[str,
         if paper:
             tables = [f"## {t.name}: {t.title}\n\n{_rows(t)}" for t in paper.tables.values()]
             papers[name] = "\n".join([ROWS.format(family=family, **vars(paper)), *tables])
-    columns = "`published://`", "config", "accuracy", "license", "classes", "check"
-    parts += [PUBLISHED_WEIGHTS, _table(columns, map(_published_cells, published.rows()))]
+    titles = "`published://`", "config", "accuracy", "license", "classes", "check", "verified"
+    parts += [PUBLISHED_WEIGHTS, _table(titles, map(_published_cells, published.rows()))]
     parts.append(MEASURED + "\n" + "\n".join(measured) + "\n")
     return {"model_zoo.md": "\n".join(parts), **papers}
 
@@ -187,7 +192,8 @@ def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def _published_cells(row: published.Published) -> list[str]:
     config = f"`{row.config}`" if row.config else f"`{row.address}`"
-    cells = config, row.accuracy, row.license or "unknown", row.classes, "yes" if row.check else ""
+    cells = [config, row.accuracy, row.license or "unknown", row.classes]
+    cells += ["yes" if row.check else "", row.verified]
     return [f"`{row.name}`", *(cell or "-" for cell in cells)]
 
 

@@ -47,6 +47,7 @@ PUBLISHED_WEIGHTS = """\
 Weights by [address](checkpoints.md), such as `published://vivit_fe_k400`. Those of
 [`camera_motion`](camera_motion.md) come with this package. The others are the papers' authors' and
 other projects'. They were not downloaded or tested here; the accuracy is that of their projects.
-**Check**: whether transformers publishes logits, which `tools/verify_published.py NAME` compares.
+**Check**: whether transformers publishes logits. **Verified**: by whom and when; [`mmvidformer
+models --verify NAME`](checkpoints.md#verifying-published-weights) makes the page.
 
 """

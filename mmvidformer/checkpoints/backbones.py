@@ -36,6 +36,9 @@ VIDEO_VITS: dict[str, dict] = {
         fc_norm="layer",
     ),
     "vjepa2": dict(clip_len=64, img_size=(256, 256), positions="none", rope="vjepa2", pool="none"),
+    "vjepa2_1": dict(
+        clip_len=64, img_size=(384, 384), positions="none", rope="vjepa2_1", pool="none"
+    ),
     "videoprism": dict(clip_len=16, img_size=(288, 288), pool="none"),
     "streamformer": dict(clip_len=16, img_size=(224, 224), pool="none"),
     "trecvit": dict(clip_len=32, img_size=(224, 224), pool="none"),
@@ -82,6 +85,8 @@ def _arguments_of_shapes(state: Mapping[str, Tensor], model: str, scheme: str) -
     )
     stem: dict = {"tubelet": tuple(tubelet)}
     if model == "VideoTransformer":
+        if "backbone.embed.image_proj.weight" in state:
+            stem["images"] = True
         return dict(arch=arch, stem=stem, **VIDEO_VITS[scheme])
     arguments: dict = dict(arch=arch, scheme=scheme or None, stem=stem)
     over_time, over_space = state.get(f"{ENCODER}.pos_embed.t"), None  # tables of positions

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
@@ -20,7 +22,9 @@ from mmvidformer.checkpoints.partial import load_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.storage.atomic import write_atomically
 
-OUTPUTS = ("mmvidformer", "huggingface")
+OUTPUTS = ("mmvidformer", "huggingface", "official")
+# Files of projects whose code reads no HuggingFace folder: suffix by scheme.
+OFFICIAL = {"trecvit": ".npz", "vjepa2_1": ".pt"}
 
 
 def read_model(source: str | Path, **options: object) -> tuple[str, Conversion]:
@@ -53,7 +57,8 @@ def convert_file(
         source: File, HuggingFace folder or address in any of ``FORMATS``.
         target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
-            with one of the three published schemes, VideoMAE, V-JEPA 2, or VideoPrism).
+            with one of the three published schemes, VideoMAE, V-JEPA 2, or VideoPrism);
+            ``'official'``, a file that the authors' code reads (TRecViT, V-JEPA 2.1).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``checkpoints.flax``).
         num_heads: Number of attention heads, if the source does not contain it.
@@ -78,6 +83,8 @@ def convert_file(
         conversion.state = _halve_matrices(conversion.state)
     if to == "huggingface":
         _write_huggingface(target, conversion, f"{source} ({FORMATS[name].title})")
+    elif to == "official":
+        _write_official(target, conversion, f"{source} ({FORMATS[name].title})")
     else:
         save_checkpoint(target, conversion.state, meta_of(name, conversion))
     arguments = backbone_arguments(conversion)
@@ -113,6 +120,24 @@ def _write_huggingface(folder: Path, conversion: Conversion, source: str) -> Non
     state = to_other(conversion.state, scheme)
     config = huggingface_config(conversion, arguments)
     save_huggingface(folder, state, config, processor_config(arguments, conversion.info))
+
+
+def _write_official(path: Path, conversion: Conversion, source: str) -> None:
+    scheme = conversion.scheme or ""
+    if scheme not in OFFICIAL:
+        raise ValueError(
+            f"{source} has no official file; the models that have one are {', '.join(OFFICIAL)}"
+        )
+    if path.suffix != OFFICIAL[scheme]:
+        raise ValueError(f"the target must be a {OFFICIAL[scheme]} file, got {path}")
+    state = to_other(conversion.state, scheme)
+    with write_atomically(path) as part:
+        if path.suffix == ".npz":
+            with part.open("wb") as file:
+                arrays: Any = {name: x.float().numpy() for name, x in state.items()}
+                np.savez(file, **arrays)
+        else:
+            torch.save({"target_encoder": state}, part)
 
 
 def _halve_matrices(state: State) -> State:

@@ -29,6 +29,7 @@ from mmvidformer.checkpoints.video_models import (
     is_vjepa2,
 )
 from mmvidformer.checkpoints.videoprism import from_videoprism, is_videoprism
+from mmvidformer.checkpoints.vjepa2_1 import from_vjepa2_1, is_vjepa2_1
 
 
 class Format(NamedTuple):
@@ -71,6 +72,7 @@ FORMATS: dict[str, Format] = {
         from_google_npz,
     ),
     "videomae": Format("VideoMAE (official, HuggingFace or MMAction2)", is_videomae, from_videomae),
+    "vjepa2_1": Format("V-JEPA 2.1 (official)", is_vjepa2_1, from_vjepa2_1),
     "vjepa2": Format("V-JEPA 2 (official or HuggingFace)", is_vjepa2, from_vjepa2),
     "videoprism": Format("VideoPrism (flax or HuggingFace)", is_videoprism, from_videoprism),
     "streamformer": Format("StreamFormer (official)", is_streamformer, from_streamformer),

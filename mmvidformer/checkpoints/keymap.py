@@ -196,7 +196,7 @@ def _flatten(rows: Mapping[str, Any], column: int) -> Iterator[tuple[str, str]]:
 
 def _expand(name: str) -> tuple[str, ...]:
     """Return all names that one with a list in braces stands for."""
-    braces = re.search(r"\{(\w+(?:,\w+)+)\}", name)
+    braces = re.search(r"\{([\w.]+(?:,[\w.]+)+)\}", name)
     if braces is None:
         return (name,)
     before, after = name[: braces.start()], name[braces.end() :]

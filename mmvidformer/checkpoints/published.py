@@ -27,6 +27,7 @@ class Published:
     pixels: tuple[float, ...] = ()
     check: Mapping = field(default_factory=dict)
     sha256: str = ""
+    verified: str = ""
 
 
 @cache

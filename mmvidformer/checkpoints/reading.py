@@ -28,8 +28,9 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 CONFIGS = ("preprocessor_config.json", "video_preprocessor_config.json", "config.json")
 # Keys under which training scripts store the weights, also one inside of the other; the first that
 # is there counts. Of V-JEPA's two encoders, the evaluations of the official code read the teacher,
-# ``target_encoder``.
-WRAPPERS = ("state_dict", "model_state", "model", "module", "target_encoder", "encoder")
+# ``target_encoder``, or ``ema_encoder`` of distilled models.
+ENCODERS = ("target_encoder", "ema_encoder", "encoder")
+WRAPPERS = ("state_dict", "model_state", "model", "module", *ENCODERS)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""TRecViT (Pătrăucean et al. 2024): Google DeepMind's flax files to this package's names.
+"""TRecViT (Pătrăucean et al. 2024): Google DeepMind's flax files, in both directions.
 
 A gated linear recurrence over time at each place, attention within each frame, and an MLP. Each
 frame has a token of its own, which the recurrence joins over time, too.
@@ -15,10 +15,13 @@ from mmvidformer.checkpoints.keymap import (
     Conversion,
     Grid,
     Op,
+    Rule,
+    State,
     apply_rules,
     grid_of,
     has,
     key_map,
+    revert,
 )
 
 KERNEL = f"{ENCODER}.blocks.{{i}}.sublayers.causal_time.attn.kernel"
@@ -44,24 +47,10 @@ def from_trecvit(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conve
     """
     state, num_heads = read_flax(state)
     state = {re.sub("residualblock_0*(?=[0-9])", "residualblock_", n): x for n, x in state.items()}
-    heads = num_heads or 1
-
-    def split_positions(table: Tensor) -> tuple[Tensor, ...]:
-        return (table.unflatten(1, grid_of(table.shape[1], grid)),)
-
-    by_head = Op(lambda x: (x.unflatten(-1, (heads, -1)),), lambda x: (x.flatten(-2),))
-    ops = {
-        f"{ENCODER}.frame_token": FRAME_TOKEN,
-        f"{ENCODER}.pos_embed.hw": Op(split_positions, lambda x: (x.flatten(1, 3),)),
-        f"{ENCODER}.blocks.{{i}}.sublayers.causal_time.norm.weight": ADD_ONE,
-        f"{KERNEL}.conv_weight": by_head,
-        f"{KERNEL}.conv_bias": by_head,
-        f"{KERNEL}.decay": by_head,
-    }
     classifies = has(state, "^decoder/cls_head/")
-    sections = ("model", "head") if classifies else ("model",)
     ignored = () if classifies else (r"decoder/.*",)
-    result = apply_rules(state, key_map("trecvit", *sections, ops=ops), ignored)
+    rules = trecvit_rules(num_heads or 1, classifies, grid)
+    result = apply_rules(state, rules, ignored)
     result.model, result.scheme, result.num_heads = "VideoTransformer", "trecvit", num_heads
     shapes = {name: x.shape for name, x in result.state.items()}
     first = f"{ENCODER}.blocks.0.sublayers.causal_time.attn"
@@ -86,3 +75,51 @@ def from_trecvit(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conve
     if "cls_head.fc_hidden.weight" in shapes:
         result.head = dict(hidden_dim=shapes["cls_head.fc_hidden.weight"][0], act="tanh")
     return result
+
+
+def to_trecvit(state: Mapping[str, Tensor]) -> State:
+    """Convert back, to the names and axes of the authors' ``.npz`` files.
+
+    Raises:
+        ValueError: If names do not fit.
+    """
+    kernel = KERNEL.replace("{i}", "0") + ".conv_weight"
+    if kernel not in state:
+        raise ValueError(f"the weights are not those of a TRecViT: {kernel} is missing")
+    heads = state[kernel].shape[1]
+    back = revert(state, trecvit_rules(heads, has(state, r"^cls_head\.")))
+    named = {re.sub(r"(?<=residualblock_)(\d)(?=/)", r"0\1", n): x for n, x in back.items()}
+    return {name: _their_axes(name, x, heads).contiguous() for name, x in named.items()}
+
+
+def trecvit_rules(heads: int, classifies: bool, grid: Grid | None = None) -> list[Rule]:
+    """Return the rows of a model with some heads, with or without its classifier."""
+
+    def split_positions(table: Tensor) -> tuple[Tensor, ...]:
+        return (table.unflatten(1, grid_of(table.shape[1], grid)),)
+
+    by_head = Op(lambda x: (x.unflatten(-1, (heads, -1)),), lambda x: (x.flatten(-2),))
+    ops = {
+        f"{ENCODER}.frame_token": FRAME_TOKEN,
+        f"{ENCODER}.pos_embed.hw": Op(split_positions, lambda x: (x.flatten(1, 3),)),
+        f"{ENCODER}.blocks.{{i}}.sublayers.causal_time.norm.weight": ADD_ONE,
+        f"{KERNEL}.conv_weight": by_head,
+        f"{KERNEL}.conv_bias": by_head,
+        f"{KERNEL}.decay": by_head,
+    }
+    sections = ("model", "head") if classifies else ("model",)
+    return key_map("trecvit", *sections, ops=ops)
+
+
+def _their_axes(name: str, x: Tensor, heads: int) -> Tensor:
+    """Return a weight with flax's axes; of attention, with one for the heads."""
+    of_heads = "MultiHeadDotProductAttention" in name
+    if name.endswith("/bias"):
+        return x.unflatten(0, (heads, -1)) if of_heads and "/out/" not in name else x
+    if not name.endswith("/kernel"):
+        return x
+    if x.dim() == 5:  # (D, C, t, h, w)
+        return x.permute(2, 3, 4, 1, 0)
+    if not of_heads:
+        return x.T
+    return x.T.unflatten(0 if "/out/" in name else 1, (heads, -1))

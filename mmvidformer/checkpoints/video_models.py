@@ -28,7 +28,9 @@ from mmvidformer.checkpoints.keymap import (
     strip_prefixes,
 )
 from mmvidformer.checkpoints.streamformer import streamformer_rules
+from mmvidformer.checkpoints.trecvit import to_trecvit
 from mmvidformer.checkpoints.videoprism import videoprism_rules
+from mmvidformer.checkpoints.vjepa2_1 import vjepa2_1_rules
 from mmvidformer.layers.positions import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``checkpoints.reading``.
@@ -220,6 +222,10 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
         raise ValueError("VideoMAE's classifier reads the first token if there is no fc_norm")
     if scheme == "videoprism":
         return revert(state, videoprism_rules(state, dialect))
+    if scheme == "vjepa2_1":
+        return revert(state, vjepa2_1_rules())
+    if scheme == "trecvit":
+        return to_trecvit(state)
     if scheme == "streamformer":
         return revert(state, streamformer_rules(state))
     return revert(state, _rules(state, scheme, dialect))

@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Convert the checkpoint and return the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SRC", help="checkpoint file, folder or address")
-    parser.add_argument("target", metavar="DST", help=".pth, .safetensors, or HuggingFace folder")
+    parser.add_argument(
+        "target", metavar="DST", help=".pth, .safetensors, HuggingFace folder, or official file"
+    )
     parser.add_argument("--to", choices=OUTPUTS, default="mmvidformer", help="format of DST")
     parser.add_argument("--grid", type=_grid, help="tokens T,H,W of the positions, if ambiguous")
     parser.add_argument("--scheme", help="attention scheme, if the names are ambiguous")

@@ -1,10 +1,11 @@
 """Export a recognizer: mmvidformer export CONFIG [CHECKPOINT] --out model.onnx or model.pt2.
 
-A recognizer becomes a graph from one view of each clip to logits; with HORST, a graph of one frame
-with the state as inputs and outputs. The batch size is free, other sizes are fixed. The file is
-loaded again and compared with the model; if they differ by more than 1e-4, nothing is written and
-the exit status is 1. The file's metadata names classes, inputs, outputs, and the transforms of the
-test pipeline. ONNX needs onnx, onnxscript and onnxruntime.
+A recognizer becomes a graph from one view of each clip to logits; with HORST, or --shape H W of a
+causal transformer, a graph of one frame with the state as inputs and outputs. The batch size is
+free, other sizes are fixed. The file is loaded again and compared with the model; if they differ by
+more than 1e-4, nothing is written and the exit status is 1. The file's metadata names classes,
+inputs, outputs, and the transforms of the test pipeline. ONNX needs onnx, onnxscript and
+onnxruntime.
 """
 
 import json
@@ -84,7 +85,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     inputs = zip(graph.input_names, graph.inputs(batch=1)[0], strict=True)
-    shapes = {n: (n if n == "boxes" else "batch", *x.shape[1:]) for n, x in inputs}
+    shapes = {}
+    for name, example in inputs:
+        free = ["boxes" if name == "boxes" else "batch"] if example.dim() else []
+        shapes[name] = (*free, *example.shape[1:])
     print(f"inputs: {json.dumps(shapes)}")
     print(f"outputs: {', '.join(graph.output_names)}")
     print(f"{args.out}: largest difference from the model {difference:.1e}")

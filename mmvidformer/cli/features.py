@@ -35,6 +35,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--every", type=positive, metavar="N", help="a row for the clip that starts every N frames"
     )
+    parser.add_argument(
+        "--layers",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="outputs of these blocks, from 0, one after the other in the width of the features "
+        "(default: the last one)",
+    )
     parser.add_argument("--files", action="store_true", help="a file for each video, for training")
     parser.add_argument(
         "--rows",
@@ -48,11 +56,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     inputs = list_inputs(args.input)
     cfg, checkpoint = find_bulk_model(args, inputs)
     inexact = inexact_options(args)
-    options = dict(every=args.every, tokens=args.tokens, **inexact)
+    options = dict(every=args.every, tokens=args.tokens, layers=args.layers, **inexact)
     load = partial(FeatureExtractor, cfg, checkpoint, **options)
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="features", **model_settings(cfg, checkpoint))
-    settings |= {name: getattr(args, name) for name in ("tokens", "every", "rows", "files")}
+    names = ("tokens", "every", "rows", "files", "layers")
+    settings |= {name: getattr(args, name) for name in names}
     settings |= dict(input=inputs.address, **inexact)
     table: Table
     if args.files:

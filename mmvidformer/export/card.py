@@ -36,7 +36,8 @@ def make_card(
     inputs: dict[str, dict[str, Any]] = {}
     for name, example in zip(graph.input_names, graph.inputs(batch=1)[0], strict=True):
         dtype = str(example.dtype).removeprefix("torch.")
-        inputs[name] = {"shape": [None, *example.shape[1:]], "dtype": dtype}
+        shape = [None, *example.shape[1:]] if example.dim() else []
+        inputs[name] = {"shape": shape, "dtype": dtype}
     values = "RGB, 0 to 255" if graph.dtype else "RGB, 0 to 255, then normalize"
     inputs[graph.input_names[0]]["values"] = values
     mean, std = (getattr(preprocessor, name, None) for name in ("mean", "std"))

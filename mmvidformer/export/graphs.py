@@ -7,13 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.export.streams import make_stepper
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.models.horst.layer import Features, HorstLayer, HorstOutput
-from mmvidformer.models.horst.necks import Horst
-from mmvidformer.models.horst.statt import States
+from mmvidformer.models.horst.layer import Features
 from mmvidformer.tasks.table import task_of_head
 
-PARTS = ("key", "value", "gate")  # of ``States``
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
 
 
@@ -115,67 +113,47 @@ class ClipGraph(nn.Module):
 class StreamGraph(ClipGraph):
     """A recurrent recognizer that takes one frame, with its state as inputs and outputs.
 
-    The state is a set of tensors of constant shape, those of ``States``: ``count`` (B,), the number
-    of frames that each clip has behind it, and for each layer ``key_<i>`` and ``value_<i>``
-    (B, S, C, h, w), and ``gate_<i>`` (B, S, n, h, w) if the attention filters keys. A clip starts
-    with zeros. To restart a clip it is enough to set its ``count`` to zero.
+    The state is a set of tensors of constant shape: ``count``, the number of frames so far, and
+    what each layer remembers, such as ``key_<i>`` and ``value_<i>`` (``export.streams``). A stream
+    starts with zeros. To restart it, it is enough to set the count to zero.
 
     Arguments are those of ``ClipGraph``, with the size of the frames, (3, H, W).
 
     Raises:
-        ValueError: As ``ClipGraph``, and if the model's neck is not ``Horst``.
+        ValueError: As ``ClipGraph``, and if the model does not run frame by frame with a state of
+            constant size.
     """
 
     def __init__(self, model: nn.Module, *args: Any, **options: Any) -> None:
         super().__init__(model, *args, **options)
-        neck = getattr(self.model, "neck", None)
-        if not isinstance(neck, Horst):
-            raise ValueError(
-                "only a recognizer with the neck Horst is exported frame by frame, got "
-                f"{type(neck).__name__}; give the size (3, T, H, W) to export whole clips"
-            )
         with torch.no_grad():
-            states = neck.step(self.model.backbone(self.normalize(self._images(1))))[1]
-        # Shape of each part of a layer's state, by its name.
-        self.shapes: list[dict[str, tuple[int, ...]]] = []
-        for i, state in enumerate(states):
-            parts = {field: getattr(state, field) for field in PARTS}
-            self.shapes.append(
-                {f"{field}_{i}": x.shape[1:] for field, x in parts.items() if x is not None}
-            )
-        names = ["count", *(name for layer in self.shapes for name in layer)]
+            self.stepper = make_stepper(self.model, self.normalize(self._images(1)))
+        names = ["count", *self.stepper.shapes]
         self.input_names = ["frame", *names]
         self.output_names = [*self.output_names, *(f"next_{name}" for name in names)]
-        self.calls = max(layer.order for layer in neck.layers) + 2
+        self.calls = self.stepper.calls
 
     def forward(self, frame: Tensor, count: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
         """Take a frame.
 
         Args:
             frame: Frames (B, 3, H, W).
-            count: Number of frames behind each clip (B,), integers.
+            count: Number of frames so far, integers: of HORST that of each clip (B,), of a causal
+                transformer one for all, without axes.
             *parts: The state, in the order of ``input_names``.
 
         Returns:
             Logits (B, classes), for each task if there are several; the next count and state.
         """
-        left, states, neck = iter(parts), [], self.model.neck
-        for layer, shapes in zip(neck.layers, self.shapes, strict=True):
-            fields = {name.split("_")[0]: next(left) for name in shapes}
-            states.append(_start(layer, States(count, **{"gate": None, **fields})))
-        maps = self.model.backbone(self.normalize(frame))
-        output, states = neck.step(maps, states)
-        after = []
-        for state in states:
-            after += [x for x in (state.key, state.value, state.gate) if x is not None]
-        logits = self._classify(HorstOutput(*(part[:, None] for part in output)))
-        return (*logits, count + 1, *after)
+        images = self.normalize(frame)
+        output, count, after = self.stepper.step(self.model, images, count, parts)
+        return (*self._classify(output), count, *after)
 
     def start(self, batch: int) -> tuple[Tensor, ...]:
         """Count and state before the first frame: zeros."""
-        where = dict(device=self._device())
-        state = [torch.zeros(batch, *x, **where) for layer in self.shapes for x in layer.values()]
-        return (torch.zeros(batch, dtype=torch.long, **where), *state)
+        shapes = self.stepper.shapes.values()
+        parts = [torch.zeros(batch, *shape, device=self._device()) for shape in shapes]
+        return (self.stepper.start(batch).to(self._device()), *parts)
 
     @torch.no_grad()
     def inputs(self, batch: int, calls: int = 1) -> list[tuple[Tensor, ...]]:
@@ -186,18 +164,6 @@ class StreamGraph(ClipGraph):
             inputs_of_calls.append(inputs)
             state = self(*inputs)[-len(state) :]
         return inputs_of_calls
-
-
-def _start(layer: HorstLayer, state: States) -> States:
-    """Put the state before the first step into the clips that are there."""
-    is_first = (state.steps == 0)[:, None, None, None, None]
-    start = layer.start(state.key[:, 0])
-    parts = {}
-    for field in PARTS:
-        old = getattr(state, field)
-        if old is not None:
-            parts[field] = torch.where(is_first, getattr(start, field), old)
-    return state._replace(**parts)
 
 
 def make_graph(model: nn.Module, size: Sequence[int], *args: Any, **options: Any) -> ClipGraph:

@@ -67,7 +67,10 @@ def export(
     inputs = graph.inputs(batch=2)[0]
     batch = Dim("batch", max=2**31 - 1)  # PyTorch 2.6 refuses sizes without a limit
     sizes = {"boxes": Dim("boxes", max=2**31 - 1)}  # any number of them
-    free = tuple({0: sizes.get(name, batch)} for name in graph.input_names)
+    free: tuple = tuple(
+        {0: sizes.get(name, batch)} if example.dim() else {}
+        for name, example in zip(graph.input_names, inputs, strict=True)
+    )
     if isinstance(graph, StreamGraph):  # *parts is one argument
         free = (*free[:2], free[2:])
     with torch.no_grad():

@@ -92,8 +92,8 @@ class EncoderConfig:
             ``rule`` (by which tables are resized, ``layers.resize``). Single frames (``frames``)
             have no place in time: ``'space_time'`` is ``'space'`` for them.
         rope: Rotary positions of queries and keys (``layers.rotary``), beside ``positions``:
-            ``'axial'``, ``'vjepa2'``, ``'dinov3'`` or ``'eva02'``, or a dictionary of the name as
-            ``type`` and options. None: none.
+            ``'axial'``, ``'vjepa2'``, ``'vjepa2_1'``, ``'dinov3'`` or ``'eva02'``, or a dictionary
+            of the name as ``type`` and options. None: none.
         frames: ``'together'``: the tokens of a clip are encoded together. ``'token'``: likewise,
             with a learned token in each frame as one more place, without a position; returns that
             of each frame (TRecViT). ``'pool'``: each frame on its own, with a class token of its

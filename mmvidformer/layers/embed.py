@@ -1,6 +1,7 @@
 """Tubelets of pixels become tokens."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch.nn.functional as F
 from einops import rearrange
@@ -39,6 +40,12 @@ class TubeletEmbedding(nn.Module):
             tubelets do not overlap.
         padding: Zero padding in frames, rows and columns.
         norm: Whether to apply a layer norm (epsilon 1e-5) to the tokens.
+        images: Whether clips of one frame are images, which have a projection of their own, without
+            an axis of time (V-JEPA 2.1).
+
+    Raises:
+        ValueError: If tubelet or stride is not positive, or ``images`` is set for tubelets of one
+            frame, or of tubelets that overlap.
     """
 
     def __init__(
@@ -49,6 +56,7 @@ class TubeletEmbedding(nn.Module):
         stride: Size | None = None,
         padding: Size = (0, 0, 0),
         norm: bool = False,
+        images: bool = False,
     ) -> None:
         super().__init__()
         self.tubelet, self.padding = _triple(tubelet), _triple(padding)
@@ -58,11 +66,25 @@ class TubeletEmbedding(nn.Module):
         self.in_channels = in_channels  # of a projection that others may wrap
         self.proj = TubeletConv(in_channels, dim, self.tubelet, self.stride, self.padding)
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
+        self.image_proj: TubeletConv | None = None
+        if images:
+            if self.tubelet[0] == 1 or self.stride != self.tubelet or any(self.padding):
+                raise ValueError(
+                    "images=True needs tubelets of several frames that do not overlap, got tubelet "
+                    f"{self.tubelet}, stride {self.stride}, padding {self.padding}"
+                )
+            size = (1, *self.tubelet[1:])
+            self.image_proj = TubeletConv(in_channels, dim, size, size)
 
     @property
     def separate_frames(self) -> bool:
         """Whether each frame is in one tubelet, so that tubelets follow each other in time."""
         return self.stride[0] == self.tubelet[0] and not self.padding[0]
+
+    def size_of(self, frames: int) -> Size:
+        """Return the size of the tubelets of a clip of some frames: one frame in images."""
+        is_image = self.image_proj is not None and frames == 1
+        return (1, *self.tubelet[1:]) if is_image else self.tubelet
 
     def grid(self, size: Sequence[int]) -> Size:
         """Return the grid (T, H, W) of the tokens of a clip (T', H', W').
@@ -70,11 +92,13 @@ class TubeletEmbedding(nn.Module):
         Raises:
             ValueError: If the clip is smaller than a tubelet.
         """
-        axes = zip(size, self.padding, self.tubelet, self.stride, strict=True)
+        tubelet = self.size_of(size[0])
+        stride = self.stride if self.image_proj is None else tubelet
+        axes = zip(size, self.padding, tubelet, stride, strict=True)
         grid = _triple([(n + 2 * p - k) // s + 1 for n, p, k, s in axes])
         if min(grid) < 1:
             sides = " x ".join(map(str, size))
-            raise ValueError(f"a clip of {sides} is smaller than a tubelet {self.tubelet}")
+            raise ValueError(f"a clip of {sides} is smaller than a tubelet {tubelet}")
         return grid
 
     def forward(self, clip: Tensor, keep: Places | None = None) -> Tensor:
@@ -95,8 +119,10 @@ class TubeletEmbedding(nn.Module):
         if len(shape) != 5 or shape[1] != channels:
             raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}")
         self.grid(clip.shape[2:])
+        is_image = self.image_proj is not None and clip.shape[2] == 1
+        proj: Any = self.image_proj if is_image else self.proj
         clip = clip if keep is None else self.row(clip, keep)
-        return self.norm(self.proj(clip).permute(0, 2, 3, 4, 1))
+        return self.norm(proj(clip).permute(0, 2, 3, 4, 1))
 
     def row(self, clip: Tensor, keep: Places) -> Tensor:
         """Lay the tubelets of some places in a row: a clip (B, C, T'', j, N k) of pixels."""
@@ -109,12 +135,12 @@ class TubeletEmbedding(nn.Module):
         if tuple(keep.size) not in (grid, grid[1:]):
             raise ValueError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
         boxes = keep.take(self.boxes(clip))
-        sizes = dict(zip("ijk", self.tubelet, strict=True))
+        sizes = dict(zip("ijk", self.size_of(clip.shape[2]), strict=True))
         return rearrange(boxes, "b t 1 n (i j k c) -> b c (t i) j (n k)", **sizes)
 
     def boxes(self, clip: Tensor) -> Tensor:
         """Cut a clip (B, C, T', H', W') into tubelets (B, T, H, W, i j k C) of pixels."""
-        (i, j, k), (t, h, w) = self.tubelet, self.grid(clip.shape[2:])
+        (i, j, k), (t, h, w) = self.size_of(clip.shape[2]), self.grid(clip.shape[2:])
         whole = clip[:, :, : t * i, : h * j, : w * k]
         return rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (i j k c)", i=i, j=j, k=k)
 

@@ -50,12 +50,15 @@ def init_flax_vit(module: nn.Module) -> None:
             nn.init.xavier_uniform_(layer.weight)
             nn.init.normal_(layer.bias, std=1e-6)
     elif isinstance(module, TubeletEmbedding):
-        fan_in = module.proj.weight[0].numel()
-        # Flax truncates at two sigma and divides by the deviation that the truncation leaves.
-        std = fan_in**-0.5 / 0.87962566103423978
-        nn.init.trunc_normal_(module.proj.weight, std=std, a=-2 * std, b=2 * std)
-        if module.proj.bias is not None:
-            nn.init.zeros_(module.proj.bias)
+        for conv in (module.proj, module.image_proj):
+            if conv is None:
+                continue
+            fan_in = conv.weight[0].numel()
+            # Flax truncates at two sigma and divides by the deviation that the truncation leaves.
+            std = fan_in**-0.5 / 0.87962566103423978
+            nn.init.trunc_normal_(conv.weight, std=std, a=-2 * std, b=2 * std)
+            if conv.bias is not None:
+                nn.init.zeros_(conv.bias)
     elif isinstance(module, PositionEmbedding):
         for table in module.parameters(recurse=False):
             nn.init.normal_(table, std=0.02)

@@ -1,7 +1,7 @@
 """What patterns ask of kernels, and the causal mask, which needs no tensor."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import torch
@@ -28,10 +28,13 @@ class Causal:
     Args:
         step: Number of consecutive tokens of a frame.
         past: Number of frames that a token sees, its own included; None for all.
+        before: Number of frames of the stream before those of the queries. 0: this is its start, or
+            a whole clip.
     """
 
     step: int = 1
     past: int | None = None
+    before: Tensor | int = field(default=0, compare=False)
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -33,6 +33,8 @@ class RotaryEmbedding(nn.Module):
             likewise. ``'centered'``: from -1 to 1, half a token from either end, times 2 pi
             (DINOv3). A number n: ``n i / H`` and ``n i / W`` (EVA-02: 16, the grid of its
             pretraining).
+        align_corners: Whether n places end at 0 and n - 1: ``(n - 1) i / (H - 1)``, likewise along
+            the width (V-JEPA 2.1, n = 16).
 
     Raises:
         KeyError: If ``pairs`` is unknown.
@@ -47,6 +49,7 @@ class RotaryEmbedding(nn.Module):
         base: float = 10000.0,
         pairs: str = "adjacent",
         places: str | float = "integer",
+        align_corners: bool = False,
     ) -> None:
         super().__init__()
         if not axes or axes != "".join(axis for axis in "thw" if axis in axes):
@@ -55,6 +58,8 @@ class RotaryEmbedding(nn.Module):
             raise ValueError(
                 f"places must be 'integer', 'centered' or a number of tokens, got {places!r}"
             )
+        if align_corners and isinstance(places, str):
+            raise ValueError(f"align_corners needs a number of places, got places={places!r}")
         self.count = head_dim // (2 * len(axes))  # pairs of an axis
         if not self.count or head_dim % 2:
             raise ValueError(
@@ -62,6 +67,7 @@ class RotaryEmbedding(nn.Module):
                 f"{2 * len(axes)}, got {head_dim}"
             )
         self.head_dim, self.axes, self.base, self.places = head_dim, axes, base, places
+        self.align_corners = align_corners
         self.pairs = look_up({"adjacent", "halves", "tiled"}, pairs, "kind of pairs")
 
     def table(self, grid: Tensor, start: Tensor | int = 0) -> Tensor:
@@ -82,7 +88,10 @@ class RotaryEmbedding(nn.Module):
             elif self.places == "centered":
                 places = 2 * torch.pi * ((2 * places + 1) / length - 1)
             elif self.places != "integer":
-                places = places * (float(self.places) / length)
+                count = float(self.places)
+                if self.align_corners:
+                    count, length = count - 1, max(length - 1, 1)
+                places = places * (count / length)
             parts.append(repeat_along(axis, places[:, None] * rates, size))
         if self.pairs == "tiled":
             parts = [part for part in parts for _ in range(2)]
@@ -124,7 +133,8 @@ class RotaryEmbedding(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
-        return f"{self.axes}, base={self.base:g}, pairs={self.pairs}, places={self.places}"
+        parts = f"{self.axes}, base={self.base:g}, pairs={self.pairs}, places={self.places}"
+        return f"{parts}, align_corners" if self.align_corners else parts
 
 
 def with_prefix(table: Tensor, prefix: int) -> Tensor:
@@ -142,6 +152,7 @@ ROPES: Registry[RotaryEmbedding] = Registry(
     {
         "axial": RotaryEmbedding,
         "vjepa2": partial(RotaryEmbedding, pairs="tiled"),
+        "vjepa2_1": partial(RotaryEmbedding, places=16, align_corners=True),
         "dinov3": partial(
             RotaryEmbedding, axes="hw", base=100.0, pairs="halves", places="centered"
         ),

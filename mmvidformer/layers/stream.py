@@ -4,10 +4,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from mmvidformer.layers.masks import Causal
 
-Past = tuple[Tensor, ...]
+Past = tuple[Tensor, ...]  # a named tuple, if the stream is to be exported
 
 
 class StreamState:
@@ -48,10 +49,10 @@ class StreamState:
         past = self._previous.popleft() if self._previous else None
         if self.limit is not None:
             mask = replace(mask, past=min(mask.past or self.limit, self.limit))
-        out, past = kernel.resume(q, k, v, mask, past)
+        out, past = kernel.resume(q, k, v, replace(mask, before=self.steps), past)
         if not torch.compiler.is_compiling():
             # A small part of a large tensor would keep all of it in memory.
-            past = tuple(x.clone() if _is_small_part(x) else x for x in past)
+            past = tree_map(lambda x: x.clone() if _is_small_part(x) else x, past)
         self.past.append(past)
         return out
 

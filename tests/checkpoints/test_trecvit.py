@@ -100,6 +100,23 @@ def test_files(tmp_path: Path) -> None:
     assert_equal(head(backbone(frames)), arrays["logits/whole"])
 
 
+def test_there_and_back(tmp_path: Path) -> None:
+    """All weights have the names and axes of the authors' files again."""
+    weights, _ = load()
+    np.savez(tmp_path / "theirs.npz", **{name: x.numpy() for name, x in weights.items()})
+    convert_file(tmp_path / "theirs.npz", tmp_path / "ours.pth")
+    report = convert_file(tmp_path / "ours.pth", tmp_path / "back.npz", "official")
+    assert "back.npz (official)" in report
+    with np.load(tmp_path / "back.npz") as file:
+        back = {f"params/{name}": file[name] for name in file.files}
+    assert back.keys() == weights.keys()
+    for name, value in weights.items():  # norms lose the last digit of their weights less one
+        np.testing.assert_allclose(back[name], value, atol=1e-7, err_msg=name)
+        assert back[name].shape == value.shape
+    with pytest.raises(ValueError, match="must be a .npz file"):
+        convert_file(tmp_path / "ours.pth", tmp_path / "back.pt", "official")
+
+
 def test_names_that_do_not_fit_are_told() -> None:
     weights, _ = load()
     encoder = {name: x for name, x in weights.items() if "decoder" not in name}

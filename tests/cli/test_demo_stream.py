@@ -13,7 +13,12 @@ from mmengine.registry import DefaultScope
 from benchmarks import stream
 from mmvidformer import get_config
 from mmvidformer.apis import Capture, Recognizer
+from mmvidformer.apis.pipeline import normalize
+from mmvidformer.config.fragments import merge
+from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.registry import MODELS
+from mmvidformer.tasks.annotations import BACKGROUND
+from mmvidformer.tasks.table import find_task
 
 NARROW = {
     "model.backbone.channels": 8,
@@ -102,6 +107,45 @@ def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
         main([*causal, clip, "--out", str(tmp_path / "out.mp4"), "--overlay"])
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
         main_of("plot.horst")([*causal, clip, "--out-dir", str(tmp_path)])
+
+
+def test_online_action_detection_of_a_camera(
+    main_of, prediction_data: Path, tmp_path: Path, clip: str, monkeypatch
+) -> None:
+    """A causal model of frames, as ``--task frames`` makes it, answers for each frame as it comes.
+
+    The answers are those for the whole clip.
+    """
+    cfg = get_config("causal_transformer_early_motion")
+    cfg.test_dataloader.dataset.pipeline[1].frame_interval = 1
+    monkeypatch.chdir(prediction_data)
+    lists = VideoLists(tmp_path, ("left", "right", BACKGROUND), {}, ",")
+    merge(cfg, find_task("frames").fragment(cfg, lists))
+    cfg.dump(tmp_path / "online.py")
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        model = MODELS.build(cfg.model)
+    torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=1.0)
+    torch.save({"state_dict": model.state_dict()}, tmp_path / "online.pth")
+    files = [str(tmp_path / "online.py"), str(tmp_path / "online.pth")]
+    camera = "mmvidformer.visualization.source_answers.Capture"
+    monkeypatch.setattr(camera, lambda *_: Capture(clip))
+    out = tmp_path / "answers.json"
+    assert main_of("demo")([*files, "7", "--json", str(out)]) == 0
+    answers = [json.loads(line) for line in out.read_text().splitlines()]
+    recognizer = Recognizer(*files)
+    with Capture(clip) as video:
+        frames = list(recognizer.frame_runner.pipeline.read(video))
+    assert len(answers) == len(frames) >= 8  # more than the past
+    inputs = torch.cat([frame.inputs for frame in frames], dim=2)
+    with torch.no_grad():
+        features = recognizer.model.extract_feat(normalize(recognizer.model, inputs)[:, None])[0]
+        expected = recognizer.model.cls_head(features)[0].softmax(dim=-1)
+    for answer, frame, shares in zip(answers, frames, expected, strict=True):
+        assert answer["seconds"] == pytest.approx([frame.seconds] * 2, abs=1e-3)
+        best = answer["predictions"]["class"][0]
+        assert best["class"] == shares.argmax()
+        assert best["score"] == pytest.approx(shares.max().item(), abs=1e-5)
 
 
 def test_demo_prints_all_times_ahead(main_of, unrolling, sequence, capsys) -> None:

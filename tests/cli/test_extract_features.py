@@ -85,6 +85,35 @@ def test_tokens_of_a_list(main_of, model, tiny_videos, tmp_path) -> None:
         main_of("features")([*model, "gone.txt", "--out", str(out)])
 
 
+def test_layers(main_of, model, tiny_videos, tmp_path) -> None:
+    """Of both encoders of ViViT's model 2, pooled and dense, by clips too."""
+    video, main = str(tiny_videos.root / "val_0.mp4"), main_of("features")
+    command = [*model, video, "--files", "--layers", "1", "0"]
+    assert main([*command, "--out", str(tmp_path / "pooled")]) == 0
+    assert main([*command, "--out", str(tmp_path / "every"), "--every", "4"]) == 0
+    recognizer = Recognizer(*model)
+    clips = recognizer.pipeline.read(recognizer.pipeline.open(video))["inputs"]
+    expected = backbone_features(recognizer.model, clips, layers=[1, 0]).mean(dim=0)
+    pooled = np.load(tmp_path / "pooled" / "val_0.mp4.npy")
+    np.testing.assert_allclose(pooled, expected, atol=1e-6)
+    assert pooled.shape == (32,)
+    assert np.load(tmp_path / "every" / "val_0.mp4.npz")["features"].shape == (5, 32)
+    dense = [
+        *model,
+        video,
+        "--files",
+        "--layers",
+        "0",
+        "--tokens",
+        "--out",
+        str(tmp_path / "dense"),
+    ]
+    assert main(dense) == 0
+    assert np.load(tmp_path / "dense" / "val_0.mp4.npy").shape == (1, 2, 2, 2, 16)
+    with pytest.raises(ValueError, match="layers must be 0 to 2, got 7"):
+        main([*command[:3], "--layers", "7", "--out", str(tmp_path / "wrong")])
+
+
 def test_a_row_for_each_window(main_of, model, tiny_videos, tmp_path) -> None:
     """A clip of 4 frames at interval 2 spans 8 of 24 frames; one starts every 4 frames."""
     video, main = str(tiny_videos.root / "val_0.mp4"), main_of("features")

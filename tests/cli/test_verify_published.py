@@ -3,7 +3,9 @@
 import io
 import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +18,12 @@ from transformers import (
     VideoMAEImageProcessor,
     VivitImageProcessor,
 )
+from transformers.models.videoprism import VideoPrismVisionConfig
 
 from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.engine import checkpoint_config
+from mmvidformer.engine.verify import CHECKS, check_clip
 
 # That of transformers 4; 5 has one on the GPU, too.
 VideoMAE = getattr(transformers, "VideoMAEImageProcessorPil", VideoMAEImageProcessor)
@@ -38,10 +42,10 @@ def tool(load):
         ("vivit", VivitImageProcessor(), (32, 360, 640)),
     ],
 )
-def test_clips_are_those_of_transformers(tool, name: str, processor, shape: tuple) -> None:
+def test_clips_are_those_of_transformers(name: str, processor, shape: tuple) -> None:
     video = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
     expected = processor(list(video), return_tensors="pt")["pixel_values"]
-    found = tool.check_clip(tool.CHECKS[name], video, 224)
+    found = check_clip(CHECKS[name], video, 224)
     torch.testing.assert_close(found, expected.transpose(1, 2), atol=2e-6, rtol=0)
 
 
@@ -83,13 +87,87 @@ def test_differences_and_hashes(tool, table: Path, capsys: pytest.CaptureFixture
     assert tool.main(["right", "--write"]) == 0
     printed = capsys.readouterr().out
     sha256 = hash_of(table / "hf" / "model.safetensors")
-    (difference,) = re.findall(rf"right +(\S+) +224 +{sha256}$", printed, re.MULTILINE)
-    assert float(difference) <= 1e-4
+    (differences,) = re.findall(rf"right +(\S+) +(\S+) +224 +{sha256}$", printed, re.MULTILINE)
+    assert max(map(float, differences)) <= 1e-4
     assert [row.sha256 for row in published.rows()] == [sha256, "", ""]
     assert published.row_of("published://right").license == "MIT"
     assert published.TABLE.read_text().startswith("# Table\n- address: hf://org/tiny")
 
     assert tool.main([]) == 1
     printed = capsys.readouterr().out
-    assert re.search(r"wrong +1\.0e-03 +224 +[0-9a-f]{64}  DIFFERS", printed)
-    assert re.search(r"absent +- +-  hf://org/absent cannot be fetched: .*404 .*Not Found", printed)
+    assert re.search(r"wrong +1\.0e-03 +\S+ +224 +[0-9a-f]{64}  DIFFERS", printed)
+    assert re.search(
+        r"absent +- +- +-  hf://org/absent cannot be fetched: .*404 .*Not Found", printed
+    )
+
+
+def test_the_page_of_a_user(main_of, table: Path, tmp_path: Path, capsys) -> None:
+    """Published logits and the model of transformers: equal, different, and not there."""
+    page = tmp_path / "pages" / "right.md"
+    command = main_of("models")
+    assert command(["--verify", "right", "--by", "A. User", "--out", str(page)]) == 0
+    assert f"right: equal; written: {page}" in capsys.readouterr().out
+    text = page.read_text()
+    lines = dict(re.findall(r"^\| ([\w -]+) \| (.*) \|$", text, re.MULTILINE))
+    assert text.startswith("# right: equal\n")
+    assert lines["verified by"] == f"A. User, {date.today()}"
+    assert lines["license"] == "MIT" and lines["address"] == "hf://org/tiny"
+    sha256 = hash_of(table / "hf" / "model.safetensors")
+    assert lines["SHA-256"] == sha256 and f'    sha256: "{sha256}"' in text
+    assert re.fullmatch(r"largest difference \S+, frames of 224 pixels", lines["published logits"])
+    code = r"largest difference (\S+), transformers' (\w+), logits \(1, 3\)"
+    difference, model = re.fullmatch(code, lines["their code"]).groups()
+    assert float(difference) <= 1e-5 and model == "TimesformerForVideoClassification"
+    assert transformers.__version__ in lines["versions"]
+    assert len(text.splitlines()) < 40
+
+    assert command(["--verify", "wrong"]) == 1
+    printed = capsys.readouterr().out
+    assert "# wrong: differs\n" in printed and "verified: " not in printed
+    assert command(["--verify", "absent"]) == 1
+    assert "# absent: could not be loaded" in capsys.readouterr().out
+    with pytest.raises(KeyError, match="rihgt"):
+        command(["--verify", "rihgt"])
+    with pytest.raises(SystemExit):
+        command(["--by", "A. User"])
+
+
+@pytest.mark.parametrize("family", ["vivit", "videomae", "vjepa2", "videoprism"])
+def test_encoders_are_compared_with_transformers(
+    family: str, web, main_of, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    """Tokens of a model without a classifier."""
+    torch.manual_seed(0)
+    make_encoder(family).eval().save_pretrained(tmp_path / "hf")
+    web.add_repository("org/tiny", tmp_path / "hf")
+    rows = [dict(name="tiny", address="hf://org/tiny", format=family)]
+    (tmp_path / "published.yml").write_text(yaml.safe_dump(rows))
+    monkeypatch.setattr(published, "TABLE", tmp_path / "published.yml")
+    published.rows.cache_clear()
+    try:
+        assert main_of("models")(["--verify", "tiny"]) == 0
+    finally:
+        published.rows.cache_clear()
+    printed = capsys.readouterr().out
+    assert "# tiny: equal\n" in printed
+    found = re.search(r"largest difference (\S+), transformers' \w+, tokens", printed)
+    assert float(found[1]) <= 1e-5
+
+
+def make_encoder(family: str) -> Any:
+    """A small model of transformers with random weights."""
+    sizes = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=2, intermediate_size=36)
+    if family == "vivit":
+        clip = dict(image_size=32, num_frames=4, tubelet_size=[2, 16, 16])
+        return transformers.VivitModel(transformers.VivitConfig(**sizes, **clip))
+    if family == "videomae":
+        clip = dict(image_size=32, num_frames=4, patch_size=16, use_mean_pooling=False)
+        return transformers.VideoMAEModel(transformers.VideoMAEConfig(**sizes, **clip))
+    if family == "vjepa2":
+        clip = dict(crop_size=32, frames_per_clip=4, patch_size=16)
+        predictor = dict(pred_hidden_size=24, pred_num_attention_heads=2, pred_num_hidden_layers=1)
+        return transformers.VJEPA2Model(transformers.VJEPA2Config(**sizes, **clip, **predictor))
+    clip = dict(image_size=36, num_frames=4, tubelet_size=[1, 18, 18])
+    layers = dict(num_spatial_layers=2, num_temporal_layers=1)
+    config = VideoPrismVisionConfig(**sizes, **clip, **layers)
+    return transformers.VideoPrismVisionModel(config)

@@ -18,19 +18,12 @@ from tests.export.recognizers import (
     SIZE,
     TUBES,
     build,
-    causal,
     clips,
+    need_onnx,
     stream,
 )
 
 NOT_WITH_2_6 = ("fixation lara", "fixation orthoformer", "unrolling anticipation")
-
-
-def need_onnx() -> None:
-    if torch.__version__ < "2.7":
-        pytest.skip("current onnxscript has no opset conversion for PyTorch 2.6")
-    for package in ("onnx", "onnxruntime", "onnxscript"):
-        pytest.importorskip(package)
 
 
 def check(name: str, cfg: dict, ending: str, folder: Path) -> None:
@@ -64,8 +57,10 @@ def test_numbers_of_all_models(name: str, ending: str, tmp_path: Path) -> None:
 
 
 def test_wrong_sizes_and_times_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"Horst .* got NoneType; give the size \(3, T, H, W\)"):
-        make_graph(build(causal(EARLY)), (3, 16, 16))
+    with pytest.raises(
+        ValueError, match=r"neck Horst, .* got Recognizer3D .*; give the size \(3, T, H, W\)"
+    ):
+        make_graph(build(clips("ViViT", stem=TUBES)), (3, 16, 16))
     with pytest.raises(ValueError, match="ahead needs AnticipationHead, got LastStepHead"):
         make_graph(build(stream(EARLY)), (3, 8, 8), ahead=2)
 

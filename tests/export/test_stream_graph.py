@@ -1,15 +1,17 @@
 """Graphs of streams, frame by frame."""
 
 import copy
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from mmvidformer.export import StreamGraph, make_graph
+from mmvidformer.export import StreamGraph, export, make_card, make_graph
 from mmvidformer.models.horst.layer import VARIANTS
 from mmvidformer.models.horst.statt import ATTENTIONS
-from tests.export.recognizers import EARLY, NEXT, SIZE, TASKS, build, causal, stream
+from tests.export.recognizers import EARLY, NEXT, SIZE, TASKS, build, causal, need_onnx, stream
 
 
 @pytest.mark.parametrize("head", [EARLY, NEXT, dict(NEXT, classifier="unrolling")])
@@ -72,3 +74,109 @@ def test_a_count_of_zero_restarts_one_clip(variant: str, attention: str) -> None
             features = model.extract_feat(clip.transpose(0, 1))[0]
             expected = model.cls_head(features)[0]
             torch.testing.assert_close(logits[i], expected, atol=1e-5, rtol=1e-5)
+
+
+FRAMES = dict(type="mmvidformer.FramesHead", num_classes=3, in_channels=4)
+STREAMS = {
+    "bounded": [dict(pattern=dict(type="causal_time", past=3))],
+    "joint": [dict(pattern=dict(type="causal_joint", past=2))],
+    "capped": [dict(pattern=dict(type="causal_time", past=3), kernel="capped")],
+    "sums": [dict(pattern="causal_time", kernel="linear")],
+    "recurrence": [dict(pattern="causal_time", kernel=dict(type="recurrence", width=3))],
+}
+
+
+def causal_with(name: str, head: dict, **options: object) -> dict:
+    cfg = causal(head)
+    block = [*STREAMS[name], dict(pattern="space")]
+    settings = dict(cfg["backbone"], block=block, positions="space", **options)
+    return {**cfg, "backbone": settings}
+
+
+@pytest.mark.parametrize("head", [EARLY, NEXT, FRAMES], ids=["early", "next", "frames"])
+@pytest.mark.parametrize("name", STREAMS)
+@torch.no_grad()
+def test_causal_transformers(name: str, head: dict) -> None:
+    """All steps are those of the recognizer's stream, and of the whole clip; they may restart."""
+    model = build(causal_with(name, head))
+    graph = make_graph(model, (3, 16, 16), ahead=2 if head is NEXT else None)
+    clip, states, options = (
+        torch.randn(2, 3, 7, 16, 16),
+        None,
+        {"ahead": [2]} if head is NEXT else {},
+    )
+    dirty = [x + 100 for x in graph.start(2)[1:]]  # a count of 0 hides it
+    state = (graph.start(2)[0], *dirty)
+    for number, frame in enumerate(clip.unbind(2), start=1):
+        outputs = graph(frame, *state)
+        logits, state = outputs[: -len(state)], outputs[-len(state) :]
+        features, states = model.stream(frame, states)
+        expected = model.cls_head(features, **options)
+        whole = model.cls_head(model.extract_feat(clip[:, None, :, :number])[0], **options)
+        if head is NEXT:
+            expected, whole = ([x[task][:, -1] for task in TASKS] for x in (expected, whole))
+        else:
+            expected, whole = ([x[:, -1:] if head is FRAMES else x] for x in (expected, whole))
+        torch.testing.assert_close([*logits], expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close([*logits], whole, atol=1e-5, rtol=1e-5)
+        assert state[0] == number
+
+
+@torch.no_grad()
+def test_two_encoders_and_a_table_that_bounds_the_past() -> None:
+    """Names of the state number the causal attentions; single frames have none."""
+    encoders = [
+        dict(frames="pool", cls="mean", block=[dict(pattern="space")]),
+        dict(block=[dict(pattern="causal_time")]),
+    ]
+    cfg = causal(EARLY)
+    cfg["backbone"] = {**cfg["backbone"], "encoders": encoders, "positions": "space_time"}
+    model = build(cfg)
+    graph = make_graph(model, (3, 16, 16))
+    assert graph.input_names == ["frame", "count", "key_0", "value_0"]
+    clip, state = torch.randn(1, 3, 4, 16, 16), graph.start(1)
+    for frame in clip.unbind(2):
+        logits, *state = graph(frame, *state)
+    torch.testing.assert_close(logits, model.cls_head(model.extract_feat(clip[:, None])[0]))
+
+
+def test_a_state_that_grows_is_refused() -> None:
+    cfg = causal_with("sums", EARLY)
+    cfg["backbone"]["block"] = [dict(pattern="causal_time")]
+    with pytest.raises(ValueError, match="grows with each frame; give causal patterns a past"):
+        make_graph(build(cfg), (3, 16, 16))
+
+
+FILES = [
+    pytest.param(name, marks=() if name == "bounded" else pytest.mark.slow) for name in STREAMS
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+@torch.no_grad()
+def test_one_file_runs_for_long(name: str, tmp_path: Path) -> None:
+    """ONNX Runtime gives the classes of the whole clip after 300 frames, in a state of one size."""
+    need_onnx()
+    import onnxruntime
+
+    model = build(causal_with(name, FRAMES))
+    graph = make_graph(model, (3, 16, 16))
+    path = tmp_path / "model.onnx"
+    card = make_card(graph, name, [], {"class": ["a", "b", "c"]})
+    assert export(graph, path, card) < 1e-5
+    assert card["inputs"]["count"] == {"shape": [], "dtype": "int64"}
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [node.name for node in session.get_outputs()]
+    clip = torch.randn(1, 3, 300, 16, 16)
+    state = {"count": np.zeros((), np.int64)}
+    for node in session.get_inputs()[2:]:
+        state[node.name] = np.zeros((1, *node.shape[1:]), np.float32)
+    shapes = {name: value.shape for name, value in state.items()}
+    logits = []
+    for frame in clip.unbind(2):
+        out = dict(zip(names, session.run(names, {"frame": frame.numpy(), **state}), strict=True))
+        state = {name: out[f"next_{name}"] for name in state}
+        logits.append(torch.from_numpy(out["logits"]))
+    assert {name: value.shape for name, value in state.items()} == shapes
+    whole = model.cls_head(model.extract_feat(clip[:, None])[0])
+    torch.testing.assert_close(torch.cat(logits, dim=1), whole, atol=1e-5, rtol=1e-5)

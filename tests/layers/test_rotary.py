@@ -143,6 +143,7 @@ def test_kernels_take_them_or_refuse_them(kernel: str) -> None:
     [
         (dict(axes="wh"), "axes of rotary positions must be some of 'thw', got 'wh'"),
         (dict(axes=""), "axes"),
+        (dict(align_corners=True), "needs a number of places, got places='integer'"),
         (dict(places="pixels"), "'integer', 'centered' or a number of tokens, got 'pixels'"),
         (dict(head_dim=4), "along 'thw' need heads of an even width of at least 6, got 4"),
         (dict(head_dim=9), "even width"),

@@ -11,7 +11,7 @@ from torch import nn
 
 from mmvidformer.apis.bulk.reading import VIDEOS_AT_ONCE, Clip, Where, WholeVideos
 from mmvidformer.apis.factory import find_model
-from mmvidformer.apis.features import backbone_features, window_features
+from mmvidformer.apis.features import backbone_features, check_layers, window_features
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.windows import check_step, list_windows, times_of
@@ -59,10 +59,12 @@ class FeatureExtractor:
         every: Frames from one clip to the next; None: a row for the video.
         tokens: Whether to keep the tokens of each view.
         int8: See ``Recognizer``. Features are compared with exact ones, not answers.
-        static: Likewise; not with ``tokens``, all of which are computed.
+        static: Likewise; not with ``tokens`` or ``layers``, which need all tokens.
+        layers: Blocks whose outputs are the features (``backbone_features``).
 
     Raises:
-        ValueError: If the weights do not fit the model, or ``static`` is given with ``tokens``.
+        ValueError: If the weights do not fit the model, it has no such layer or no features, or
+            ``static`` is given with ``tokens`` or ``layers``.
     """
 
     def __init__(
@@ -74,27 +76,30 @@ class FeatureExtractor:
         tokens: bool = False,
         int8: bool = False,
         static: float | None = None,
+        layers: Sequence[int] | None = None,
     ) -> None:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
-        if tokens and static is not None:
-            raise ValueError("static is not for tokens, all of which are computed")
+        needs_all_tokens = tokens or layers is not None
+        if needs_all_tokens and static is not None:
+            raise ValueError("static is not for tokens or layers, which need all tokens")
         cfg, checkpoint = find_model(config, checkpoint)
         model = load_recognizer(cfg, checkpoint, device, head=False)
+        check_layers(model, layers or ())
         self.check = None
-        if int8 or not tokens:
+        if int8 or not needs_all_tokens:
             fast, self.check = make_fast(model, int8, static, has_head=False)
             model = fast or model
-        if int8 and tokens:  # which the fast models leave out where features do not need them
+        if int8 and needs_all_tokens:  # which the fast models leave out
             for encoder in (*model.backbone.encoders, *self.check.exact.backbone.encoders):
                 encoder.cls_only = False
-        self.model, self.tokens = model, tokens
+        self.model, self.tokens, self.layers = model, tokens, layers
         pipeline = VideoPipeline(cfg, 1 if every else None)
         self.read_clips: WholeVideos | EveryClip = WholeVideos(pipeline)
         self._stages = None
         if every:
             self.read_clips = EveryClip(pipeline, every, frames_of_stage(model))
-            self._stages = split_stages(model)
+            self._stages = split_stages(model) if layers is None else None
         # Of videos that are being read: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(self._share_frames)
         self.columns = dict(video=str, start=float, end=float, features=list)
@@ -138,7 +143,7 @@ class FeatureExtractor:
         features: dict[int, torch.Tensor] = {}
         for numbers in by_shape.values():
             stack = torch.cat([views[number] for number in numbers])
-            values = backbone_features(model, stack, self.tokens)
+            values = backbone_features(model, stack, self.tokens, layers=self.layers)
             parts = values.split([len(views[number]) for number in numbers])
             for number, of_views in zip(numbers, parts, strict=True):
                 features[number] = of_views if self.tokens else of_views.mean(dim=0)

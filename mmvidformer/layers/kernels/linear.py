@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import reduce
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +28,13 @@ FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 CHUNK = 128  # tokens of a causal sequence that attend to each other pair by pair
+
+
+class RunningSums(NamedTuple):
+    """Sums over the frames of a stream: of ``k^T v`` (..., 1, m, d) and of k (..., 1, m, 1)."""
+
+    product: Tensor
+    key: Tensor
 
 
 class FeatureMap(nn.Module):
@@ -180,7 +188,7 @@ class LinearKernel(LinearCostKernel):
             q, k, values = full_precision(q, k, v)
             q, k, values = self.last_map(q, k, values) if self.last_map else (q, k, values)
             value, weight, past = causal_sums(q, k, values, mask.step, past or ())
-            return (value / (weight + self.eps)).to(v.dtype), past
+            return (value / (weight + self.eps)).to(v.dtype), RunningSums(*past)
 
 
 class CosformerKernel(LinearCostKernel):

@@ -1,6 +1,6 @@
 """A gated linear recurrence over time, whose state has a constant size."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,14 @@ from mmvidformer.layers.stream import Past
 
 SHARPNESS = 8.0  # of the decay, the constant c of the papers
 STEEPEST = 1000.0  # largest derivative of a square root
+
+
+class RecurrentState(NamedTuple):
+    """Last inputs of the convolution (..., n, width - 1, d), and h (..., n, 1, d)."""
+
+    key: Tensor
+    value: Tensor
+    hidden: Tensor
 
 
 class GatedRecurrenceKernel(LinearCostKernel):
@@ -78,18 +86,25 @@ class GatedRecurrenceKernel(LinearCostKernel):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any = None) -> Tensor:
         """Attend; see ``forward``."""
-        return self._run(q, k, v, None)[0]
+        return self._run(q, k, v)[0]
 
     def resume(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None
     ) -> tuple[Tensor, Past]:
         """Attend in the next frames; the past has the last keys and values, and h."""
         with without_autocast(v.device):
-            out, past = self._run(*full_precision(q, k, v), past)
+            out, past = self._run(*full_precision(q, k, v), mask.before, past)
         return out.to(v.dtype), past
 
-    def _run(self, q: Tensor, k: Tensor, v: Tensor, past: Past | None) -> tuple[Tensor, Past]:
-        """Return the output (..., n, S, d) and the new past."""
+    def _run(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        before: Tensor | int = 0,
+        past: Past | None = None,
+    ) -> tuple[Tensor, Past]:
+        """Return the output (..., n, S, d) and the new past, after some frames of a stream."""
         if past is None:
             keys, values = (F.pad(x, (0, 0, self.width - 1, 0)) for x in (k, v))
         else:
@@ -99,8 +114,9 @@ class GatedRecurrenceKernel(LinearCostKernel):
         gate = (k @ self.decay_weight.to(k) + self.decay_bias.to(k)[:, None]).sigmoid()
         log_decay = -SHARPNESS * gate * F.softplus(self.decay.to(k))[:, None]
         scale = bounded_sqrt(-(2 * log_decay).expm1())
-        if past is None:  # of the first step, all is new
-            scale = torch.cat([torch.ones_like(scale[..., :1, :]), scale[..., 1:, :]], dim=-2)
+        # Of the first step, all is new.
+        is_first = torch.arange(scale.shape[-2], device=scale.device)[:, None] + before == 0
+        scale = scale.masked_fill(is_first, 1.0)
         inputs, decay = opened * v * scale, log_decay.exp()
         hidden = None if past is None else past[2][..., 0, :]
         steps = []
@@ -109,7 +125,9 @@ class GatedRecurrenceKernel(LinearCostKernel):
             steps.append(hidden)
         out = F.gelu(q, approximate="tanh") * torch.stack(steps, dim=-2)
         first = keys.shape[-2] - (self.width - 1)
-        return out, (keys[..., first:, :], values[..., first:, :], steps[-1][..., None, :])
+        return out, RecurrentState(
+            keys[..., first:, :], values[..., first:, :], steps[-1][..., None, :]
+        )
 
     def _convolve(self, x: Tensor, length: int) -> Tensor:
         """Convolve (..., n, width - 1 + S, d) to (..., n, S, d)."""

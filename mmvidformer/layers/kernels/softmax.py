@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -8,6 +10,13 @@ from mmvidformer.layers.masks import ABILITIES, Causal, Mask
 from mmvidformer.layers.stream import Past
 
 SCORES = 2**20  # scores of a head that are in memory at once if matmuls compute them
+
+
+class KeysAndValues(NamedTuple):
+    """Keys and values (..., n, S', d) of the frames that the next one may see."""
+
+    key: Tensor
+    value: Tensor
 
 
 class SoftmaxKernel(Kernel):
@@ -55,26 +64,27 @@ class SoftmaxKernel(Kernel):
     ) -> tuple[Tensor, Past]:
         """Attend in the next frames; the past has the keys and values that they may see.
 
-        A bounded past has the size of its bound from the start, and tells which tokens are there,
-        (S',); so shapes stay. One without a bound grows.
+        A bounded past has the size of its bound from the start; what was before the start of the
+        stream is hidden. One without a bound grows.
         """
         if mask.past is None:
             if past is not None:
                 k, v = torch.cat([past[0], k], dim=-2), torch.cat([past[1], v], dim=-2)
-            return self(q, k, v, mask), (k, v)
+            return self(q, k, v, mask), KeysAndValues(k, v)
+        size = (mask.past - 1) * mask.step
         if past is None:
-            size = (mask.past - 1) * mask.step
             no_keys, no_values = (x.new_zeros(*x.shape[:-2], size, x.shape[-1]) for x in (k, v))
-            past = no_keys, no_values, torch.zeros(size, dtype=torch.bool, device=k.device)
+            past = KeysAndValues(no_keys, no_values)
         new = q.shape[-2]
         k, v = torch.cat([past[0], k], dim=-2), torch.cat([past[1], v], dim=-2)
-        is_there = torch.cat([past[2], past[2].new_ones(new)])
-        if is_there.device.type == "cpu" and runs_eagerly():  # their number is known at once
-            first = int(is_there.logical_not().sum())
+        hidden = size - mask.before * mask.step  # keys before the start of the stream
+        if k.device.type == "cpu" and runs_eagerly():  # their number is known at once
+            first = max(int(hidden), 0)
             out = self._attend_causal(q, k[..., first:, :], v[..., first:, :], mask)
         else:
+            is_there = torch.arange(size + new, device=k.device) >= hidden
             out = self._attend_causal(q, k, v, mask, is_there)
-        return out, (k[..., new:, :], v[..., new:, :], is_there[new:])
+        return out, KeysAndValues(k[..., new:, :], v[..., new:, :])
 
     def _attend_causal(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, is_there: Tensor | None = None
