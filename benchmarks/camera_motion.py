@@ -51,9 +51,14 @@ def smaller(method: Method) -> Method:
 
 
 def by_model(config: str, checkpoint: str = PUBLISHED) -> Method:
-    """Let a model classify clips."""
+    """Let a model classify clips, also where its answer is ``uncertain``."""
     recognizer = Recognizer(config, checkpoint, "cpu", clips=1)
-    return lambda frames: recognizer(frames).top(1)[0][::2]
+
+    def classify(frames: np.ndarray) -> tuple[int, float]:
+        shares = recognizer(frames).probabilities["class"]
+        return int(shares.argmax()), float(shares.max())
+
+    return classify
 
 
 METHODS: dict[str, Method] = {

@@ -4,6 +4,7 @@ FOLDER holds the videos of docs/benchmark/real_cameras_videos.csv, which says wh
 Seconds get a label by tracking, or none (``camera_tracking``: the rules). A model and the
 baselines of ``camera_baselines`` then see 8 frames of the second: the square in its middle at 128 x
 128 pixels. Labels are by tracking as well, at full resolution, so that they favor the baselines.
+With ``--model CONFIG CHECKPOINT`` another model answers, and with ``--whole`` it sees whole frames.
 
 ``python -m benchmarks.real_cameras WINDOWS.csv`` prints the tables of an earlier run. Intervals
 (95%) are by video: videos are drawn again and again with replacement (bootstrap).
@@ -40,13 +41,22 @@ def middle_square(frames: np.ndarray) -> np.ndarray:
     height, width = frames.shape[1:3]
     side = min(height, width)
     top, left = (height - side) // 2, (width - side) // 2
-    square = frames[:, top : top + side, left : left + side]
-    size = (SIZE, SIZE)
-    return np.stack([cv2.resize(frame, size, interpolation=cv2.INTER_AREA) for frame in square])
+    return whole_frames(frames[:, top : top + side, left : left + side])
+
+
+def whole_frames(frames: np.ndarray) -> np.ndarray:
+    """Resize frames (T, H, W, 3) to a short side of 128 pixels."""
+    height, width = frames.shape[1:3]
+    scale = SIZE / min(height, width)
+    size = (round(scale * width), round(scale * height))
+    return np.stack([cv2.resize(frame, size, interpolation=cv2.INTER_AREA) for frame in frames])
 
 
 def classify_videos(
-    videos: Iterable[Path], parts: dict[str, str], methods: dict[str, Method]
+    videos: Iterable[Path],
+    parts: dict[str, str],
+    methods: dict[str, Method],
+    view: Callable[[np.ndarray], np.ndarray] = middle_square,
 ) -> list[Row]:
     """Label the seconds of videos, and classify those with a label.
 
@@ -54,6 +64,7 @@ def classify_videos(
         videos: Files.
         parts: ``'test'`` or ``'known'``, by the name of the file; default: ``'test'``.
         methods: Functions of frames (8, 128, 128, 3) that return a class and its probability.
+        view: What the model sees of frames (8, H, W, 3): ``middle_square`` or ``whole_frames``.
 
     Returns:
         A row for each second with a label.
@@ -72,9 +83,10 @@ def classify_videos(
                 row["speed"] = f"{np.abs(window.speeds).max():.3f}"
                 clip = middle_square(window.frames)
                 for name, method in methods.items():
-                    label, probability = method(clip)
+                    is_model = name == NAMES[0]
+                    label, probability = method(view(window.frames) if is_model else clip)
                     row[name] = CLASSES[label]
-                    if name == NAMES[0]:
+                    if is_model:
                         row["probability"] = f"{probability:.4f}"
                 rows.append(row)
         except (av.FFmpegError, IndexError, ValueError) as error:  # IndexError: no video stream
@@ -163,6 +175,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("source", type=Path, help="folder of videos, or csv file of a run")
     parser.add_argument("--videos", type=Path, help="csv file with the part of each video")
     parser.add_argument("--out", type=Path, help="csv file for the answers")
+    parser.add_argument("--model", nargs="+", default=[NAMES[0]], help="CONFIG [CHECKPOINT]")
+    parser.add_argument("--whole", action="store_true", help="the model sees whole frames")
     args = parser.parse_args(argv)
     if not args.source.is_dir():
         with open(args.source, newline="") as file:
@@ -174,8 +188,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.videos:
         with open(args.videos, newline="") as file:
             parts = {row["video"]: row["part"] for row in csv.DictReader(file)}
-    methods = {NAMES[0]: by_model(NAMES[0])} | {name: METHODS[name] for name in NAMES[1:]}
-    rows = classify_videos(sorted(args.source.iterdir()), parts, methods)
+    methods = {NAMES[0]: by_model(*args.model)} | {name: METHODS[name] for name in NAMES[1:]}
+    view = whole_frames if args.whole else middle_square
+    rows = classify_videos(sorted(args.source.iterdir()), parts, methods, view)
     if args.out:
         with open(args.out, "w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)

@@ -27,4 +27,6 @@ model = dict(
     ),
     data_preprocessor=_base_.preprocessor,
 )
+# With which finetune and pretrain read videos, which this config does not.
+own_videos = "camera_motion_videos"
 default_hooks = dict(checkpoint=dict(by_epoch=False, interval=500, max_keep_ckpts=1))

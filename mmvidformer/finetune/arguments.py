@@ -49,13 +49,17 @@ def read_settings(settings: type[Settings], args: Namespace) -> Settings:
 
 
 def read_config(args: Namespace) -> Config:
-    """Read the config with the overrides of its backbone, on which much of a recipe depends."""
+    """Read the config with the overrides of its backbone, on which much of a recipe depends.
+
+    One that generates its clips names another one as ``own_videos``, which is read instead.
+    """
     overrides = {
         key: value
         for key, value in (args.cfg_options or {}).items()
         if key.startswith("model.backbone.")
     }
-    return load_config(args.config, overrides)
+    cfg = load_config(args.config, overrides)
+    return load_config(cfg.own_videos, overrides) if cfg.get("own_videos") else cfg
 
 
 def config_path(args: Namespace, command: str) -> Path:

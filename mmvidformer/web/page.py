@@ -112,10 +112,10 @@ def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) 
                 model = gr.Dropdown(choices, label="Model")
                 video = gr.Video(label="Video", sources=["upload", "webcam"], height=380)
                 button = gr.Button("Classify", variant="primary")
-                gr.Examples([example], video, label="A film of camera motions")
+                gr.Examples([example], video, label="The clip that comes with camera_motion")
             with gr.Column():
                 note = gr.Markdown()
-                classes = gr.Label(label="Classes, mean over the windows")
+                classes = gr.Label(label="Classes")
                 timeline = gr.Plot(label="Timeline", show_label=False)
                 rollout = gr.Video(label="Rollout", show_label=False, autoplay=True, loop=True)
         move = video.async_move_resource_to_block_cache

@@ -12,7 +12,7 @@ from benchmarks.camera_tracking import (
     label_windows,
     name_motion,
 )
-from benchmarks.real_cameras import NAMES, accuracy, main, middle_square
+from benchmarks.real_cameras import NAMES, accuracy, main, middle_square, whole_frames
 from mmvidformer.synthetic.camera import paths
 from mmvidformer.synthetic.camera.clips import film
 from mmvidformer.synthetic.camera.textures import texture
@@ -93,6 +93,7 @@ def test_middle_square() -> None:
     frames[:, :, 100:200] = 200
     assert (middle_square(frames) == 200).all()
     assert middle_square(frames).shape == (8, 128, 128, 3)
+    assert whole_frames(frames).shape == (8, 128, 384, 3)
 
 
 def row(video: str, label: str, answer: str, **more: str) -> dict[str, str]:
@@ -134,3 +135,5 @@ def test_answers_and_tables(write, tmp_path, capsys) -> None:
     assert "| static |" not in said.out  # the known videos count apart
     main([str(out)])
     assert capsys.readouterr().out == said.out
+    main([str(folder), "--whole", "--model", "camera_motion", "published://camera_motion"])
+    assert "| zoom in | 100.0% |" in capsys.readouterr().out  # its frames are square

@@ -166,8 +166,15 @@ def test_tool_takes_the_weights_that_demo_takes(main_of, tmp_path: Path) -> None
     clip = torch.randn(2, 3, 8, 64, 64)
     with torch.no_grad():
         expected = model.cls_head(model.backbone(clip))
-        (found,) = torch.export.load(out).module()(clip)
+        found, rates = torch.export.load(out).module()(clip)
     torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(rates, model.cls_head.rates(expected), atol=1e-4, rtol=1e-4)
+    files = {"mmvidformer.json": ""}
+    torch.export.load(out, extra_files=files)
+    outputs = json.loads(files["mmvidformer.json"])["outputs"]
+    assert outputs["logits"]["classes"][1] == "pan left"
+    assert outputs["rates"]["classes"] == ["pan", "tilt", "zoom", "roll"]
+    assert outputs["rates"]["units"][3] == "degrees/s"
     with pytest.raises(KeyError, match="no published checkpoint named 'vivit_fe_motion'"):
         main_of("export")(["vivit_fe_motion", "--out", str(tmp_path / "other.pt2")])
     assert [*tmp_path.iterdir()] == [out]

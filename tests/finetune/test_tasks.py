@@ -18,6 +18,7 @@ from mmvidformer.tasks.lists import read_task_lists
 FAMILIES = (
     *("vivit_fe_motion", "vivit_fsa_motion", "timesformer_motion", "feature_fixation_motion"),
     *("compose_windows_motion", "causal_transformer_early_motion", "horst_early_motion"),
+    "camera_motion_videos",
 )
 PRESET = {"labels": "labels", "number": "speed", "frames": "scripts", "segments": "scripts",
           "boxes": "boxes"}  # fmt: skip
