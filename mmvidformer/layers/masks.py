@@ -34,7 +34,7 @@ class Causal:
 
     step: int = 1
     past: int | None = None
-    before: Tensor | int = field(default=0, compare=False)
+    before: Tensor | int = field(default=0, repr=False, compare=False)
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -8,7 +8,6 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.datasets.own_videos import SPLITS
-from tests.video import fake_torchcodec
 
 CROPS = [
     dict(type="mmvidformer.VideoInit"),
@@ -125,25 +124,3 @@ def test_fine_tuning_reads_shards(shards, main_of, own, make_config, tmp_path, c
         with pytest.raises(SystemExit):
             main_of("finetune")([*options, *method])
         assert "read the files of the lists, not --shards" in capsys.readouterr().err
-
-
-def test_training_on_decoded_clips_of_the_device(train, make_config, tmp_path, monkeypatch) -> None:
-    """The losses are those of workers that decode, but for the rounding of pixels."""
-    fake_torchcodec.install(monkeypatch)
-    config = make_config(
-        "device",
-        train_dataloader=dict(batch_size=4, dataset=dict(pipeline=CROPS)),
-        default_hooks=dict(logger=dict(interval=1)),
-        log_processor=dict(window_size=1),
-        model=dict(data_preprocessor=dict(type="mmvidformer.VideoDataPreprocessor")),
-    )
-    folders = [tmp_path / "workers", tmp_path / "device"]
-    for folder, flags in zip(folders, ([], ["--decode-on-device"]), strict=True):
-        options = ["--seed", "3", "--video-backend", "pyav"]
-        train([str(config), "--work-dir", str(folder), *options, *flags])
-    losses = [torch.tensor(scalars(folder, "loss")) for folder in folders]
-    assert len(losses[0]) > 1
-    torch.testing.assert_close(losses[1], losses[0], rtol=2e-2, atol=1e-3)
-    assert scalars(folders[1], "acc/top1") == scalars(folders[0], "acc/top1") != []
-    cfg = Config.fromfile(folders[1] / "device.py")  # which other tools read as it is
-    assert cfg.train_dataloader.dataset.pipeline[-1].type == "PackActionInputs"
