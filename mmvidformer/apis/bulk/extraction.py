@@ -59,10 +59,10 @@ class FeatureExtractor:
         every: Frames from one clip to the next; None: a row for the video.
         tokens: Whether to keep the tokens of each view.
         int8: See ``Recognizer``. Features are compared with exact ones, not answers.
-        static: Likewise; not with ``tokens``, all of which are computed.
+        static: Likewise.
 
     Raises:
-        ValueError: If the weights do not fit the model, or ``static`` is given with ``tokens``.
+        ValueError: If the weights do not fit the model.
     """
 
     def __init__(
@@ -77,15 +77,15 @@ class FeatureExtractor:
     ) -> None:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
-        if tokens and static is not None:
-            raise ValueError("static is not for tokens, all of which are computed")
         cfg, checkpoint = find_model(config, checkpoint)
         model = load_recognizer(cfg, checkpoint, device, head=False)
         self.check = None
-        if int8 or not tokens:
+        if int8 or static is not None or not tokens:
             fast, self.check = make_fast(model, int8, static, has_head=False)
             model = fast or model
-        if int8 and tokens:  # which the fast models leave out where features do not need them
+        if (
+            self.check is not None and tokens
+        ):  # which the fast models leave out where features do not need them
             for encoder in (*model.backbone.encoders, *self.check.exact.backbone.encoders):
                 encoder.cls_only = False
         self.model, self.tokens = model, tokens
