@@ -164,7 +164,10 @@ def in_words(value: float, share: bool) -> str:
 
 @master_only
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
-    """Print the metrics and save them as test_<views>_<fusion>[_aligned].json in the work dir."""
+    """Print the metrics and save them as test_<views>_<fusion>.json in the work dir.
+
+    The name ends in _aligned, _int8 or _static if they are.
+    """
     from mmvidformer.tasks.shares import is_share  # not in each worker
 
     model = runner.model.module if is_model_wrapper(runner.model) else runner.model
@@ -181,7 +184,10 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     print(f"{args.checkpoint}, {views} views (clips x crops{aligned}), fusion of views: {fuse}")
     figures = dict(config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse)
     figures |= dict(metrics=metrics, **({"align": True} if args.align else {}))
-    path = Path(runner.work_dir) / f"test_{views}_{fuse}{'_aligned' * args.align}.json"
+    inexact = {name: x for name, x in inexact_options(args).items() if x not in (False, None)}
+    figures |= inexact
+    marks = "_".join([views, str(fuse), *["aligned"] * args.align, *inexact])
+    path = Path(runner.work_dir) / f"test_{marks}.json"
     path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
     print(f"saved in {path}")
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mmvidformer.layers import TubeletEmbedding
-from mmvidformer.layers.tokens import Places
+from mmvidformer.layers.tokens import Grid, Places, Tokens
 
 MOST_TOKENS = 0.95  # of a clip: with more, all are computed, which is exact and as fast
 
@@ -29,11 +29,18 @@ class RunLengths(NamedTuple):
     weight: Tensor
     run_of_place: Tensor
 
-    def spread(self, tokens: Tensor) -> Tensor:
-        """Give each place the token of its run: (B, 1, 1, N, D) to (B, T, H, W, D)."""
-        numbers = self.run_of_place.flatten(1)[..., None]
-        places = tokens[:, 0, 0].take_along_dim(numbers, dim=1)
-        return places.unflatten(1, self.run_of_place.shape[1:])
+    def spread(self, tokens: Tokens) -> Tokens:
+        """Give each place the token of its run: (B, P + N, D) to (B, P + T H W, D).
+
+        Tokens of a prefix alone stay.
+        """
+        context = tokens.context._replace(keep=None, weight=None)
+        if not context.grid.t:
+            return Tokens(tokens.tensor, context)
+        (t, h, w), numbers = self.run_of_place.shape[1:], self.run_of_place.flatten(1)[..., None]
+        places = tokens.places[:, 0, 0].take_along_dim(numbers, dim=1)
+        grid = Grid(t, h, w, context.grid.prefix)
+        return Tokens(torch.cat([tokens.prefix, places], dim=1), context._replace(grid=grid))
 
 
 def find_runs(embed: TubeletEmbedding, clips: Tensor, tolerance: float) -> RunLengths | None:

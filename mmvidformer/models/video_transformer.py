@@ -173,10 +173,7 @@ class VideoTransformer(nn.Module):
             ``'average'`` (B, 1, H, W, D). Their ``prefix`` is (B, 1 + registers, D), or (B, 0, D)
             without a class token.
         """
-        tokens = Tokens.of(self.embed(clip, keep), keep=keep, weight=weight)
-        for encoder in self.encoders:
-            tokens = encoder(tokens, outputs)
-        return tokens
+        return self._encode(clip, keep, weight, outputs)
 
     def forward(
         self,
@@ -208,9 +205,22 @@ class VideoTransformer(nn.Module):
                 raise ValueError("keep and weight cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             clips = valid_frames(clip, valid, multiple)
-            whole = not encodes_frames(self)
+            drops = self.training and self.token_keep < 1
+            whole = drops or not encodes_frames(self)
             features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
             return features if self.pool == "none" else torch.stack(features)
+        # In training, what the head does not read is not computed.
+        return self.pool_features(self._encode(clip, keep, weight, prefix_only=self.training))
+
+    def _encode(
+        self,
+        clip: Tensor,
+        keep: Places | None,
+        weight: Tensor | None,
+        outputs: list[Tokens] | None = None,
+        prefix_only: bool = False,
+    ) -> Tokens:
+        """Encode a clip, or what ``token_keep`` and ``static`` leave of it."""
         runs = None
         if keep is None and weight is None:
             if self.training and self.token_keep < 1:
@@ -219,13 +229,16 @@ class VideoTransformer(nn.Module):
                 runs = find_runs(self.embed, clip, self.static)
         if runs is not None:
             keep, weight = runs.keep, runs.weight
-        # In training, what the head does not read is not computed.
-        options = dict(keep=keep, weight=weight, prefix_only=self.training)
+        options = dict(keep=keep, weight=weight, prefix_only=prefix_only)
         tokens = Tokens.of(self.embed(clip, keep), **options)
+        of_blocks: list[Tokens] = []
         for encoder in self.encoders:
-            tokens = encoder(tokens)
-        output = self.pool_features(tokens)
-        return runs.spread(output) if runs is not None and self.pool == "none" else output
+            tokens = encoder(tokens, None if outputs is None else of_blocks)
+        if runs is not None:
+            tokens, of_blocks = runs.spread(tokens), [runs.spread(part) for part in of_blocks]
+        if outputs is not None:
+            outputs += of_blocks
+        return tokens
 
     def pool_features(self, tokens: Tokens) -> Tensor:
         """Return the output for the result of ``forward_features``."""

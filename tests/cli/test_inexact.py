@@ -96,8 +96,9 @@ def test_still_parts(main_of, test, joint, model, folder, tmp_path, capsys) -> N
     test([*joint, "--work-dir", str(tmp_path / "test"), *static])
     (log,) = (tmp_path / "test").glob("*/*.log")
     assert words in log.read_text()
-    with pytest.raises(ValueError, match="static is not for tokens"):
-        features(main_of, [*joint, videos], tmp_path / "tokens", "--tokens", *static)
+    tokens = features(main_of, [*joint, videos], tmp_path / "tokens", "--tokens", *static)
+    of_frames = tokens.reshape(2, 4, 2 * 2 * 16)  # of one view
+    assert (of_frames == of_frames[:, :1]).all() and of_frames.std() > 0
     with pytest.raises(ValueError, match="ViViT cannot compute still tubelets once: frames='pool'"):
         main_of("demo")([*model, videos, *static])
 

@@ -70,6 +70,18 @@ def test_tokens_of_all_places_are_returned() -> None:
     assert_same(model, model(clips), expected)
 
 
+def test_features_and_those_of_blocks_have_all_places() -> None:
+    model, clips, outputs = build(cls="mean"), still_video(), [[], []]
+    expected = model.forward_features(frozen(model, clips, 0.1), outputs[0])
+    model.compute_runs(0.1)
+    found = model.forward_features(clips, outputs[1])
+    assert found.context.grid == expected.context.grid and found.context.weight is None
+    torch.testing.assert_close(found.tensor, expected.tensor)
+    for after, block in zip(*outputs, strict=True):
+        torch.testing.assert_close(block.tensor, after.tensor)
+    torch.testing.assert_close(model.pool_features(found), model(clips))
+
+
 def test_training_and_clips_of_several_lengths() -> None:
     model, clips = build(static=0.1).train(), still_video()
     valid = torch.ones(2, 6, dtype=torch.bool)

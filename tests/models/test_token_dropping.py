@@ -48,6 +48,18 @@ def test_a_step_of_training_is_that_of_the_drawn_tokens(name: str) -> None:
     assert all(weight.grad is not None for weight in model.embed.parameters())
 
 
+def test_clips_of_several_lengths_and_plain_classifiers() -> None:
+    """All ways of a clip through a model in training drop tokens."""
+    model, clips = build("factorized encoder", token_keep=0.5).train(), torch.randn(2, 3, 4, 32, 32)
+    seen: list[int] = []
+    model.embed.register_forward_hook(lambda _, inputs, out: seen.append(out.shape[3]))
+    valid = torch.ones(2, 4, dtype=torch.bool)
+    valid[1, 2:] = False
+    assert model(clips, valid=valid).shape == (2, 16)
+    model.forward_features(clips)
+    assert seen == [8, 8, 8]  # of 4 x 4
+
+
 @pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
 def test_all_tokens_are_computed_in_evaluation(name: str) -> None:

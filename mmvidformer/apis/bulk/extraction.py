@@ -59,12 +59,11 @@ class FeatureExtractor:
         every: Frames from one clip to the next; None: a row for the video.
         tokens: Whether to keep the tokens of each view.
         int8: See ``Recognizer``. Features are compared with exact ones, not answers.
-        static: Likewise; not with ``tokens`` or ``layers``, which need all tokens.
+        static: Likewise.
         layers: Blocks whose outputs are the features (``backbone_features``).
 
     Raises:
-        ValueError: If the weights do not fit the model, it has no such layer or no features, or
-            ``static`` is given with ``tokens`` or ``layers``.
+        ValueError: If the weights do not fit the model, or it has no such layer or no features.
     """
 
     def __init__(
@@ -81,16 +80,14 @@ class FeatureExtractor:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
         needs_all_tokens = tokens or layers is not None
-        if needs_all_tokens and static is not None:
-            raise ValueError("static is not for tokens or layers, which need all tokens")
         cfg, checkpoint = find_model(config, checkpoint)
         model = load_recognizer(cfg, checkpoint, device, head=False)
         check_layers(model, layers or ())
         self.check = None
-        if int8 or not needs_all_tokens:
+        if int8 or static is not None or not needs_all_tokens:
             fast, self.check = make_fast(model, int8, static, has_head=False)
             model = fast or model
-        if int8 and needs_all_tokens:  # which the fast models leave out
+        if self.check is not None and needs_all_tokens:  # which the fast models leave out
             for encoder in (*model.backbone.encoders, *self.check.exact.backbone.encoders):
                 encoder.cls_only = False
         self.model, self.tokens, self.layers = model, tokens, layers
