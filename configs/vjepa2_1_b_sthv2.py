@@ -5,6 +5,7 @@ _base_ = "./vjepa2_1_l_sthv2.py"
 
 backbone = dict(
     arch=dict(_delete_=True, embed_dims=768, depth=12, num_heads=12),
+    layer_norms=[2, 5, 8],
     frozen_stages=12,
     init_from="published://vjepa2_1_b",
 )

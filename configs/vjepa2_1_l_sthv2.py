@@ -8,6 +8,7 @@ backbone = dict(
     arch=dict(_delete_=True, embed_dims=1024, depth=24, num_heads=16),
     stem=dict(tubelet=(2, 16, 16), images=True),
     rope="vjepa2_1",
+    layer_norms=[5, 11, 17],
     frozen_stages=24,
     init_from="published://vjepa2_1_l",
 )

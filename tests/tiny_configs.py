@@ -45,6 +45,8 @@ def shrink(cfg: Config) -> Config:
     backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
     if backbone.get("frozen_stages", -1) > 1:
         backbone.frozen_stages = 1
+    if "layer_norms" in backbone:
+        backbone.layer_norms = [0]
     if "num_heads" in cfg.model.cls_head:
         cfg.model.cls_head.num_heads = 2
     if backbone.get("scheme") == "factorized_encoder":

@@ -42,7 +42,7 @@ def backbone_features(
     for part in normalize(model, clips).split(batch_size):
         backbone = model.backbone
         if layers is not None:
-            parts.append(_layer_features(backbone, part, tokens, layers))
+            parts.append(layer_features(backbone, part, tokens, layers))
             continue
         features = backbone.forward_features(part).places if tokens else backbone(part)
         parts.append(features if tokens else _pool(features))
@@ -89,18 +89,19 @@ class _SomeOutputs(list):
         super().append(tokens if len(self) in self._numbers else None)
 
 
-def _layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence[int]) -> Tensor:
+def layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence[int]) -> Tensor:
     """Return features (N, L D) of L layers, or tokens (N, T, H, W, L D)."""
-    encoders = [encoder for encoder in backbone.encoders for _ in encoder.blocks]
+    blocks = []  # of all encoders: encoder, number in it
+    for encoder in backbone.encoders:
+        blocks += [(encoder, number) for number in range(len(encoder.blocks))]
     outputs = _SomeOutputs(layers)
     backbone.forward_features(clips, outputs=outputs)
     found = []
-    for number in layers:
-        encoder, output = encoders[number], outputs[number]
-        if tokens:
-            found.append(_dense(encoder, output, len(clips)))
-        else:
-            found.append(_pool(backbone.pool_features(_finish(encoder, output, len(clips)))))
+    for layer in layers:
+        encoder, number = blocks[layer]
+        end = encoder, encoder.norm_of(number), outputs[layer], len(clips)
+        features = _dense(*end) if tokens else _pool(backbone.pool_features(_finish(*end)))
+        found.append(features)
     if len({x.shape[:-1] for x in found}) > 1:
         shapes = ", ".join(str(tuple(x.shape[1:-1])) for x in found)
         raise ValueError(
@@ -110,28 +111,28 @@ def _layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence
     return torch.cat(found, dim=-1)
 
 
-def _dense(encoder: Any, output: Tokens, count: int) -> Tensor:
+def _dense(encoder: Any, norm: nn.Module, output: Tokens, count: int) -> Tensor:
     """Return normalized places (N, T, H, W, D) of the tokens after a block, for N clips."""
     places = output.places
     if encoder.single_frames:  # (N T, 1, H, W, D)
         places = places[:, 0].unflatten(0, (count, -1))
     if encoder.frames == "average":
         places = places.mean(dim=1, keepdim=True)
-    return encoder.norm(places)
+    return norm(places)
 
 
-def _finish(encoder: Any, output: Tokens, count: int) -> Tokens:
+def _finish(encoder: Any, norm: nn.Module, output: Tokens, count: int) -> Tokens:
     """Return what an encoder would return if a block were its last one, for N clips."""
     tensor, context = output
     if encoder.frames == "together":
-        return Tokens(encoder.norm(tensor), context)
+        return Tokens(norm(tensor), context)
     if encoder.frames == "average":
         averaged = tensor.unflatten(0, (count, -1)).mean(dim=1)
-        return Tokens(encoder.norm(averaged), context)
+        return Tokens(norm(averaged), context)
     if encoder.frames == "token":
-        frames = encoder.norm(output.prefix)
+        frames = norm(output.prefix)
     else:
-        frames = pool_tokens(Tokens(encoder.norm(tensor), context), "cls")
+        frames = pool_tokens(Tokens(norm(tensor), context), "cls")
         frames = frames.unflatten(0, (count, -1))
     return Tokens.of(frames[:, :, None, None])
 

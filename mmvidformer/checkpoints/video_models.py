@@ -223,7 +223,7 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
     if scheme == "videoprism":
         return revert(state, videoprism_rules(state, dialect))
     if scheme == "vjepa2_1":
-        return revert(state, vjepa2_1_rules())
+        return revert(state, vjepa2_1_rules(state))
     if scheme == "trecvit":
         return to_trecvit(state)
     if scheme == "streamformer":

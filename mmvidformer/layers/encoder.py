@@ -156,6 +156,11 @@ class Encoder(EncoderInput):
             )
         norm = NORMS.build(config.norm, normalized_shape=dim) if final_norm else nn.Identity()
         self.norm: nn.Module = norm
+        self.layer_norms = nn.ModuleDict()
+        for number in config.layer_norms:
+            if not 0 <= number < depth:
+                raise ValueError(f"layer_norms must be 0 to {depth - 1}, got {number}")
+            self.layer_norms[str(number)] = NORMS.build(config.norm, normalized_shape=dim)
         self.with_cp = config.with_cp
         for part in self.modules():
             if isinstance(part, Attention | Mlp):
@@ -221,6 +226,11 @@ class Encoder(EncoderInput):
     def _as_output(self, tensor: Tensor, context: Context, size: Size) -> Tokens:
         tokens = Tokens(tensor, context._replace(prefix_only=False))
         return tokens if self.frame_token is None else frame_tokens_first(tokens, size)
+
+    def norm_of(self, number: int) -> nn.Module:
+        """Return the norm of the tokens after a block, if others read them."""
+        own = str(number) in self.layer_norms
+        return self.layer_norms[str(number)] if own else self.norm
 
     def can_leave_grid(self) -> bool:
         """Return whether nothing reads the grid, and the last block can do without its updates."""

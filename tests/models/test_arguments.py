@@ -45,6 +45,7 @@ VALUES: dict[str, Any] = dict(
     mlp=dict(type="mlp", act="gelu_tanh"),
     norm="rms",
     norm_pre=True,
+    layer_norms=[0],
     qkv_bias="qv",
     qk_norm="rms",
     layer_scale=0.1,
