@@ -49,7 +49,7 @@ def tracked(folder: str, *suffixes: str) -> set[str]:
 
 def test_wheel_contains_every_module_config_and_script(wheel: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
-    kinds = ".py", ".txt", ".yml", ".safetensors", ".md"
+    kinds = ".py", ".txt", ".yml", ".safetensors", ".md", ".mp4"
     expected = tracked("mmvidformer", *kinds) | {"mmvidformer/.mim/model-index.yml"}
     for folder in SHIPPED:
         expected |= {f"mmvidformer/.mim/{name}" for name in tracked(folder, ".py", ".sh", ".yml")}

@@ -1,5 +1,6 @@
 """Cuts: where a shot of a video ends, and the next one begins."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -35,7 +36,7 @@ class _Step(NamedTuple):
     Attributes:
         picture: The picture.
         colors: Its brightness and two differences of color (36, 64, 3), uint8.
-        change: Mean difference of these from the picture before; 0 for the first one.
+        change: Mean difference of these from the picture before; inf for the first one.
     """
 
     picture: object
@@ -56,7 +57,7 @@ class _CutFinder:
         """Take a picture, and yield those that are decided now."""
         small = cv2.resize(image, SIZE, interpolation=cv2.INTER_AREA)
         colors = cv2.cvtColor(small, cv2.COLOR_RGB2YUV)
-        change = 0.0 if self._colors is None else _difference(self._colors, colors)
+        change = math.inf if self._colors is None else _difference(self._colors, colors)
         self._colors = colors
         self._waiting.append(_Step(picture, colors, change))
         while self._waiting:
@@ -96,7 +97,7 @@ def _difference(colors: np.ndarray, others: np.ndarray) -> float:
 def _stands_out(step: _Step, around: Iterable[_Step]) -> bool:
     """Whether a change is large, also beside all but the largest of those around it."""
     changes = sorted(other.change for other in around)
-    return step.change >= max(LEAST, RATIO * (changes[-2] if len(changes) > 1 else 0.0))
+    return len(changes) > 1 and step.change >= max(LEAST, RATIO * changes[-2])
 
 
 def mark_cuts(
@@ -164,7 +165,7 @@ def _by_scenedetect(images: Numbered, rate: float) -> Iterator[int]:
 
     detector, timecode = AdaptiveDetector(), None
     for number, image in images:
-        timecode = FrameTimecode(number, fps=rate or 25.0)
+        timecode = FrameTimecode(number, fps=float(rate) or 25.0)
         cuts = detector.process_frame(timecode, np.ascontiguousarray(image[..., ::-1]))
         yield from (cut.frame_num for cut in cuts)
     if timecode is not None:
@@ -184,7 +185,7 @@ def check_finder(how: str) -> None:
     if how not in (*FINDERS, NONE):
         raise CutsError(f"cuts must be {', '.join(FINDERS)} or {NONE}, got {how!r}")
     if how == "scenedetect" and find_spec("scenedetect") is None:
-        raise CutsError('cuts by PySceneDetect need it: pip install "scenedetect>=0.7"')
+        raise CutsError('cuts by PySceneDetect need it: pip install "scenedetect>=0.7.2"')
 
 
 def find_cuts(reader: Reader, how: str = "content") -> tuple[int, ...]:

@@ -136,7 +136,7 @@ def test_unknown_ways_are_named(monkeypatch) -> None:
     with pytest.raises(CutsError, match="cuts must be content, scenedetect or none, got 'x'"):
         video.shots("x")
     monkeypatch.setattr("mmvidformer.video.cuts.find_spec", lambda name: None)
-    with pytest.raises(CutsError, match='pip install "scenedetect>=0.7"'):
+    with pytest.raises(CutsError, match='pip install "scenedetect>=0.7.2"'):
         video.shots("scenedetect")
 
 
