@@ -96,19 +96,19 @@ def layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence[
         blocks += [(encoder, number) for number in range(len(encoder.blocks))]
     outputs = _SomeOutputs(layers)
     backbone.forward_features(clips, outputs=outputs)
-    found = []
+    features_of_layers = []
     for layer in layers:
         encoder, number = blocks[layer]
         end = encoder, encoder.norm_of(number), outputs[layer], len(clips)
         features = _dense(*end) if tokens else _pool(backbone.pool_features(_finish(*end)))
-        found.append(features)
-    if len({x.shape[:-1] for x in found}) > 1:
-        shapes = ", ".join(str(tuple(x.shape[1:-1])) for x in found)
+        features_of_layers.append(features)
+    if len({x.shape[:-1] for x in features_of_layers}) > 1:
+        shapes = ", ".join(str(tuple(x.shape[1:-1])) for x in features_of_layers)
         raise ValueError(
             f"layers {' '.join(map(str, layers))} have tokens (T, H, W) of {shapes}; choose layers "
             "of one encoder, or do without tokens"
         )
-    return torch.cat(found, dim=-1)
+    return torch.cat(features_of_layers, dim=-1)
 
 
 def _dense(encoder: Any, norm: nn.Module, output: Tokens, count: int) -> Tensor:

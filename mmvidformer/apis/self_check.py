@@ -48,22 +48,22 @@ class SelfCheck:
 
     @torch.no_grad()
     def compare(
-        self, found: Sequence[Scores], run: Callable[[nn.Module], Sequence[Scores]]
+        self, inexact_scores: Sequence[Scores], run: Callable[[nn.Module], Sequence[Scores]]
     ) -> None:
         """Compare the scores of successive samples, if it is their turn.
 
         Args:
-            found: Scores of the inexact model.
+            inexact_scores: Scores of the inexact model.
             run: Function of the exact model, which returns its scores for the same samples.
 
         Raises:
             TooInexact: If more answers changed than a tenth.
         """
-        before, self.seen = self.seen, self.seen + len(found)
+        before, self.seen = self.seen, self.seen + len(inexact_scores)
         exact = self.exact
         if exact is None or not is_due(before, self.seen):
             return
-        for expected, scores in zip(run(exact), found, strict=True):
+        for expected, scores in zip(run(exact), inexact_scores, strict=True):
             self.change.add(expected, scores, self.has_classes)
         self.change.check(self.what)
         if self.frees_exact and self.seen >= FIRST:

@@ -161,15 +161,15 @@ def measure(
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
         try:
-            found = [variant.run(batch) for batch in batches]
+            scores_of_clips = [variant.run(batch) for batch in batches]
         except (RuntimeError, NotImplementedError) as error:  # of compilers, and of operators
             lines = str(error).splitlines() or [type(error).__name__]
             variant.model, variant.note = None, lines[0][:160]
             continue
         if torch.cuda.is_available():
             variant.gpu_bytes = torch.cuda.max_memory_allocated()
-        expected = expected or found
-        for exact, scores in zip(expected, found, strict=True):
+        expected = expected or scores_of_clips
+        for exact, scores in zip(expected, scores_of_clips, strict=True):
             variant.change.add(exact, scores, gives_classes(model))
     timed = [variant for variant in variants if variant.model is not None]
     for _ in range(rounds):

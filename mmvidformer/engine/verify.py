@@ -175,11 +175,11 @@ def compare_code(source: str, folder: Path, conversion: Conversion, result: Veri
     options = {"skip_predictor": True} if settings["model_type"] == "vjepa2" else {}
     output = theirs(**{theirs.main_input_name: clip.transpose(1, 2)}, **options)
     expected = output.logits if classifies else output.last_hidden_state
-    found = _logits(source, clip) if classifies else _tokens(conversion, arguments, clip)
-    kind = "logits" if classifies else "tokens"
-    result.code = f"transformers' {type(theirs).__name__}, {kind} {tuple(expected.shape)}"
+    outputs = _logits(source, clip) if classifies else _tokens(conversion, arguments, clip)
+    what = "logits" if classifies else "tokens"
+    result.code = f"transformers' {type(theirs).__name__}, {what} {tuple(expected.shape)}"
     scale = expected.abs().max().clamp(min=1)
-    result.code_difference = ((found - expected).abs().max() / scale).item()
+    result.code_difference = ((outputs - expected).abs().max() / scale).item()
 
 
 def _logits(source: str, clip: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
-from mmvidformer.models.run_lengths import check_runs, find_runs
+from mmvidformer.models.run_lengths import RunLengths, check_runs, find_runs
 from mmvidformer.models.single_frames import encodes_frames, run_clips
 from mmvidformer.models.token_dropping import check_token_keep, draw_tokens
 
@@ -173,7 +173,15 @@ class VideoTransformer(nn.Module):
             ``'average'`` (B, 1, H, W, D). Their ``prefix`` is (B, 1 + registers, D), or (B, 0, D)
             without a class token.
         """
-        return self._encode(clip, keep, weight, outputs)
+        tokens, runs = self._embed(clip, keep, weight)
+        first = len(outputs or ())
+        for encoder in self.encoders:
+            tokens = encoder(tokens, outputs)
+        if runs is None:
+            return tokens
+        if outputs is not None:
+            outputs[first:] = [part and runs.spread(part) for part in outputs[first:]]
+        return runs.spread(tokens)
 
     def forward(
         self,
@@ -210,17 +218,18 @@ class VideoTransformer(nn.Module):
             features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
             return features if self.pool == "none" else torch.stack(features)
         # In training, what the head does not read is not computed.
-        return self.pool_features(self._encode(clip, keep, weight, prefix_only=self.training))
+        tokens, runs = self._embed(clip, keep, weight, prefix_only=self.training)
+        for encoder in self.encoders:
+            tokens = encoder(tokens)
+        return self.pool_features(tokens if runs is None else runs.spread(tokens))
 
-    def _encode(
-        self,
-        clip: Tensor,
-        keep: Places | None,
-        weight: Tensor | None,
-        outputs: list[Tokens] | None = None,
-        prefix_only: bool = False,
-    ) -> Tokens:
-        """Encode a clip, or what ``token_keep`` and ``static`` leave of it."""
+    def _embed(
+        self, clip: Tensor, keep: Places | None, weight: Tensor | None, prefix_only: bool = False
+    ) -> tuple[Tokens, RunLengths | None]:
+        """Return the tokens of a clip, or what ``token_keep`` or ``static`` leaves of them.
+
+        In the latter case, the runs that they stand for, too.
+        """
         runs = None
         if keep is None and weight is None:
             if self.training and self.token_keep < 1:
@@ -230,15 +239,7 @@ class VideoTransformer(nn.Module):
         if runs is not None:
             keep, weight = runs.keep, runs.weight
         options = dict(keep=keep, weight=weight, prefix_only=prefix_only)
-        tokens = Tokens.of(self.embed(clip, keep), **options)
-        of_blocks: list[Tokens] = []
-        for encoder in self.encoders:
-            tokens = encoder(tokens, None if outputs is None else of_blocks)
-        if runs is not None:
-            tokens, of_blocks = runs.spread(tokens), [runs.spread(part) for part in of_blocks]
-        if outputs is not None:
-            outputs += of_blocks
-        return tokens
+        return Tokens.of(self.embed(clip, keep), **options), runs
 
     def pool_features(self, tokens: Tokens) -> Tensor:
         """Return the output for the result of ``forward_features``."""
