@@ -1,5 +1,6 @@
 """The commands with --int8 and --static: near the exact answers, and what says how near."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def test_testing(test, model, tmp_path, caplog) -> None:
     test([*model, "--work-dir", str(tmp_path), "--int8"])
     (log,) = tmp_path.glob("*/*.log")
     assert NEAR in log.read_text()
+    saved = json.loads((tmp_path / "test_1x1_score_int8.json").read_text())
+    assert saved["int8"] is True and "static" not in saved
     with pytest.raises(
         ValueError, match="--int8 and --static go neither with --amp nor with a sharded"
     ):

@@ -83,9 +83,7 @@ class FeatureExtractor:
         if int8 or static is not None or not tokens:
             fast, self.check = make_fast(model, int8, static, has_head=False)
             model = fast or model
-        if (
-            self.check is not None and tokens
-        ):  # which the fast models leave out where features do not need them
+        if self.check is not None and tokens:  # which the fast models leave out
             for encoder in (*model.backbone.encoders, *self.check.exact.backbone.encoders):
                 encoder.cls_only = False
         self.model, self.tokens = model, tokens
