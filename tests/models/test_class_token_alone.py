@@ -13,6 +13,7 @@ LINEAR = [{"pattern": "joint", "kernel": "linear"}]
 MODELS = {
     "divided": (TimeSformer, dict(drop_path_rate=0.5)),
     "joint": (TimeSformer, dict(scheme="joint_space_time", with_cp=True)),
+    "space only": (TimeSformer, dict(scheme="space_only", drop_path_rate=0.5)),
     "ViViT 1": (ViViT, {}),
     "ViViT 2": (ViViT, dict(scheme="factorized_encoder", temporal_depth=2)),
     "linear": (VideoTransformer, dict(cls="mean", block=LINEAR)),
