@@ -1,5 +1,6 @@
 """The commands with --int8 and --static: near the exact answers, and what says how near."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.models import video_transformer
 from mmvidformer.registry import MODELS
 
 NEAR = "int8: 0 of "
@@ -55,26 +57,30 @@ def test_testing(test, model, tmp_path, caplog) -> None:
     test([*model, "--work-dir", str(tmp_path), "--int8"])
     (log,) = tmp_path.glob("*/*.log")
     assert NEAR in log.read_text()
+    saved = json.loads((tmp_path / "test_1x1_score_int8.json").read_text())
+    assert saved["int8"] is True and "static" not in saved
     with pytest.raises(
         ValueError, match="--int8 and --static go neither with --amp nor with a sharded"
     ):
         test([*model, "--work-dir", str(tmp_path), "--int8", "--amp"])
 
 
+JOINT = dict(
+    _delete_=True,
+    type="mmvidformer.ViViT",
+    scheme="spacetime",
+    arch=dict(embed_dims=16, depth=2, num_heads=2),
+    img_size=32,
+    clip_len=4,
+    positions="space",
+    stem=dict(tubelet=(1, 16, 16)),
+)
+
+
 @pytest.fixture(scope="module")
 def joint(make_config, tmp_path_factory) -> tuple[str, str]:
     """A tiny model of joint attention, for videos whose frames are the same."""
-    backbone = dict(
-        _delete_=True,
-        type="mmvidformer.ViViT",
-        scheme="spacetime",
-        arch=dict(embed_dims=16, depth=2, num_heads=2),
-        img_size=32,
-        clip_len=4,
-        positions="space",
-        stem=dict(tubelet=(1, 16, 16)),
-    )
-    config = make_config("joint", model=dict(backbone=backbone))
+    config = make_config("joint", model=dict(backbone=JOINT))
     path = tmp_path_factory.mktemp("weights") / "joint.pth"
     torch.manual_seed(0)
     with DefaultScope.overwrite_default_scope("mmaction"):
@@ -117,3 +123,19 @@ def test_still_frames_are_computed_once(joint, folder) -> None:
     assert still.check.change.answers == 1 and still.check.change.difference > 0
     difference = np.abs(scores - exact(frame + noise).scores["class"]).max()
     assert still.check.change.difference == pytest.approx(difference, rel=1e-3)
+
+
+def test_training_on_fewer_tokens(train, make_config, tmp_path, monkeypatch) -> None:
+    """Of 6 steps, the first half."""
+    draw, shares = video_transformer.draw_tokens, []
+
+    def spy(backbone, clips, share):
+        shares.append(share)
+        return draw(backbone, clips, share)
+
+    monkeypatch.setattr(video_transformer, "draw_tokens", spy)
+    hook = dict(type="mmvidformer.AllTokensHook", last=0.5)
+    backbone = dict(JOINT, token_keep=0.5)
+    config = make_config("dropping", model=dict(backbone=backbone), custom_hooks=[hook])
+    train([str(config), "--work-dir", str(tmp_path), "--seed", "0"])
+    assert shares == [0.5] * 3
