@@ -1,5 +1,8 @@
 # camera_motion for videos of your own, from its weights: what `mmvidformer finetune --config
 # camera_motion` trains. The head reads the mean token; the clips are those of the base.
+# Not measured here.
+# mmvidformer finetune --config camera_motion --data data/my_videos
+# mmvidformer train camera_motion_videos    # on the lists in data/camera
 _base_ = "../camera_motion.py"
 
 sampled = dict(**_base_.clip, include_last=False)

@@ -1,6 +1,6 @@
 # camera_motion on whole frames of any aspect ratio: the short side has 64 pixels, and a frame of
-# 16:9 has 14 x 8 tokens in place of 8 x 8. It has no weights yet. Not measured.
-# mmvidformer train configs/tasks/camera_motion_whole.py --procs 2
+# 16:9 has 14 x 8 tokens in place of 8 x 8. It has no weights yet. Not measured here.
+# mmvidformer train camera_motion_whole --procs 2
 _base_ = "../camera_motion.py"
 
 test_pipeline = [
