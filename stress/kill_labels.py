@@ -2,17 +2,18 @@
 
     python -m stress.kill_labels --kills 20 --out kills.csv
 
-SIGKILL comes at random moments, up to the length of an undisturbed run: while the model is loaded,
-while videos are read, and while a part is written. Then the same command is run again, and so on;
-a run that ends is compared with the undisturbed one, and the next begins in an empty folder. With
-``--workers`` dataloader workers read, with ``--ray`` two actors of Ray answer. Runs without Ray are
-forked from a process that has imported all modules; this needs Linux or macOS. Exits with status 1
-if rows are lost, written twice or differ.
+SIGKILL comes at random moments: half of the times up to the length of an undisturbed run, which may
+be while the model is loaded, and half when a random part has just been written. Then the same
+command is run again, and so on; a run that ends is compared with the undisturbed one, and the next
+begins in an empty folder. With ``--workers`` dataloader workers read, with ``--ray`` two actors of
+Ray answer. Runs without Ray are forked from a process that has imported all modules; this needs
+Linux or macOS. Exits with status 1 if rows are lost, written twice or differ.
 """
 
 import argparse
 import csv
 import json
+import math
 import os
 import random
 import shutil
@@ -73,29 +74,47 @@ def state_of(out: Path) -> tuple[list[dict], dict[str, str]]:
     return rows, failed
 
 
+def parts_in(out: Path) -> int:
+    """Return the number of parts that are written."""
+    return len([*out.glob("part-*.parquet")])
+
+
 def run_with_kills(
-    begin: Callable[[], int], out: Path, seconds: float, kills: int, rng: random.Random
+    begin: Callable[[], int],
+    out: Path,
+    kills: int,
+    seconds: float,
+    parts: int,
+    rng: random.Random,
 ) -> list[dict]:
-    """Run until the end, killed at most ``kills`` times; returns a record of each kill."""
+    """Run until the end, killed at most ``kills`` times; returns a record of each kill.
+
+    Args:
+        begin: Starts a run, and returns its process.
+        out: Folder of the parts.
+        kills: Number of kills.
+        seconds: Length of an undisturbed run.
+        parts: Number of its parts.
+        rng: Draws the moments.
+    """
     records = []
     while True:
-        pid, began = begin(), time.monotonic()
-        moment = rng.uniform(0, seconds) if len(records) < kills else None
-        status = None
-        while status is None:
-            done, code = os.waitpid(pid, os.WNOHANG)
-            if done:
-                status = code
-            elif moment is not None and time.monotonic() - began > moment:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                break
+        pid, began, known = begin(), time.monotonic(), parts_in(out)
+        moment, wanted = math.inf, math.inf  # seconds, and parts, after which it is killed
+        if len(records) < kills and known < parts and rng.random() < 0.5:
+            wanted = rng.randint(known + 1, parts)
+        elif len(records) < kills:
+            moment = rng.uniform(0, seconds)
+        while time.monotonic() - began < moment and parts_in(out) < wanted:
+            if os.waitpid(pid, os.WNOHANG)[0]:
+                return records
             time.sleep(0.01)
-        if status is not None:
-            return records
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
         rows, _ = state_of(out)
         names = {row["video"] for row in rows}
-        record = dict(second=round(moment, 2), rows=len(rows), videos=len(names))
+        after = round(time.monotonic() - began, 2)
+        record = dict(second=after, rows=len(rows), videos=len(names))
         records.append(record)
         print(record, flush=True)
 
@@ -125,8 +144,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return start(command, args.ray, Path(root, "log"))
 
         began = time.monotonic()
-        run_with_kills(begin, out, 0, 0, rng)
-        seconds = time.monotonic() - began
+        run_with_kills(begin, out, 0, 0.0, 0, rng)
+        seconds, parts = time.monotonic() - began, parts_in(out)
         expected = state_of(out)
         readable = args.videos - args.videos // 10
         print(f"undisturbed: {len(expected[0])} rows in {seconds:.1f} s", flush=True)
@@ -134,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         while len(records) < args.kills:
             shutil.rmtree(out)
             kills = min(args.kills_per_run, args.kills - len(records))
-            records += run_with_kills(begin, out, seconds, kills, rng)
+            records += run_with_kills(begin, out, kills, seconds, parts, rng)
             is_equal = state_of(out) == expected
             wrong += not is_equal
             print("equal" if is_equal else "DIFFERENT", flush=True)
