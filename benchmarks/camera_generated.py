@@ -24,8 +24,10 @@ from mmvidformer.apis.pipeline import normalize
 from mmvidformer.config import load_config
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.camera_head import PER_SPEED
+from mmvidformer.synthetic.camera.clips import film
 from mmvidformer.synthetic.camera.dataset import CameraMotionDataset
-from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, class_of
+from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, class_of, draw_steps
+from mmvidformer.synthetic.camera.textures import SIDE, texture
 
 FITTED, TESTED = 1000, 2000  # first seeds of scenes; training has the pictures of seed 0
 SURE = (0.0, 0.5, 0.7, 0.9, 0.99, 1.0)
@@ -139,6 +141,31 @@ def print_moves(answers: Answers, head: nn.Module) -> None:
     print(f"named motions beside the fastest one: right {share(extra & true_moves, extra)}")
 
 
+def print_pairs(model: nn.Module, count: int) -> None:
+    """Print what is said of two motions at once, in plain scenes, by the ratio of their speeds."""
+    print("| slower / faster | both named, % | a third named, % | speed, faster | speed, slower |")
+    print("|---|---|---|---|---|")
+    for ratio in (0.35, 0.5, 0.8, 1.0):
+        rng, both, third, shares = np.random.default_rng(0), [], [], []
+        for number in range(count):
+            parts = rng.permutation(4)[:2]
+            speeds = np.zeros(4)
+            speeds[parts] = rng.uniform(0.1, 0.5) * np.array([1, ratio]) * rng.choice([-1, 1], 2)
+            steps = draw_steps(speeds / EDGE, 8, rng)
+            view = complex(*rng.uniform(0, SIDE, 2)), complex(rng.uniform(60, 110)), 64
+            frames = film(texture(9000 + number % 90), steps, *view)
+            clip = torch.from_numpy(np.ascontiguousarray(frames.transpose(3, 0, 1, 2)))
+            rates = model.cls_head.rates(_logits(model, clip[None]))
+            named = {*model.cls_head.moves(rates)[0].nonzero().flatten().tolist()}
+            true_moves = {1 + 2 * int(part) + int(speeds[part] > 0) for part in parts}
+            both.append(named >= true_moves)
+            third.append(bool(named - true_moves))
+            shares.append((rates[0].numpy() / PER_SPEED)[parts] / speeds[parts])
+        faster, slower = np.median(shares, axis=0)
+        cells = f"{100 * np.mean(both):.0f} | {100 * np.mean(third):.0f}"
+        print(f"| {ratio} | {cells} | {faster:.2f} | {slower:.2f} |")
+
+
 def print_reliability(answers: Answers, temperature: float) -> None:
     """Print how often answers are right, by their probability."""
     shares, named = (answers.logits / temperature).softmax(dim=-1).max(dim=1)
@@ -173,6 +200,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print_accuracy(answers)
     print_rates(answers)
     print_moves(answers, model.cls_head)
+    print_pairs(model, 4 * args.scenes)
     print_reliability(answers, 1.0)
     if args.calibrate:
         others = Answers(model, cfg, FITTED, args.scenes, args.clips)
