@@ -48,9 +48,13 @@ TEXT = [name for name in list_models() if name.startswith("horst_")]
 # Recipes of this project. feature_fixation_image is like DeiT's, whose rate changes by epochs.
 OWN = [name for name in list_models() if name.endswith("_motion") and "horst" not in name]
 OWN.append("feature_fixation_image")
-SIZES = {
+SAME = {  # as another config: other sizes of a model, and encoders whose authors publish no recipe
     **{f"videomae{name}_k400": "videomae_b_k400" for name in ("_s", "_l", "_h", "2_s", "2_b")},
     **{f"videomae{name}_sthv2": "videomae_b_sthv2" for name in ("_s", "2_g")},
+    **{f"videoprism_{size}_k400": "vjepa2_l_sthv2" for size in "bl"},
+    **{f"vjepa2_1_{size}_sthv2": "vjepa2_l_sthv2" for size in "bl"},
+    "streamformer_b_k400": "vjepa2_l_sthv2",
+    "trecvit_b_k400": "videomae_b_k400",
 }
 
 
@@ -196,14 +200,14 @@ def test_schedules_of_our_own_recipes_rise_and_fall(name: str, tmp_path: Path) -
 def test_every_config_has_a_source() -> None:
     names = {path.stem for path in (config_folder() / "tasks").glob("*.py")}
     official = [name for names in CONFIGS.values() for name in names]
-    listed = [*official, *OWN, *TEXT, *SIZES, "vivit_l_fe_sthv2"]
+    listed = [*official, *OWN, *TEXT, *SAME, "vivit_l_fe_sthv2"]
     listed += ["camera_motion_videos", "camera_motion_whole"]
     assert len(listed) == len({*listed})
     assert {name for name in listed if "/" not in name} == {*list_models(), *names}
 
 
-def test_other_sizes_of_videomae_have_the_schedule_of_the_base() -> None:
-    for name, base in SIZES.items():
+def test_some_configs_have_the_schedule_of_another() -> None:
+    for name, base in SAME.items():
         assert schedule(name) == schedule(base)
 
 
