@@ -283,7 +283,7 @@ def _family(path: Path) -> str | None:
         return json.loads(str(file["meta"])).get("family") if "meta" in file.files else None
 
 
-CONVERTED = ("streamformer", "trecvit", "videoprism")  # read in tests/checkpoints
+CONVERTED = ("streamformer", "trecvit", "videoprism", "vjepa2_1")  # read in tests/checkpoints
 CASES = [path for path in _files(FOLDER) if _family(path) in FAMILIES]
 
 

@@ -18,7 +18,10 @@ IMPORTED = {
         "steps.py",
         "finding scores among the outputs of a head",
     ),
-    ("torch.utils._pytree", "tree_map"): ("models", "testing many views in parts"),
+    ("torch.utils._pytree", "tree_map"): (
+        "layers models",
+        "states of streams, and testing many views in parts",
+    ),
     ("torch.utils._pytree", "tree_map_only"): ("memory.py registry", "scores in float32"),
 }
 FUNCTORCH = "torch._functorch.autograd_function.CustomFunctionHigherOrderOperator"
