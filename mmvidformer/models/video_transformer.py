@@ -116,7 +116,7 @@ class VideoTransformer(nn.Module):
             start = (encoder.proj, encoder.pos_embed, encoder.pos_drop, encoder.norm_pre)
             stages[-1].extend([*start, nn.ParameterList(tokens)])
             stages += [nn.ModuleList([block]) for block in encoder.blocks]
-            stages[-1].extend([encoder.norm, encoder.layer_norms])
+            stages[-1].extend([encoder.layer_norms, encoder.norm])
         norms = nn.ModuleList([stages[-1][-1], self.fc_norm])
         return [*stages[:-1], stages[-1][:-1], norms]
 
