@@ -6,7 +6,7 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from mmvidformer.models import TimeSformer, ViViT
+from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer
 
 ARCH = dict(embed_dims=8, depth=3, num_heads=2)
@@ -57,6 +57,13 @@ def test_both_encoders_of_vivit_count() -> None:
     assert found["backbone.encoders.1.blocks.1.mlp.fc1.weight"] == 0.5
     assert found["backbone.encoders.1.norm.weight"] == 1
     assert min(found.values()) == 0.5**6
+
+
+def test_norms_of_layers_belong_to_the_last_block() -> None:
+    model = VideoTransformer(ARCH, img_size=32, clip_len=4, layer_norms=[0, 1])
+    found = rates(Recognizer(model), layer_decay=0.5)
+    assert {found[f"backbone.encoders.0.layer_norms.{n}.weight"] for n in (0, 1)} == {0.5}
+    assert found["backbone.encoders.0.norm.weight"] == 1
 
 
 def test_factors_of_the_config_are_multiplied() -> None:
