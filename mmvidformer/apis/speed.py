@@ -180,4 +180,7 @@ def measure(
 
 def as_batches(samples: Sequence[dict[str, Any]]) -> list[Batch]:
     """Make batches of one of samples of a pipeline."""
-    return [{key: [value] for key, value in sample.items()} for sample in samples]
+    batches: list[Batch] = []
+    for sample in samples:
+        batches.append({key: [part] for key, part in sample.items()})
+    return batches

@@ -58,7 +58,8 @@ class AtomicCheckpointHook(CheckpointHook):
         """Delete the temporary files of killed runs, and note what this one resumes from."""
         # For all plain paths, since not every writer of MMEngine accepts a backend.
         register_backend("local", AtomicBackend, force=True, prefixes="")
-        register_remote()
+        if self.out_dir and is_remote(self.out_dir):
+            register_remote(self.out_dir)
         super().before_train(runner)
         self.file_backend = _DeferredDeletes()
         if self._started is None:

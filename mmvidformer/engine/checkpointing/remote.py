@@ -7,18 +7,9 @@ from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
-from mmvidformer.storage.files import (
-    SCHEMES,
-    exists,
-    is_remote,
-    join,
-    read_file,
-    remove,
-    write_file,
-)
+from mmvidformer.storage.files import exists, is_remote, join, read_file, remove, write_file
 
 LAST = "last_checkpoint"  # MMEngine's name of the file that names the last one
-PREFIXES = [scheme for scheme in SCHEMES if not scheme.startswith("http")]
 
 
 class RemoteBackend(BaseStorageBackend):
@@ -53,11 +44,15 @@ class RemoteBackend(BaseStorageBackend):
         remove(filepath)
 
 
-def register_remote() -> None:
-    """Let MMEngine write to object storage in this process."""
-    # It has a client of its own for S3, whose package is not public.
-    register_backend("mmvidformer", RemoteBackend, force=True, prefixes=PREFIXES)
-    FileClient.register_backend("mmvidformer", RemoteBackend, force=True, prefixes=PREFIXES)
+def register_remote(address: str) -> None:
+    """Let MMEngine write to addresses with the scheme of this one, in this process.
+
+    It has a client of its own for ``s3://``, whose package is not public, so call it only for runs
+    whose config has such an ``out_dir``.
+    """
+    scheme = address.partition("://")[0]
+    register_backend("mmvidformer", RemoteBackend, force=True, prefixes=scheme)
+    FileClient.register_backend("mmvidformer", RemoteBackend, force=True, prefixes=scheme)
 
 
 def write_last(folder: str, checkpoint: str) -> None:

@@ -3,10 +3,11 @@
 import fsspec
 import pytest
 import torch
+from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmengine.hooks import Hook
 
 from mmvidformer.engine.checkpointing.hook import SaveTrainedHook
-from mmvidformer.engine.checkpointing.remote import find_last
+from mmvidformer.engine.checkpointing.remote import RemoteBackend, find_last
 from mmvidformer.storage import files
 from mmvidformer.storage.errors import StorageError
 
@@ -67,6 +68,15 @@ def test_a_run_goes_on_from_storage_alone(toy, tmp_path, memory, keep) -> None:
     assert cut.model.seen + other.model.seen == whole.model.seen
     torch.testing.assert_close(other.model.factor, whole.model.factor, rtol=0, atol=0)
     assert find_last(toy("third/cut", checkpoint=remote)) == f"{FOLDER}/cut/iter_9.pth"
+
+
+def test_only_the_scheme_of_the_run_is_taken_from_mmengine(toy, memory) -> None:
+    before = dict(prefix_to_backends)
+    toy("local").train()
+    assert prefix_to_backends["s3"] is before["s3"]
+    toy("cut", checkpoint=dict(out_dir=FOLDER)).train()
+    assert prefix_to_backends["memory"] is RemoteBackend
+    assert prefix_to_backends["s3"] is before["s3"]
 
 
 def test_a_run_that_is_stopped_saves_there(toy, memory) -> None:
