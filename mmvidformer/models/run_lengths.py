@@ -55,6 +55,8 @@ def find_runs(embed: TubeletEmbedding, clips: Tensor, tolerance: float) -> RunLe
     Returns:
         The runs; None if a clip has more than 0.95 as many of them as tubelets.
     """
+    if embed.grid(clips.shape[2:])[0] == 1:  # each tubelet begins a run
+        return None
     begins = begins_run(embed.boxes(clips), tolerance)  # (B, T, H, W)
     size, count = begins.shape[1:], begins[0].numel()
     most = int(begins.sum(dim=(1, 2, 3)).max())
