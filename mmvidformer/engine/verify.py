@@ -87,14 +87,18 @@ class Verified:
         return not self.error and all(x <= TOLERANCE for x in differences)
 
     @property
+    def compared(self) -> bool:
+        """Whether there was anything to compare with."""
+        return self.difference is not None or self.code_difference is not None
+
+    @property
     def verdict(self) -> str:
         """The result in words."""
         if self.error:
             return "could not be loaded"
         if not self.passed:
             return "differs"
-        compared = self.difference is not None or self.code_difference is not None
-        return "equal" if compared else "loads; nothing to compare with"
+        return "equal" if self.compared else "loads; nothing to compare with"
 
 
 @torch.no_grad()
@@ -213,13 +217,13 @@ def report(row: published.Published, result: Verified, by: str) -> Iterator[str]
     Args:
         row: What was verified.
         result: Result of ``verify``.
-        by: Who verified it.
+        by: Who checked it.
     """
     date = time.strftime("%Y-%m-%d")
     yield f"# {row.name}: {result.verdict}"
     yield ""
     lines = {
-        "verified by": f"{by or 'unknown'}, {date}",
+        "checked by": f"{by or 'unknown'}, {date}",
         "address": row.address,
         "license": row.license or "unknown",
         "SHA-256": result.sha256 or "-",
@@ -244,6 +248,7 @@ def report(row: published.Published, result: Verified, by: str) -> Iterator[str]
         yield "For the table of published checkpoints:"
         yield ""
         yield f'    sha256: "{result.sha256}"'
+    if result.passed and result.compared:
         yield f'    verified: "{by or "unknown"}, {date}"'
 
 

@@ -23,7 +23,7 @@ from transformers.models.videoprism import VideoPrismVisionConfig
 from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.engine import checkpoint_config
-from mmvidformer.engine.verify import CHECKS, check_clip
+from mmvidformer.engine.verify import CHECKS, Verified, check_clip, report
 
 # That of transformers 4; 5 has one on the GPU, too.
 VideoMAE = getattr(transformers, "VideoMAEImageProcessorPil", VideoMAEImageProcessor)
@@ -110,7 +110,7 @@ def test_the_page_of_a_user(main_of, table: Path, tmp_path: Path, capsys) -> Non
     text = page.read_text()
     lines = dict(re.findall(r"^\| ([\w -]+) \| (.*) \|$", text, re.MULTILINE))
     assert text.startswith("# right: equal\n")
-    assert lines["verified by"] == f"A. User, {date.today()}"
+    assert lines["checked by"] == f"A. User, {date.today()}"
     assert lines["license"] == "MIT" and lines["address"] == "hf://org/tiny"
     sha256 = hash_of(table / "hf" / "model.safetensors")
     assert lines["SHA-256"] == sha256 and f'    sha256: "{sha256}"' in text
@@ -130,6 +130,13 @@ def test_the_page_of_a_user(main_of, table: Path, tmp_path: Path, capsys) -> Non
         command(["--verify", "rihgt"])
     with pytest.raises(SystemExit):
         command(["--by", "A. User"])
+
+
+def test_what_was_compared_with_nothing_is_not_verified() -> None:
+    row = published.Published("alone", "hf://org/alone", "timesformer")
+    lines = list(report(row, Verified("alone", sha256="ab"), "A. User"))
+    assert lines[0] == "# alone: loads; nothing to compare with"
+    assert lines[-1] == '    sha256: "ab"'
 
 
 @pytest.mark.parametrize("family", ["vivit", "videomae", "vjepa2", "videoprism"])
