@@ -1,4 +1,4 @@
-"""The task of ``docs/extending.md``, which is one file, is known to all commands."""
+"""The task of ``examples/repetitions.py``, which is one file, is known to all commands."""
 
 import json
 import sys
@@ -15,26 +15,22 @@ from mmvidformer.engine.errors import run_tool
 from mmvidformer.registry import METRICS, MODELS
 from mmvidformer.tasks.table import find_task, spell_task, task_of
 from mmvidformer.web.answers import Limits, answer
-from tests.docs.blocks import read_blocks
 
-DOCS = Path(__file__).parents[2] / "docs"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 TASK = "repetitions:Repetitions"
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch) -> Iterator[None]:
-    """The file of the page, where Python finds it; what it registers is gone afterwards."""
-    texts = [block.text for block in read_blocks(DOCS / "extending.md", DOCS)]
-    (text,) = [text for text in texts if "class Repetitions(" in text]
-    (tmp_path / "repetitions.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
+def module(monkeypatch) -> Iterator[None]:
+    """The folder of the file is where Python looks; what it registers is gone afterwards."""
+    monkeypatch.syspath_prepend(EXAMPLES)
     forget_module()
     yield
     forget_module()
 
 
 def forget_module() -> None:
-    """Forget the task, which the test of the page's code may have defined too."""
+    """Forget the task, so that another test can import it."""
     MODELS.module_dict.pop("CountHead", None)
     METRICS.module_dict.pop("CountMetric", None)
     sys.modules.pop("repetitions", None)
