@@ -1,6 +1,6 @@
 """Classify a video with an exported file: python examples/onnx_video.py MODEL.onnx VIDEO.
 
-It needs av, opencv-python, numpy and onnxruntime alone. ``mmvidformer export --pixels uint8`` writes
+It needs av, opencv-python, numpy and onnxruntime alone. ``mmvidformer export --pixels uint8`` makes
 the file (docs/export.md). Rotations in the metadata of a video are ignored.
 """
 

@@ -17,6 +17,7 @@ class Repetitions(Regression):
     best_metric = "count/off_by_one"
 
     def read(self, file, classes=(), folder=None):
+        """Read the columns, and note counts that are none as faults."""
         annotations = super().read(file)
         for rows in annotations.videos.values():
             for values, place in rows:
@@ -28,21 +29,28 @@ class Repetitions(Regression):
 
 @MODELS.register_module()
 class CountHead(NumberHead):
+    """Counts, which are not negative."""
+
     def forward(self, x, **kwargs):
+        """Counts (N, 1) of features."""
         return F.softplus(super().forward(x, **kwargs))
 
 
 @METRICS.register_module()
 class CountMetric(BaseMetric):
+    """The metrics of RepNet: counts that are off by one at most, and the mean error."""
+
     default_prefix = "count"
     shares = ("off_by_one",)  # results that are shown in percent
     worst = staticmethod(Regression.worst)  # of a video that cannot be read: no number
 
     def process(self, data_batch, data_samples):
+        """Keep a prediction and the truth of each sample."""
         for sample in data_samples:
             self.results.append((sample["pred_score"].item(), sample["gt_label"].item()))
 
     def compute_metrics(self, results):
+        """Both over all samples; those without a prediction are no error."""
         counts, truth = np.array(results).T
         errors = np.abs(counts - truth)
         return {"off_by_one": float(np.mean(errors <= 1)), "error": float(np.nanmean(errors))}

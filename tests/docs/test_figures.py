@@ -59,7 +59,7 @@ def test_compositions_and_presets(name: str) -> None:
     (counts,) = [model["Metadata"] for model in models if model["Name"] == name]
     with open(DOCS / "benchmark" / "compose_memory.csv", newline="") as file:
         memory = {row["config"]: row["estimated peak GB"] for row in csv.DictReader(file)}
-    parameters, macs, peak, accuracy = cells(f"`{name}`", "compose")
+    parameters, macs, peak, accuracy = cells(f"`{name}`", "../reports/guides")
     assert parameters == f"{counts['Parameters'] / 1e6:.2f}"
     assert macs == f"{counts['MACs'] / 1e6:.1f}"
     assert peak == f"{1000 * float(memory[name]):.0f}"

@@ -1,9 +1,7 @@
 """Arguments of the models: the same ones for each preset, listed once, and none without effect."""
 
-import re
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -197,47 +195,6 @@ def test_linformer_is_made_for_the_keys_and_the_class_token(
     assert {name: part.attn.kernel.keys.shape[1] for name, part in sublayers.items()} == lengths
     monkeypatch.setattr(linformer.F, "interpolate", None)  # nothing is resized
     assert model(torch.randn(1, 3, 4, 16, 16)).shape == (1, 16)
-
-
-def _cell(value: object) -> str:
-    return "" if value is MISSING else f"`{value!r}`".replace("|", "\\|")
-
-
-def _rows(header: str) -> dict[str, list[str]]:
-    text = (Path(__file__).parents[2] / "docs" / "compose.md").read_text()
-    lines = text[text.index(f"| {header} |") :].split("\n\n")[0].splitlines()[2:]
-    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-    return {row[0].strip("`"): row[2:] for row in cells}
-
-
-def _defaults(kind: type) -> dict[str, object]:
-    return {
-        one.name: one.default if one.default_factory is MISSING else one.default_factory()
-        for one in fields(kind)
-    }
-
-
-def test_table_of_the_arguments() -> None:
-    """docs/compose.md has the defaults of the dataclass and of the presets."""
-    expected = {name: [_cell(value)] for name, value in _defaults(VideoConfig).items()}
-    for kind, table in PRESETS.items():
-        own = own_arguments(kind)
-        each = [kind.preset({}, **{**own, "scheme": scheme}) for scheme in table]
-        shown = signature(kind).parameters
-        for name, row in expected.items():
-            values = [one.get(name, MISSING) for one in each]
-            if name in shown:
-                values = [shown[name].default]
-            same = all(value == values[0] for value in values)
-            cell = _cell(values[0]) if same else "`scheme`"
-            row.append("" if cell == row[0] else cell)
-    assert _rows("argument") == expected
-
-
-def test_table_of_a_sublayer() -> None:
-    assert _rows("sub-layer") == {
-        name: [_cell(value)] for name, value in _defaults(SubLayer).items()
-    }
 
 
 @pytest.mark.parametrize("kind", [VideoTransformer, *PRESETS])
