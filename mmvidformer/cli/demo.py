@@ -95,7 +95,7 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
         metavar="T",
         help="repeat the answer for windows each of whose frames changed by less than T of 255",
     )
-    answers.add_argument("--min-score", type=float, default=0.3, help="of segments (default: 0.3)")
+    answers.add_argument("--min-score", type=float, default=0.3, help="least score of a segment (0.3)")
     answers.add_argument("--boxes", type=Path, help="csv in AVA's format; persons: detect them")
     answers.add_argument(
         "--restart", type=float, help="seconds between resets of the state of a recurrent model"
@@ -127,7 +127,7 @@ def add_output_arguments(parser: ArgumentParser) -> None:
         "the same command goes on after the last one",
     )
     output.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
-    output.add_argument("--truth", type=Path, help="csv of video, start, end, label: drawn above")
+    output.add_argument("--truth", type=Path, help="csv of the true segments, to draw above")
     output.add_argument("--out", type=Path, help="annotated video (.mp4), or folder")
     output.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     output.add_argument(

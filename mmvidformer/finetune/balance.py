@@ -1,4 +1,4 @@
-"""Rare classes that count as much as frequent ones."""
+"""Balanced classes: by weights of the loss, or by sampling."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -134,7 +134,6 @@ class Recipe(RunSettings):
         default=None,
         metadata=dict(
             choices=("weights", "sampling"),
-            help="how rare classes count as much as frequent ones: in the loss (weights), or "
-            "because they are drawn more often (sampling)",
+            help="balance the classes by weights of the loss, or by sampling",
         ),
     )
