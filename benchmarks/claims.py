@@ -1,7 +1,7 @@
 """The papers' claims in miniature, judged by one rule: python -m benchmarks.claims.
 
 Reads the claims (``benchmarks/claims.yml``) and the accuracies of their rows
-(``docs/benchmark/claims.csv``), and writes the table of ``docs/papers.md``. A claim is that a row
+(``reports/claims.csv``), and writes the table of ``reports/claims.md``. A claim is that a row
 is ahead of another with the same budget, or several rows are. A pair whose rows both come near 100%
 decides nothing. For the others, the differences over the seeds that both rows have in common decide
 (95% interval, Student's t):
@@ -24,8 +24,8 @@ import yaml
 from mmvidformer.papers.summary import interval, mean_interval
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "docs" / "benchmark" / "claims.csv"
-PAGE = ROOT / "docs" / "papers.md"
+FILE = ROOT / "reports" / "claims.csv"
+PAGE = ROOT / "reports" / "claims.md"
 CEILING = 0.93  # rows that both have this mean accuracy leave little to gain
 BLOCK = re.compile(r"(<!-- claims -->\n).*?(<!-- end of claims -->)", re.DOTALL)
 

@@ -1,6 +1,6 @@
 """Check the package on a GPU, and measure its speed there.
 
-bash tools/gpu_check.sh --out docs/benchmark/gpu
+bash tools/gpu_check.sh --out reports/benchmark/gpu
 
 Runs the parts in benchmarks/gpu_parts.py, each in a process of its own with a time limit, so a part
 that fails or hangs does not stop the others. Checks run side by side, what is timed runs alone

@@ -3,10 +3,6 @@
 The tool writes the blocks between these marks. Names are paths relative to the page, without
 ``.csv``, ``.json`` or ``.png``:
 
-    <!-- benchmark: benchmark/cpu -->
-    all columns, how they were measured, the plot
-    <!-- end of benchmark -->
-
     <!-- baselines: benchmark/cpu benchmark/cpu_training -->
     time and memory of the baselines relative to mmvidformer
     <!-- end of benchmark -->
@@ -29,7 +25,7 @@ COLUMNS = ("config", "pass", "model", "ms", "CPU ms", "least CPU ms", "time / ou
            "CPU time / ours", "clips/s", "peak MiB", "G MACs", "floor ms, matmul", "floor ms, copy",
            "fraction of peak matmul")  # fmt: skip
 BLOCK = re.compile(
-    r"(<!-- (benchmark|baselines|gpu): ([^>]+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL
+    r"(<!-- (baselines|gpu): ([^>]+) -->\n).*?(<!-- end of benchmark -->)", re.DOTALL
 )
 
 
@@ -60,35 +56,6 @@ def write_results(out: Path, rows: Sequence[Sequence[str]], about: Mapping[str, 
     with open(f"{out}.csv", "w", newline="") as file:
         csv.writer(file).writerows([COLUMNS, *rows])
     Path(f"{out}.json").write_text(json.dumps(dict(about), indent=2) + "\n")
-
-
-def wrap_command(command: str, width: int = 96) -> str:
-    """Break a command into lines before its options."""
-    lines = [""]
-    for part in command.replace(" --", "\n--").split("\n"):
-        if lines[-1] and len(lines[-1]) + len(part) > width:
-            lines[-1] += " \\"
-            lines.append(f"    {part}")
-        else:
-            lines[-1] += f" {part}" if lines[-1] else part
-    return "\n".join(lines)
-
-
-def block_of(folder: Path, name: str) -> str:
-    """Return the description, table and plot of one measurement, as Markdown.
-
-    A column with the same value in all rows becomes a line of the description.
-    """
-    header, *rows = _read(folder, name)
-    about = json.loads((folder / f"{name}.json").read_text())
-    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
-    same = {key for key, values in columns.items() if len(rows) > 1 and len(set(values)) == 1}
-    about = {key: columns[key][0] for key in header if key in same} | about
-    columns = {key: values for key, values in columns.items() if key not in same}
-    lines = [f"- {key}: {value}" for key, value in about.items() if key != "command"]
-    lines += ["", "```bash", wrap_command(about["command"]), "```", ""]
-    lines += _table([list(columns), *zip(*columns.values(), strict=True)])
-    return "\n".join([*lines, "", f"![{Path(name).name}]({name}.png)", ""])
 
 
 def baselines_block(folder: Path, names: Sequence[str]) -> str:
@@ -165,15 +132,14 @@ def fill_page(page: str, folder: Path) -> str:
     """
     if not BLOCK.search(page):
         raise ValueError(
-            "the page must contain a mark such as '<!-- benchmark: benchmark/cpu -->', got none"
+            "the page must contain a mark such as '<!-- baselines: benchmark/cpu -->', got none"
         )
 
     def fill(mark: re.Match) -> str:
         names = mark[3].split()
-        if mark[2] == "baselines":
-            text = baselines_block(folder, names)
-        else:
-            text = {"benchmark": block_of, "gpu": gpu_block}[mark[2]](folder, *names)
+        text = (
+            baselines_block(folder, names) if mark[2] == "baselines" else gpu_block(folder, *names)
+        )
         return mark[1] + text + mark[4]
 
     return BLOCK.sub(fill, page)

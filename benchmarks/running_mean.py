@@ -1,4 +1,4 @@
-"""The running mean of frames: a baseline for HORST without order (docs/horst.md).
+"""The running mean of frames: a baseline for HORST without order (reports/generated_videos.md).
 
 In a config, ``model.neck.type=benchmarks.running_mean.RunningMean``.
 """

@@ -1,4 +1,5 @@
-# Feature fixation, small, on generated clips of objects that replace one another (docs/papers.md).
+# Feature fixation, small, on generated clips of objects that replace one another
+# (reports/claims.md).
 # mmvidformer data generate data/motion_cues --preset cues
 # mmvidformer train feature_fixation_motion
 _base_ = [

@@ -1,5 +1,5 @@
-# HORST, small, trained from scratch on generated videos of scripted actions (docs/horst.md), with a
-# trained stem instead of the frozen BN-Inception.
+# HORST, small, trained from scratch on generated videos of scripted actions
+# (reports/generated_videos.md), with a trained stem instead of the frozen BN-Inception.
 # mmvidformer data generate data/motion_sequences --preset sequences
 # mmvidformer train horst_anticipation_motion --procs 2
 _base_ = [

@@ -1,5 +1,5 @@
 # HORST, small, trained from scratch on generated clips of three objects, one after another: the
-# class is the sequence of their shapes (docs/papers.md).
+# class is the sequence of their shapes (reports/claims.md).
 # mmvidformer data generate data/motion_cues --preset cues
 # mmvidformer train horst_cues_motion
 _base_ = [

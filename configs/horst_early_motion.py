@@ -1,5 +1,5 @@
 # HORST, small, trained from scratch on generated clips whose class is only visible over time
-# (docs/horst.md).
+# (reports/generated_videos.md).
 # mmvidformer data generate data/motion_phases --preset phases
 # mmvidformer train horst_early_motion --procs 2
 _base_ = [

@@ -1,4 +1,4 @@
-# TimeSformer, small, on generated clips of objects that replace one another (docs/papers.md).
+# TimeSformer, small, on generated clips of objects that replace one another (reports/claims.md).
 # mmvidformer data generate data/motion_cues --preset cues
 # mmvidformer train timesformer_motion --cfg-options model.backbone.scheme=axial
 _base_ = [

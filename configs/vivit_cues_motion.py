@@ -1,4 +1,4 @@
-# ViViT, small, on generated clips of objects that replace one another (docs/papers.md).
+# ViViT, small, on generated clips of objects that replace one another (reports/claims.md).
 # mmvidformer data generate data/motion_cues --preset cues
 # mmvidformer train vivit_cues_motion \
 #     --cfg-options model.backbone.{scheme=spacetime,temporal_depth=4}

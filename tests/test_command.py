@@ -83,6 +83,8 @@ def test_models_are_listed_with_their_published_weights(capsys, monkeypatch) -> 
     assert row[1:] == [
         "8x224x224", "121.6", "195.6", "top-1 77.9, top-5 93.2 with 1 x 3 views", "CC-BY-NC-4.0",
     ]  # fmt: skip
+    assert main(["models", "videomae", "--pretrained"]) == 0
+    assert "published://videomae-base" in capsys.readouterr().out
     assert main(["models", "diving"]) == 0
     assert "timesformer_b_diving48" in capsys.readouterr().out
     assert main(["models", "resnet"]) == 1

@@ -26,11 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("filter", nargs="?", default="", help="part of the name; may have * and ?")
     parser.add_argument(
-        "--pretrained", action="store_true", help="only those with published weights"
+        "--pretrained",
+        action="store_true",
+        help="only those with published weights, and weights without a config of that name",
     )
     parser.add_argument(
         "--license",
-        help="only weights with this license, such as apache-2.0; also those without a config",
+        help="as --pretrained, only weights with this license, such as apache-2.0",
     )
     parser.add_argument("--verify", metavar="NAME", help="check the weights published://NAME")
     parser.add_argument("--by", default="", help="with --verify: who verifies, for the page")
@@ -41,18 +43,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.by or args.out:
         parser.error("--by and --out need --verify")
     pattern = f"*{args.filter}*"
-    names, weights = list_models(pattern, args.pretrained or bool(args.license)), by_name()
-    apart: list[Published] = []  # further weights of the license
+    with_weights = args.pretrained or bool(args.license)
+    names, weights = list_models(pattern, with_weights), by_name()
+    listed = published_rows()
     if args.license:
-        licensed = [row for row in published_rows() if row.license.lower() == args.license.lower()]
-        if not licensed:
+        listed = tuple(row for row in listed if row.license.lower() == args.license.lower())
+        if not listed:
             known = ", ".join(sorted({row.license for row in published_rows() if row.license}))
             text = f"no weights have the license {args.license!r}; there are {known}"
             print(f"error: {text}", file=sys.stderr)
             return 1
-        names = [name for name in names if weights[name] in licensed]
+        names = [name for name in names if weights[name] in listed]
+    apart: list[Published] = []  # further weights, such as mirrors
+    if with_weights:
         shown = [weights[name] for name in names]
-        apart = [row for row in licensed if row not in shown and fnmatch(row.name, pattern)]
+        apart = [row for row in listed if row not in shown and fnmatch(row.name, pattern)]
     if not names and not apart:
         print(f"error: no name has {args.filter!r} in it", file=sys.stderr)
         return 1
@@ -63,10 +68,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in names:
         size, row = sizes[name], weights.get(name)
         counts = f"{size['Parameters'] / 1e6:.1f}", f"{size['MACs'] / 1e9:.1f}"
-        known = (row.accuracy or "yes", row.license) if row else "  "
+        known = (row.accuracy or "yes", row.license or "unknown") if row else "  "
         rows.append((name, size["View"], *counts, *known))
     for row in apart:
-        cells = (row.accuracy or "yes", row.license)
+        cells = (row.accuracy or "yes", row.license or "unknown")
         rows.append((f"published://{row.name}", "", "", "", *cells))
     columns = ("config", "T x H x W", "M params", "G MACs", "published weights", "license")
     print_table(columns, rows)

@@ -30,7 +30,7 @@ def mkl_is_slow() -> bool:
     """Return whether PyTorch multiplies in MKL on an AMD processor.
 
     There, a training step of TimeSformer takes 0.62 of the time in oneDNN; on an Intel Xeon it
-    takes 1.25 times as long (docs/benchmark.md). Others have not been measured.
+    takes longer (reports/speed.md). Others have not been measured.
     """
     processor = CPUINFO.read_text() if CPUINFO.exists() else platform.processor()
     return torch.backends.mkl.is_available() and "AuthenticAMD" in processor

@@ -1,4 +1,4 @@
-"""The rule of the claims, by values, and the table of docs/papers.md that follows from it."""
+"""The rule of the claims, by values, and the table of reports/claims.md that follows from it."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,5 +1,6 @@
 """The model zoo's page and metafile are up to date."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,6 @@ import yaml
 
 import mmvidformer
 from benchmarks import model_zoo
-from mmvidformer.config.rows import Row
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,21 +39,12 @@ def test_counts_of_the_metafile(name: str, counts) -> None:
     assert model_zoo.metadata(mmvidformer.get_config(name)) == counts[name]
 
 
-def test_the_first_sentence_describes_a_config() -> None:
-    head = "ViViT-B/16x2, Kinetics-400 (30 fps). Paper Table 2: top-1 78.8."
-    assert model_zoo.first_sentence(head) == "ViViT-B/16x2, Kinetics-400 (30 fps)"
-    assert model_zoo.first_sentence("Small, a | b.") == "Small, a / b"
-
-
-def test_results_name_the_table() -> None:
-    rows = [
-        Row("vivit/table2/a", "A", published={"top1": 78.8, "params": 1.0}),
-        Row("vivit/table6/a", "A", published={"top1": 80, "top5": 94.5}),
-        Row("vivit/table7/a", "A", published={"macs": 5}),
-    ]
-    assert model_zoo.results(rows) == "table2: top1 78.8; table6: top1 80, top5 94.5"
+def test_the_page_lists_configs_of_full_size_and_those_with_weights(counts) -> None:
+    listed = set(re.findall(r"(?m)^\| `(\w+)` \|", (ROOT / "docs" / "model_zoo.md").read_text()))
+    small = {name for name in counts if name.endswith("_motion")}
+    assert listed == counts.keys() - small | {"camera_motion"}
 
 
 def test_a_config_of_no_family_is_refused() -> None:
     with pytest.raises(ValueError, match="must start with vivit_.*got 'swin_k400'"):
-        model_zoo.read_entry("swin_k400", "# Swin.\n", mmvidformer.get_config("vivit_fe_k400"))
+        model_zoo.family_of("swin_k400")

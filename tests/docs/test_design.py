@@ -1,20 +1,36 @@
-"""The design page lists the subpackages and their rules of import."""
+"""The design page shows the subpackages with their rules of import, and code as it is."""
 
 import ast
-import re
-import runpy
 from pathlib import Path
+
+import pytest
+
+from benchmarks.pictures import rooms
+from benchmarks.pictures.__main__ import FOLDER, PICTURES
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_rules_of_import() -> None:
-    allowed = runpy.run_path(str(ROOT / "tests" / "test_architecture.py"))["ALLOWED"]
-    page = (ROOT / "docs" / "design.md").read_text()
-    table = page.partition("| subpackage |")[2].partition("\n\n")[0]
-    rows = [line.strip("| ").split("|") for line in table.splitlines()[2:]]
-    written = {row[0].strip(" `"): set(re.findall(r"`(\w+)`", row[-1])) for row in rows}
-    assert written == allowed
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_are_up_to_date(name: str) -> None:
+    """If this fails, run python -m benchmarks.pictures. ``rooms`` follows the rules of import."""
+    text = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    assert PICTURES[name]().render() == text
+    assert len(text) < 60_000
+
+
+def test_the_picture_has_all_rooms_above_what_they_import() -> None:
+    """Lines lead from each room down to all that it may import."""
+    rules = rooms.read_rules()
+    assert rules.keys() == rooms.ROOMS.keys()
+
+    def below(room: str) -> set[str]:
+        lines = rooms.direct(room, rules)
+        return lines.union(*map(below, lines))
+
+    for room, imports in rules.items():
+        assert imports <= below(room)
+        assert room not in below(room)
 
 
 def test_the_block_is_printed_as_a_whole() -> None:

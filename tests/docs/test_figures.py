@@ -2,17 +2,14 @@
 
 import csv
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
 
-from benchmarks import claims, real_cameras
-from mmvidformer.papers.summary import interval
+from benchmarks import real_cameras
 
 DOCS = Path(__file__).parents[2] / "docs"
-AHEAD = ("2.00", "1.75", "1.50", "1.25", "1.00", "0.75", "0.50", "0.25")
 
 
 COMPARED = [
@@ -27,7 +24,7 @@ def percents(name: str) -> dict[str, str]:
     return {row: ", ".join(f"{100 * float(seed):.1f}" for seed in seeds) for row, *seeds in rows}
 
 
-def cells(first: str, page: str = "horst") -> list[str]:
+def cells(first: str, page: str) -> list[str]:
     """The other cells of a row of a page with numbers, by its first one."""
     lines = (DOCS / f"{page}.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines if "|" in line]
@@ -37,19 +34,6 @@ def cells(first: str, page: str = "horst") -> list[str]:
         if re.sub(r" \(.*", "", row[0]) == first and row[1].replace(".", "").isdigit()
     ]
     return found[1:]
-
-
-@pytest.mark.parametrize("seen", ["25%", "50%", "all"])
-def test_early_recognition(seen: str) -> None:
-    measured = percents("horst_early_motion")
-    rows = [f"{net}, {seen}" for net in ("HORST", "order 1", "mean of frames")]
-    assert cells(seen)[1:] == [measured.get(row, "") for row in rows]
-
-
-@pytest.mark.parametrize("task", ["verb", "noun", "action"])
-def test_anticipation(task: str) -> None:
-    measured = percents("horst_anticipation_motion")
-    assert cells(task)[1:] == [measured[f"HORST: {task}/top1_{time}s"] for time in AHEAD]
 
 
 @pytest.mark.parametrize("name", COMPARED)
@@ -64,36 +48,6 @@ def test_compositions_and_presets(name: str) -> None:
     assert macs == f"{counts['MACs'] / 1e6:.1f}"
     assert peak == f"{1000 * float(memory[name]):.0f}"
     assert accuracy == percents("compose_motion")[name]
-
-
-def test_claims() -> None:
-    """Means and intervals are those of the csv file."""
-    measured = {
-        row: interval(list(one.seeds.values())) for row, one in claims.read_measured().items()
-    }
-    page = claims.PAGE.read_text("utf-8")
-    lines = re.findall(r"(?m)^\| `(\w+/\w+/\w+[^`]*)` .*\| ([^|]+) \|$", page)
-    assert dict(lines) == measured
-    assert len(lines) == len(measured)
-
-
-def test_hostile_files() -> None:
-    """The counts are those of the csv file, in which nothing was reached."""
-    with open(DOCS / "robustness" / "hostile_files.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {row["reached"] for row in rows} == {"no"}
-    names = [{row[key] for row in rows} for key in ("entry", "file")]
-    sizes = f"{len(names[0])} entry points .* times {len(names[1])} files. Of {len(rows)} tries"
-    assert re.search(sizes, (DOCS / "stress.md").read_text())
-    counts: dict[str, Counter[str]] = {}
-    for row in rows:
-        group = "weights from elsewhere" if row["file"].startswith("base: ") else "code"
-        group = "a program as its config" if "program as its config" in row["file"] else group
-        counts.setdefault(group, Counter())[row["saw"].partition(":")[0]] += 1
-    lines = [line.strip("| ").split(" | ") for line in (DOCS / "stress.md").read_text().split("\n")]
-    for group, seen in counts.items():
-        (found,) = [cells for cells in lines if cells[0].startswith(group)]
-        assert found[1:] == [str(seen[kind]) for kind in ("refused", "error", "accepted", "hangs")]
 
 
 def test_real_cameras() -> None:

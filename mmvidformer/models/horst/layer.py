@@ -1,6 +1,6 @@
 """The layer of HORST (Tai et al., AAAI 2022), a higher order recurrent space-time transformer.
 
-``VARIANTS`` has what differs between official code and paper (docs/horst.md).
+``VARIANTS`` has what differs between official code and paper (reports/paper_and_code.md).
 """
 
 from collections.abc import Callable, Sequence

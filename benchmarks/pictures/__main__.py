@@ -1,0 +1,26 @@
+"""Write the pictures; ``tests/docs/test_design.py`` checks whether they are up to date."""
+
+from pathlib import Path
+
+from benchmarks.pictures import clip, core, gates, horst, rooms, schemes
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
+PICTURES = {
+    "core": core.draw,
+    "timesformer_schemes": schemes.draw_timesformer,
+    "vivit_schemes": schemes.draw_vivit,
+    "clip": clip.draw,
+    "rooms": rooms.draw,
+    "horst": horst.draw,
+    "gates": gates.draw,
+}
+
+
+def main() -> None:
+    """Write the files."""
+    for name, draw in PICTURES.items():
+        (FOLDER / f"{name}.svg").write_text(draw().render(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

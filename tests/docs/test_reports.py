@@ -1,0 +1,91 @@
+"""Tables of the reports have the figures of the files that runs wrote."""
+
+import csv
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks import claims
+from mmvidformer.papers.summary import interval
+
+ROOT = Path(__file__).parents[2]
+REPORTS = ROOT / "reports"
+AHEAD = ("2.00", "1.75", "1.50", "1.25", "1.00", "0.75", "0.50", "0.25")
+
+
+def percents(name: str) -> dict[str, str]:
+    """Values of a file in percent, by the first cell of their row."""
+    with open(REPORTS / "benchmark" / f"{name}.csv", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return {row: f"{100 * float(value):.1f}" for row, value in rows}
+
+
+def table_row(report: str, table: str, first: str) -> list[str]:
+    """The cells after the first one of a row, in the table whose header begins with ``table``."""
+    text = (REPORTS / report).read_text().partition(f"\n| {table} |")[2]
+    lines = text.partition("\n\n")[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in lines]
+    (cells,) = [row[1:] for row in rows if row[0] == first]
+    return cells
+
+
+@pytest.mark.parametrize("seen", ["25%", "50%", "all"])
+def test_early_recognition(seen: str) -> None:
+    measured = percents("horst_early_motion")
+    rows = [f"{net}, {seen}" for net in ("HORST", "order 1", "mean of frames")]
+    cells = table_row("generated_videos.md", "seen", seen)
+    assert cells[1:] == [measured.get(row, "") for row in rows]
+
+
+@pytest.mark.parametrize("task", ["verb", "noun", "action"])
+def test_anticipation(task: str) -> None:
+    measured = percents("horst_anticipation_motion")
+    cells = table_row("generated_videos.md", "| constant", task)
+    assert cells[1:] == [measured[f"HORST: {task}/top1_{time}s"] for time in AHEAD]
+
+
+def test_claims() -> None:
+    """Means and intervals are those of the csv file."""
+    measured = {
+        name: interval(list(row.seeds.values())) for name, row in claims.read_measured().items()
+    }
+    lines = re.findall(
+        r"(?m)^\| `(\w+/\w+/\w+[^`]*)` .*\| ([^|]+) \|$", claims.PAGE.read_text("utf-8")
+    )
+    assert dict(lines) == measured
+    assert len(lines) == len(measured)
+
+
+def test_hostile_files() -> None:
+    """The counts are those of the csv file, in which nothing was reached."""
+    with open(REPORTS / "robustness" / "hostile_files.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["reached"] for row in rows} == {"no"}
+    entries, files = ({row[key] for row in rows} for key in ("entry", "file"))
+    text = (REPORTS / "stress.md").read_text()
+    assert f"{len(entries)} entry points times {len(files)} files: {len(rows)} tries" in text
+    counts: dict[str, Counter[str]] = {}
+    for row in rows:
+        group = "weights from elsewhere" if row["file"].startswith("base: ") else "code"
+        group = "a program as its config" if "program as its config" in row["file"] else group
+        counts.setdefault(group, Counter())[row["saw"].partition(":")[0]] += 1
+    lines = [line.strip("| ").split(" | ") for line in text.split("\n")]
+    for group, seen in counts.items():
+        (cells,) = [cells for cells in lines if cells[0].startswith(group)]
+        assert cells[1:] == [str(seen[kind]) for kind in ("refused", "error", "accepted", "hangs")]
+
+
+def test_reports_that_are_named_exist() -> None:
+    """In pages, configs and code; and links between reports."""
+    folders = ("docs", "configs", "mmvidformer", "benchmarks", "stress")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    texts = [p.read_text() for p in paths if p.suffix in (".md", ".py", ".yml")]
+    texts += [(ROOT / name).read_text() for name in ("README.md", "SECURITY.md")]
+    named = {name for text in texts for name in re.findall(r"\breports/[\w/]+\.\w+", text)}
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+    for report in REPORTS.glob("*.md"):
+        targets = re.findall(r"\]\((?!https?:)([^)#]+)", report.read_text())
+        assert [name for name in targets if not (REPORTS / name).is_file()] == [], report.name
