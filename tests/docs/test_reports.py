@@ -6,12 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from benchmarks import claims
 from mmvidformer.papers.summary import interval
 
 ROOT = Path(__file__).parents[2]
 REPORTS = ROOT / "reports"
+COMPARED = ("compose_linear_time", "compose_windows", "compose_causal", "vivit_fsa")
 AHEAD = ("2.00", "1.75", "1.50", "1.25", "1.00", "0.75", "0.50", "0.25")
 
 
@@ -44,6 +46,24 @@ def test_anticipation(task: str) -> None:
     measured = percents("horst_anticipation_motion")
     cells = table_row("generated_videos.md", "| constant", task)
     assert cells[1:] == [measured[f"HORST: {task}/top1_{time}s"] for time in AHEAD]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_compositions_and_presets(name: str) -> None:
+    """Counts are those of the metafile; memory and accuracies are those of the csv files."""
+    models = yaml.safe_load((ROOT / "configs" / "metafile.yml").read_text())["Models"]
+    (counts,) = [model["Metadata"] for model in models if model["Name"] == f"{name}_motion"]
+    folder = REPORTS / "benchmark"
+    with open(folder / "compose_memory.csv", newline="") as file:
+        memory = {row["config"]: row["estimated peak GB"] for row in csv.DictReader(file)}
+    with open(folder / "compose_motion.csv", newline="") as file:
+        accuracies = {row: seeds for row, *seeds in csv.reader(file)}
+    assert table_row("guides.md", "config | M params", f"`{name}_motion`") == [
+        f"{counts['Parameters'] / 1e6:.2f}",
+        f"{counts['MACs'] / 1e6:.1f}",
+        f"{1000 * float(memory[f'{name}_motion']):.0f}",
+        ", ".join(f"{100 * float(seed):.1f}" for seed in accuracies[f"{name}_motion"]),
+    ]
 
 
 def test_claims() -> None:
