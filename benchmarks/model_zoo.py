@@ -120,7 +120,7 @@ def _table(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 def _cells(model: Mapping, row: published.Published | None) -> list[str]:
     counts = model["Metadata"]
     size = f"{counts['Parameters'] / 1e6:.1f}", f"{counts['MACs'] / 1e9:.1f}"
-    accuracy = (row.accuracy or "yes") if row else "-"
+    accuracy = (row.accuracy or "yes").partition(" with ")[0] if row else "-"
     license_name = (row.license or "unknown") if row else "-"
     return [f"`{model['Name']}`", counts["View"], *size, accuracy, license_name]
 

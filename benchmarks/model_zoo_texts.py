@@ -13,8 +13,8 @@ This page is written by `python -m benchmarks.model_zoo`.
 
 ## Configs
 Parameters and MACs are those of one view of T frames, with the classifier. The accuracy is as
-published, by clips x crops, and was **not measured here**. Small configs for [generated
-videos](motion_dataset.md) are not listed.
+published, **not measured here**; `mmvidformer models` prints its views. Small configs for
+[generated videos](motion_dataset.md) are not listed.
 """
 
 PUBLISHED_WEIGHTS = """\
