@@ -6,10 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-pytest.importorskip("s3fs", reason="the extra s3 is not installed")
-pytest.importorskip("moto", reason="moto, an S3 server, is not installed")
-pytest.importorskip("flask_cors", reason="moto's server needs flask and flask_cors")
-
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.listed_videos import ListedVideoDataset
 from mmvidformer.datasets.shards.dataset import ShardedVideoDataset
@@ -18,7 +14,7 @@ from mmvidformer.storage import files
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.tasks.shards import shard_list
 from mmvidformer.video.errors import BadVideo
-from tests.storage_server import FAULTS, s3_server
+from tests.storage_server import FAULTS
 from tests.video.toys import PACK, write
 
 pytestmark = pytest.mark.usefixtures("scope")
@@ -29,28 +25,6 @@ PIPELINE = [
     dict(type="mmvidformer.VideoDecode"),
     *PACK,
 ]
-
-
-@pytest.fixture(scope="module")
-def server():
-    """An S3 server with an empty bucket."""
-    with s3_server() as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def storage(server, tmp_path, monkeypatch):
-    """The server, which this process finds by the variables of fsspec, without faults."""
-    monkeypatch.setenv("MMVIDFORMER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-    monkeypatch.setattr(files, "PAUSES", (0.01, 0.02))
-    files._file_system.cache_clear()
-    server.faults.clear()
-    server.lasting = ""
-    yield server
-    server.lasting = ""
 
 
 @pytest.fixture
