@@ -8,8 +8,9 @@ import torch
 
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.listed_videos import ListedVideoDataset
+from mmvidformer.datasets.shards import write as writing
 from mmvidformer.datasets.shards.dataset import ShardedVideoDataset
-from mmvidformer.datasets.shards.index import INDEX
+from mmvidformer.datasets.shards.index import INDEX, ShardIndex
 from mmvidformer.storage import files
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.tasks.shards import shard_list
@@ -96,6 +97,40 @@ def test_a_list_and_videos_in_a_bucket_become_shards(shards, storage) -> None:
         assert torch.equal(inputs(dataset, number), inputs(local, number))
     with pytest.raises(ValueError, match="boxes are of videos that are found by name in a folder"):
         shard_list(f"{folder}/train.csv", out, "boxes")
+
+
+@pytest.mark.parametrize("web", [False, True], ids=["s3", "web"])
+def test_a_remote_video_that_has_changed_is_packed_again(
+    storage, tmp_path, monkeypatch, web
+) -> None:
+    """Between a command that was interrupted, and its repetition; its size is the same."""
+    bucket = f"s3://bucket/{tmp_path.name}"
+    versions = {}
+    for number in range(4):
+        write(tmp_path / f"{number}.mp4")
+        content = (tmp_path / f"{number}.mp4").read_bytes()
+        versions[number] = [content + b"\0\0\0\x10free" + bytes([end]) * 8 for end in range(2)]
+        files.write_file(f"{bucket}/{number}.mp4", versions[number][0])
+    (tmp_path / "train.txt").write_text("".join(f"{number}.mp4 0\n" for number in range(4)))
+    root = bucket.replace("s3://", f"{storage.url}/") if web else bucket
+    out, file = str(tmp_path / "out"), tmp_path / "train.txt"
+
+    def interrupt(*_) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(writing, "_write_index", interrupt)
+        shard_list(file, out, root=root, videos_per_shard=2)
+    files.write_file(f"{bucket}/3.mp4", versions[3][1])
+    packed, read_video = [], writing._read_video
+    monkeypatch.setattr(
+        writing, "_read_video", lambda path: packed.append(path[-5:]) or read_video(path)
+    )
+    storage.gets = 0
+    assert shard_list(file, out, root=root, videos_per_shard=2) == {}
+    assert packed == ["2.mp4", "3.mp4"] and storage.gets == 2
+    wanted = [versions[0][0], versions[1][0], versions[2][0], versions[3][1]]
+    assert [ShardIndex(out).read(number) for number in range(4)] == wanted
 
 
 @pytest.mark.parametrize("web", [False, True], ids=["s3", "web"])
