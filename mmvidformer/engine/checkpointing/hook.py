@@ -13,7 +13,7 @@ from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.remote import register_remote, write_last
-from mmvidformer.engine.checkpointing.resume import INTERRUPTED, STARTED
+from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, STARTED
 from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
@@ -70,7 +70,7 @@ class AtomicCheckpointHook(CheckpointHook):
             runner.logger.warning(f"removed {path.name}, the unfinished file of a killed run")
         if runner._resume and runner._load_from and is_main_process():
             # A run that was killed before it noted its last checkpoint may have no steps left.
-            Path(runner.work_dir, "last_checkpoint").write_text(runner._load_from)
+            Path(runner.work_dir, LAST).write_text(runner._load_from)
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:

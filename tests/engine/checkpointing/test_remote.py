@@ -4,12 +4,12 @@ import fsspec
 import pytest
 import torch
 from mmengine.fileio.backends.registry_utils import prefix_to_backends
-from mmengine.hooks import Hook
 
 from mmvidformer.engine.checkpointing.hook import SaveTrainedHook
 from mmvidformer.engine.checkpointing.remote import RemoteBackend, find_last
 from mmvidformer.storage import files
 from mmvidformer.storage.errors import StorageError
+from tests.engine.toys import Stop, StopAt
 
 FOLDER = "memory://bucket/runs"
 
@@ -23,23 +23,6 @@ def memory(monkeypatch, tmp_path):
     files._file_system.cache_clear()
     yield system
     system.store.clear()
-
-
-class Stop(Exception):
-    pass
-
-
-class StopAt(Hook):
-    """Ends the run after a step, as if it were killed."""
-
-    priority = "LOWEST"
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
-        if runner.iter + 1 == self.step:
-            raise Stop
 
 
 def names(system) -> list[str]:
