@@ -56,6 +56,13 @@ def test_a_work_dir_is_a_folder(main_of, make_config, own) -> None:
             main_of(command)([*words, *folder])
 
 
+@pytest.mark.parametrize("words", [["s3://b/a.txt"], ["a.txt", "--root", "s3://b"]])
+def test_videos_that_are_not_read_are_not_called_bad(main_of, capsys, words) -> None:
+    with pytest.raises(SystemExit):
+        main_of("data.check")(words)
+    assert "local files are checked, got s3://b" in capsys.readouterr().err
+
+
 def test_labels(main_of, model, folder, out, tmp_path, capsys) -> None:
     """Those that are there are not answered again."""
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")

@@ -185,6 +185,22 @@ def test_a_damaged_video_in_a_bucket_is_bad(storage, tmp_path) -> None:
         SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")[0]
 
 
+@pytest.mark.slow
+def test_a_file_in_several_parts_is_there_as_a_whole_or_not(storage, tmp_path) -> None:
+    """S3 puts together what is uploaded in parts, and keeps nothing of an upload that failed."""
+    address, content = f"s3://bucket/{tmp_path.name}/epoch_1.pth", bytes(105 << 20)
+    files.write_file(address, b"before")
+    storage.methods, storage.lasting = {"PUT"}, "503"
+    with pytest.raises(StorageError, match=r"epoch_1\.pth: 3 tries failed"):
+        files.write_file(address, content)
+    storage.reset()
+    assert files.read_file(address) == b"before"
+    client = files._file_system_of(address)
+    assert not client.call_s3("list_multipart_uploads", Bucket="bucket").get("Uploads")
+    files.write_file(address, content)
+    assert files.read_file(address) == content
+
+
 def test_an_index_says_where_its_bytes_are(shards, storage) -> None:
     """A new index of other content has another id, so that a cache gives no old bytes."""
     local, address = shards

@@ -17,6 +17,7 @@ from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, STARTED
 from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.errors import UserError
 from mmvidformer.storage.files import exists, is_remote, remove
 
 
@@ -122,6 +123,10 @@ class AtomicCheckpointHook(CheckpointHook):
         self.file_backend.outdated.clear()
 
 
+class NeedsLocalFolder(UserError, ValueError):
+    """Checkpoints that cannot be written to object storage."""
+
+
 @HOOKS.register_module()
 class SaveTrainedHook(Hook):
     """Saves frozen weights once, so that checkpoints of LoRA are small.
@@ -143,12 +148,12 @@ class SaveTrainedHook(Hook):
         """Read the published weights.
 
         Raises:
-            ValueError: If checkpoints are written to object storage.
+            NeedsLocalFolder: If checkpoints are written to object storage.
         """
         folder = self._folder(runner)
         if is_remote(folder):
             wanted = "checkpoints without frozen weights need a local out_dir"
-            raise ValueError(f"{wanted}, got {folder}")
+            raise NeedsLocalFolder(f"{wanted}, got {folder}")
         if is_main_process():
             self._published = published_base(self.weights, _model_of(runner))
 

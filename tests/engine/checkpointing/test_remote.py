@@ -7,8 +7,9 @@ from mmengine.fileio.backends.registry_utils import prefix_to_backends
 
 from mmvidformer.engine.checkpointing.hook import SaveTrainedHook
 from mmvidformer.engine.checkpointing.remote import RemoteBackend, find_last
+from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 from mmvidformer.storage import files
-from mmvidformer.storage.errors import StorageError
+from mmvidformer.storage.errors import StorageError, UserError
 from tests.engine.toys import Stop, StopAt
 
 FOLDER = "memory://bucket/runs"
@@ -53,6 +54,22 @@ def test_a_run_goes_on_from_storage_alone(toy, tmp_path, memory, keep) -> None:
     assert find_last(toy("third/cut", checkpoint=remote)) == f"{FOLDER}/cut/iter_9.pth"
 
 
+def test_a_copied_folder_resumes_from_its_own(toy, memory) -> None:
+    toy("cut", checkpoint=dict(out_dir=FOLDER)).train()
+    memory.copy("/bucket/runs", "/bucket/copy", recursive=True)
+    copied = FOLDER.replace("runs", "copy")
+    assert find_last(toy("cut", checkpoint=dict(out_dir=copied))) == f"{copied}/cut/epoch_3.pth"
+
+
+def test_a_note_in_the_work_dir_is_enough(toy, memory) -> None:
+    """As of checkpoints in another folder: a command may be repeated without ``out_dir``."""
+    runner = toy("cut", checkpoint=dict(out_dir=FOLDER))
+    runner.train()
+    assert latest_checkpoint(runner.work_dir) == f"{FOLDER}/cut/epoch_3.pth"
+    memory.rm("/bucket/runs/cut/epoch_3.pth")
+    assert latest_checkpoint(runner.work_dir) is None
+
+
 def test_only_the_scheme_of_the_run_is_taken_from_mmengine(toy, memory) -> None:
     before = dict(prefix_to_backends)
     toy("local").train()
@@ -83,5 +100,5 @@ def test_storage_that_does_not_answer_ends_the_run(toy, memory, monkeypatch) -> 
 
 def test_without_frozen_weights_checkpoints_are_local(toy) -> None:
     runner = toy("cut", hooks=[SaveTrainedHook()], checkpoint=dict(out_dir=FOLDER))
-    with pytest.raises(ValueError, match=f"need a local out_dir, got {FOLDER}/cut"):
+    with pytest.raises(UserError, match=f"need a local out_dir, got {FOLDER}/cut"):
         runner.train()
