@@ -19,6 +19,7 @@ import torch
 import yaml
 
 import mmvidformer.registry  # noqa: F401  (repairs MMAction2, which many tests use)
+from tests.storage_server import Proxy, s3_server
 from tests.web_server import Web
 
 ROOT = Path(__file__).parents[1]
@@ -258,6 +259,32 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     yield server
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[Proxy]:
+    """An S3 server with a bucket."""
+    pytest.importorskip("s3fs", reason="the extra s3 is not installed")
+    pytest.importorskip("moto", reason="moto, an S3 server, is not installed")
+    pytest.importorskip("flask_cors", reason="moto's server needs flask and flask_cors")
+    with s3_server() as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def storage(s3: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """The S3 server without faults, which this process finds by fsspec's variables."""
+    from mmvidformer.storage import files
+
+    monkeypatch.setenv("MMVIDFORMER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url)
+    monkeypatch.setattr(files, "PAUSES", (0.01, 0.02))
+    files._file_system.cache_clear()
+    s3.reset()
+    yield s3
+    s3.reset()
 
 
 @pytest.fixture

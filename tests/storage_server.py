@@ -19,8 +19,11 @@ class Proxy(ThreadingHTTPServer):
     """Passes requests on to a server, but for some faults.
 
     Attributes:
-        faults: Of the next answers to a GET or HEAD, each of ``FAULTS``.
+        methods: Requests whose answers have faults.
+        faults: Of the next answers, each of ``FAULTS``, or empty for none.
         lasting: A fault of all answers, if not empty.
+        stalls: Of an upload whose address ends so, a part is read, and nothing else happens.
+        stalled: Set when an upload stalls.
         pause: Seconds of a slow answer.
         sent: Bytes of the answers' contents.
         gets: Number of GET requests.
@@ -31,8 +34,17 @@ class Proxy(ThreadingHTTPServer):
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.upstream = port
+        self.stalled = threading.Event()
+        self.pause = 3.0
+        self.reset()
+
+    def reset(self) -> None:
+        """Make no faults, and count from zero."""
+        self.methods = {"GET", "HEAD"}
         self.faults: deque[str] = deque()
-        self.lasting, self.pause, self.sent, self.gets = "", 3.0, 0, 0
+        self.lasting = self.stalls = ""
+        self.sent = self.gets = 0
+        self.stalled.clear()
 
     @property
     def url(self) -> str:
@@ -48,17 +60,26 @@ class _Handler(BaseHTTPRequestHandler):
     server: Proxy
 
     def _pass_on(self) -> None:
+        stalls, path = self.server.stalls, self.path.partition("?")[0]
+        if self.command == "PUT" and stalls and path.endswith(stalls):
+            self._stall()
+            return
+        fault = ""
+        self.server.gets += self.command == "GET"
+        if self.command in self.server.methods:
+            fault = self.server.lasting or (self.server.faults and self.server.faults.popleft())
         body = self._body()
+        if fault == "503":  # nothing is done
+            self.send_response(503)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         upstream = http.client.HTTPConnection("127.0.0.1", self.server.upstream, timeout=60)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "expect")}
         headers.setdefault("Authorization", "AWS web:none")  # moto refuses those without a name
         upstream.request(self.command, self.path, body, headers)
         answer = upstream.getresponse()
         content = answer.read()
-        fault = ""
-        if self.command in ("GET", "HEAD"):
-            self.server.gets += self.command == "GET"
-            fault = self.server.lasting or (self.server.faults and self.server.faults.popleft())
         if fault == "slow":
             time.sleep(self.server.pause)
         if fault == "reset":
@@ -67,10 +88,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.close()
             return
-        status, length = answer.status, answer.getheader("content-length")
-        if fault == "503":
-            status, content, length = 503, b"", "0"
-        self.send_response(status)
+        length = answer.getheader("content-length")
+        self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in HOP:
                 self.send_header(name, value)
@@ -81,6 +100,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         self.wfile.write(content)
         self.server.sent += len(content)
+
+    def _stall(self) -> None:
+        self.rfile.read(1000)
+        self.server.stalled.set()
+        self.rfile.read()  # until the client is gone
+        self.close_connection = True
 
     def _body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):

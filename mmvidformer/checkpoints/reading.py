@@ -79,14 +79,14 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
         raise UnreadableCheckpoint(f"{path} cannot be read: {reason}") from error
 
 
-def read_meta(path: str | Path) -> Mapping:
-    """Read ``meta`` of a PyTorch file without its tensors.
+def read_mapped(path: str | Path) -> Mapping:
+    """Read a PyTorch file whose tensors stay on the disk until they are used.
 
     Raises:
-        Exception: Of many kinds, if the file is damaged or has no ``meta``.
+        Exception: Of many kinds, if the file is damaged.
     """
     with refuse_code(path):
-        return torch.load(path, map_location="cpu", mmap=True, weights_only=True)["meta"]
+        return torch.load(path, map_location="cpu", mmap=True, weights_only=True)
 
 
 def is_intact(path: str | Path) -> bool:

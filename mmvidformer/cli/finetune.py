@@ -14,6 +14,7 @@ from shlex import join
 import torch
 
 from mmvidformer.cli import train
+from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
 from mmvidformer.finetune.settings import PROBES, Recipe
 from mmvidformer.tasks.lists import read_task_lists
@@ -85,13 +86,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = dict(right=right, count=count)
         print(f"{recipe.method}, {chosen}: {share(**result)}")
     else:
-        before = times_of_checkpoints(work_dir)
+        (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
         if status := train.main([str(path), *several]):
             return status
-        written = dict(times_of_checkpoints(work_dir).items() - before.items())
-        best = [file for file in written if file.name.startswith("best_")]
-        checkpoint = max(best or written, key=written.get, default=None)
+        checkpoint = best_checkpoint(work_dir)
     if checkpoint:
         model = join([str(path), str(checkpoint)])
         print(f"done; test:    mmvidformer test {model}")
@@ -102,10 +101,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         result["gpu_memory"] = memory / 2**20
     path.with_name("result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0
-
-
-def times_of_checkpoints(work_dir: Path) -> dict[Path, int]:
-    """Return when the checkpoints in a folder were written, in nanoseconds."""
-    patterns = ("best_*.pth", "epoch_*.pth", "iter_*.pth")
-    files = [file for pattern in patterns for file in work_dir.glob(pattern)]
-    return {file: file.stat().st_mtime_ns for file in files}

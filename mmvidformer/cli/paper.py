@@ -15,7 +15,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 from mmvidformer.config.rows import Row, Table, count_rows, list_papers, list_rows, read_paper
-from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.tables import print_table
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.papers.run_rows import run_rows
@@ -40,7 +40,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         )
         action.add_argument(
             "--work-dir",
-            type=Path,
             default="work_dirs/papers",
             help="folder of the runs (default: %(default)s)",
         )
@@ -84,6 +83,7 @@ def rows_of(args: Namespace, table: Table) -> list[Row]:
 
 def folder_of(args: Namespace) -> Path:
     """Folder of the runs."""
+    check_work_dir(args.work_dir)
     return Path(args.work_dir) / ("miniature" if args.miniature else "full")
 
 

@@ -11,6 +11,7 @@ from shlex import join
 from mmvidformer.cli import train
 from mmvidformer.config import merge_overrides
 from mmvidformer.datasets.own_videos import find_videos
+from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.finetune import Pretraining, apply_pretraining
 from mmvidformer.finetune.arguments import (
     add_run_arguments,
@@ -34,13 +35,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg.work_dir = str(path.parents[1])
     cfg.dump(path)
     print(*notes, f"config: {path}", sep="\n", flush=True)
+    (path.parents[1] / LAST).unlink(missing_ok=True)  # of an earlier run
     several = ["--procs", str(settings.procs)] if settings.procs > 1 else []
     status = train.main([str(path), *several])
     if status:
         return status
-    checkpoint = path.parents[1] / f"epoch_{settings.epochs}.pth"
-    to_plot = join([str(path), str(checkpoint), str(videos[0])])
-    to_finetune = join(["--config", args.config, "--weights", str(checkpoint)])
+    checkpoint = best_checkpoint(path.parents[1])
+    if checkpoint is None:
+        return 0
+    to_plot = join([str(path), checkpoint, str(videos[0])])
+    to_finetune = join(["--config", args.config, "--weights", checkpoint])
     print(f"done; look:      mmvidformer plot masked {to_plot}")
     print(f"      fine-tune: mmvidformer finetune {to_finetune} --data LABELED")
     return 0

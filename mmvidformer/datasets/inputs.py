@@ -12,8 +12,6 @@ from mmvidformer.datasets.own_videos import SUFFIXES, find_videos
 from mmvidformer.datasets.shards.index import INDEX, ShardIndex, StoredVideo
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import (
-    MOST_BYTES,
-    RangeFile,
     exists,
     file_size,
     is_remote,
@@ -22,6 +20,7 @@ from mmvidformer.storage.files import (
     read_file,
     split_path,
 )
+from mmvidformer.storage.range_file import MOST_BYTES, RangeFile
 from mmvidformer.video.video import Video
 
 LISTS = (".txt", ".csv")

@@ -117,7 +117,7 @@ def add_bulk_arguments(parser: ArgumentParser) -> None:
         help="folder of videos, list of MMAction2 (.txt), csv file with a column video, folder of "
         "shards, or a video; or an address of them, such as s3://BUCKET/FOLDER",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder of the results")
+    parser.add_argument("--out", required=True, help="folder or address of the results")
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     add_overrides(parser)
     add_speed_arguments(parser)
@@ -214,3 +214,16 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
         cfg.work_dir = args.work_dir
     elif cfg.get("work_dir") is None:
         cfg.work_dir = str(Path("work_dirs") / config_name(args.config))
+    check_work_dir(cfg.work_dir)
+
+
+def check_work_dir(folder: str) -> None:
+    """Check that a work dir is no address: logs are written to local files.
+
+    Raises:
+        ValueError: If it is one; names the setting that checkpoints have.
+    """
+    if "://" in folder:
+        setting = f"--cfg-options default_hooks.checkpoint.out_dir={folder}"
+        what = f"the work dir must be a local folder, got {folder}"
+        raise ValueError(f"{what}; checkpoints go there with {setting}")

@@ -11,6 +11,7 @@ from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.device_decoding import decode_on_device
 from mmvidformer.engine.optim.fused import use_fused
 from mmvidformer.engine.process_group import join_processes
+from mmvidformer.storage.files import is_remote
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
     from mmengine.runner import Runner
@@ -29,9 +30,9 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     """Join the processes and build the runner of ``cfg`` (its ``runner_type``, or MMEngine's).
 
     Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Hooks
-    that are None are removed, and so are the settings of workers where there are none. On a GPU,
-    optimizers are fused if they can be (``use_fused``). With ``decode_on_device`` in the config,
-    the model's device decodes videos.
+    that are None are removed, and so are the settings of workers where there are none. Hooks may
+    write to addresses (``out_dir``). On a GPU, optimizers are fused if they can be (``use_fused``).
+    With ``decode_on_device`` in the config, the model's device decodes videos.
 
     Args:
         cfg: Complete config.
@@ -39,7 +40,7 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     """
     # Imported here: it registers the runner and takes a second.
     from mmvidformer.checkpoints.addresses import read_all_kinds
-    from mmvidformer.engine.checkpointing.remote import find_last
+    from mmvidformer.engine.checkpointing.remote import find_last, register_remote
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 
     read_all_kinds()
@@ -58,6 +59,8 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     for name, hook in [*(cfg.get("default_hooks") or {}).items()]:
         if hook is None and name not in MMENGINE_HOOKS:
             del cfg.default_hooks[name]
+        elif hook and is_remote(hook.get("out_dir") or ""):
+            register_remote(hook.out_dir)
     if cfg.launcher != "none" and get_device() == "cpu":
         wrapper = cfg.get("model_wrapper_cfg") or dict(
             type="MMDistributedDataParallel",

@@ -13,7 +13,7 @@ from mmvidformer.config import config_name, load_config, merge_overrides, type_n
 from mmvidformer.config.fragments import Fragment, merge
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
-from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.pipelines import use_shards
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
@@ -29,7 +29,7 @@ def add_run_arguments(parser: ArgumentParser, data: str, settings: type[RunSetti
     """
     parser.add_argument("--config", required=True, help="config file, or name of a shipped config")
     parser.add_argument("--data", required=True, help=data)
-    parser.add_argument("--work-dir", type=Path, help="default: work_dirs/<config>_<command>")
+    parser.add_argument("--work-dir", help="default: work_dirs/<config>_<command>")
     for setting in fields(settings):
         options = dict(setting.metadata, default=None)
         if type(setting.default) in (int, float, str):
@@ -69,9 +69,11 @@ def config_path(args: Namespace, command: str) -> Path:
 
     Raises:
         FileExistsError: If it is there, and not ``--force``.
+        ValueError: If the work dir is an address.
     """
-    default = Path("work_dirs") / f"{config_name(args.config)}_{command}"
-    path = (args.work_dir or default) / command / "config.py"
+    work_dir = args.work_dir or f"work_dirs/{config_name(args.config)}_{command}"
+    check_work_dir(work_dir)
+    path = Path(work_dir) / command / "config.py"
     if path.exists() and not args.force:
         is_probe = getattr(args, "method", None) in PROBES  # which is no training run
         resume = "" if is_probe else f"mmvidformer train {path} --resume resumes that run, "

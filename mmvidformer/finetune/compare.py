@@ -16,6 +16,7 @@ from scipy.stats import binomtest
 from tqdm import tqdm
 
 from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.reading import read_content, unwrap
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
@@ -24,6 +25,7 @@ from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.storage.files import file_size
 from mmvidformer.tasks.table import find_task
 
 COLUMNS = {
@@ -143,9 +145,9 @@ def read_result(work_dir: Path, lists: VideoLists) -> dict:
     result = json.loads((work_dir / "finetune" / "result.json").read_text())
     checkpoint = result.pop("checkpoint", None)
     if checkpoint:
-        state = unwrap(read_content(checkpoint), checkpoint).state
+        state = unwrap(read_content(fetch(checkpoint)), checkpoint).state
         sizes = [x.numel() for name, x in state.items() if not name.endswith("lora_scale")]
-        result |= {"file": Path(checkpoint).stat().st_size / 1e6, "trained": sum(sizes)}
+        result |= {"file": file_size(checkpoint) / 1e6, "trained": sum(sizes)}
         if "right" not in result:
             config = work_dir / "finetune" / "config.py"
             result["right"], result["count"] = count_right(config, checkpoint, lists)

@@ -21,7 +21,7 @@ from tqdm import tqdm
 from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
 from mmvidformer.apis.bulk.settings import check_settings
-from mmvidformer.apis.bulk.video_files import target_of, write_features
+from mmvidformer.apis.bulk.video_files import place_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
@@ -74,7 +74,8 @@ def compute_features(
     targets: dict[Path, dict[str, Path]] = {}  # file of each form, by video
     for split in SPLITS:
         for video, _ in videos_of(lists, split):
-            targets[video] = {form: target_of(video, lists.root, folder / form) for form in forms}
+            place = place_of(video, lists.root)
+            targets[video] = {form: folder / form / place for form in forms}
     missing = [video for video in targets if not all(map(Path.exists, targets[video].values()))]
     progress = tqdm(total=len(missing), unit="video", disable=None)
     groups = cut([(str(video), str(video)) for video in missing], CLIPS)
@@ -165,7 +166,7 @@ def probe(
     rows: dict[str, Rows] = {split: [] for split in SPLITS}
     for split in SPLITS:
         for video, label in videos_of(lists, split):
-            file = target_of(video, lists.root, features / method.form)
+            file = features / method.form / place_of(video, lists.root)
             if file.exists():
                 rows[split].append((file, label))
     if not rows["train"]:

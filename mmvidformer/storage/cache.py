@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from mmvidformer.storage.files import download, file_size, is_remote, read_range, version_of
+from mmvidformer.storage.files import download, file_status, is_remote, read_range
 
 FOLDER, GIGABYTES = "MMVIDFORMER_CACHE", "MMVIDFORMER_CACHE_GB"  # environment variables
 DEFAULT_FOLDER, DEFAULT_GIGABYTES = "~/.cache/mmvidformer/files", "10"
@@ -106,9 +106,10 @@ def local_copy(path: str) -> Path:
     """
     if not is_remote(path):
         return Path(path)
-    digest = hashlib.sha256(f"{path} {version_of(path)}".encode()).hexdigest()
+    status = file_status(path)
+    digest = hashlib.sha256(f"{path} {status.version}".encode()).hexdigest()
     target = node_cache().folder.parent / "copies" / digest / path.rpartition("/")[2]
-    if not target.is_file() or target.stat().st_size != file_size(path):
+    if not target.is_file() or target.stat().st_size != status.size:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         try:

@@ -1,13 +1,14 @@
 """Reading and writing of files by path or address, in tries with growing pauses."""
 
-import io
 import os
 import re
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.errors import StorageError
@@ -19,9 +20,21 @@ PAUSES = (1.0, 4.0)  # seconds before the second and the third try
 TIME_LIMIT, LEAST_SPEED = 30.0, 1e6  # seconds of a try, and one more for so many bytes
 # What the storage says of a file itself, so that another try is of no use.
 ANSWERS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
-BLOCK = 1 << 18  # bytes that a file object reads at least
-MOST_BYTES = 1 << 24  # of a video that is read at once; larger ones are read where it is needed
+# What drivers call the tag of a file and the time of its last change.
+TAGS = ("ETag", "etag", "LastModified", "Last-Modified", "last_modified", "mtime", "created")
 Result = TypeVar("Result")
+
+
+class FileStatus(NamedTuple):
+    """What is known of a file without reading it.
+
+    Attributes:
+        size: Bytes.
+        version: Changes with the content: size and time, and the tag if storage has one.
+    """
+
+    size: int
+    version: str
 
 
 def is_remote(path: str | Path) -> bool:
@@ -78,18 +91,23 @@ def read_range(path: str | Path, start: int, size: int) -> bytes:
     return content
 
 
+def file_status(path: str | Path) -> FileStatus:
+    """Return size and version of a file, in one request if it is remote; see ``read_file``."""
+    if not is_remote(path):
+        local = os.stat(path)
+        return FileStatus(local.st_size, f"{local.st_size} {local.st_mtime_ns}")
+    address = str(path)
+    facts = try_thrice(path, lambda: _call(address, "info"))
+    size = facts.get("size")
+    if size is None:
+        raise StorageError(f"{path}: the server does not say how many bytes it has")
+    tags = [str(facts[tag]) for tag in TAGS if facts.get(tag) is not None]
+    return FileStatus(int(size), " ".join([str(size), *tags]))
+
+
 def file_size(path: str | Path) -> int:
     """Return the size of a file in bytes; see ``read_file``."""
-    if not is_remote(path):
-        return os.path.getsize(path)
-    address = str(path)
-    return int(try_thrice(path, lambda: _call(address, "info")["size"]))
-
-
-def version_of(path: str) -> str:
-    """Return a text that changes with the remote file: its tag or date, and its size."""
-    info = try_thrice(path, lambda: _call(path, "info"))
-    return " ".join(str(info.get(key)) for key in ("ETag", "LastModified", "mtime", "size"))
+    return file_status(path).size
 
 
 def exists(path: str | Path) -> bool:
@@ -103,7 +121,10 @@ def exists(path: str | Path) -> bool:
 
 
 def list_files(address: str) -> list[str]:
-    """List the remote files below an address, sorted, by their paths relative to it."""
+    """List the files below a folder or an address, sorted, by their paths relative to it."""
+    if not is_remote(address):
+        files = (path for path in Path(address).rglob("*") if path.is_file())
+        return sorted(str(path.relative_to(address)) for path in files)
     paths = try_thrice(address, lambda: _call(address, "find"))
     folder = _file_system_of(address)._strip_protocol(address)
     prefix = f"{folder.rstrip('/')}/"
@@ -118,6 +139,24 @@ def write_file(path: str | Path, content: bytes) -> None:
         return
     with write_atomically(path) as part:
         part.write_bytes(content)
+
+
+@contextmanager
+def write_to(path: str | Path) -> Iterator[Path]:
+    """Yield a local path to write to; the file is then at its place as a whole.
+
+    Raises:
+        OSError: If it cannot be written. Its place then keeps what it had.
+        StorageError: If remote storage does not answer.
+    """
+    if not is_remote(path):
+        with write_atomically(path) as part:
+            yield part
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        part = Path(folder, split_path(str(path))[1])
+        yield part
+        upload(part, str(path))
 
 
 def remove(path: str | Path) -> None:
@@ -140,51 +179,6 @@ def download(address: str, file: Path) -> None:
     with file.open("wb") as target:
         for start in range(0, size, part):
             target.write(read_range(address, start, min(part, size - start)))
-
-
-class RangeFile(io.RawIOBase):
-    """A file, or a part of one, that is read where it is asked for.
-
-    Args:
-        path: Path or address.
-        start: First byte.
-        size: Number of bytes; None: all.
-    """
-
-    def __init__(self, path: str, start: int = 0, size: int | None = None) -> None:
-        self.name, self._start, self._place = path, start, 0
-        self._size = file_size(path) - start if size is None else size
-
-    @classmethod
-    def open(cls, path: str, start: int = 0, size: int | None = None) -> io.BufferedReader:
-        """Open a file, of which blocks of ``BLOCK`` bytes are read."""
-        return io.BufferedReader(cls(path, start, size), BLOCK)
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to another place."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
-        self._place = max(base + offset, 0)
-        return self._place
-
-    def tell(self) -> int:
-        """Return the place."""
-        return self._place
-
-    def readinto(self, buffer: Any) -> int:
-        """Read on, until the buffer is full or the file ends."""
-        size = max(min(len(buffer), self._size - self._place), 0)
-        if size:
-            buffer[:size] = read_range(self.name, self._start + self._place, size)
-        self._place += size
-        return size
 
 
 def try_thrice(path: str | Path, read: Callable[[], Result]) -> Result:

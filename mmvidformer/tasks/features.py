@@ -1,5 +1,6 @@
 """Saved features of videos, for heads without a backbone."""
 
+import io
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,6 +8,7 @@ import numpy as np
 from mmcv.transforms import BaseTransform
 
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.storage.files import read_file
 
 
 @TRANSFORMS.register_module()
@@ -14,9 +16,9 @@ from mmvidformer.registry import TRANSFORMS
 class LoadFeatures(BaseTransform):
     """Read what ``mmvidformer features --every N --files`` saved of a video, as tokens of a clip.
 
-    ``filename`` is the file of the features (``SpanDataset`` with ``suffix='.npz'``). A row stands
-    for the N frames in the middle of its window. Added keys: ``imgs`` (1, T, 1, 1, D), and those of
-    ``CoverFrames``.
+    ``filename`` is the file of the features, or its address (``SpanDataset`` with
+    ``suffix='.npz'``). A row stands for the N frames in the middle of its window. Added keys:
+    ``imgs`` (1, T, 1, 1, D), and those of ``CoverFrames``.
 
     Args:
         rows: Number of successive rows in training, drawn at random; a shorter video repeats its
@@ -24,6 +26,7 @@ class LoadFeatures(BaseTransform):
 
     Raises:
         FileNotFoundError: If there are no features of the video.
+        StorageError: If remote storage does not answer.
         ValueError: If the file has other content.
     """
 
@@ -32,7 +35,7 @@ class LoadFeatures(BaseTransform):
 
     def transform(self, results: dict) -> dict:
         """Read the features."""
-        with np.load(results["filename"]) as file:
+        with np.load(io.BytesIO(read_file(results["filename"]))) as file:
             saved = {name: file[name] for name in file}
         missing = {"features", "every", "span", "frames", "fps"} - {*saved}
         if missing:

@@ -11,7 +11,7 @@ import torch
 from av.error import FFmpegError
 from torch import Tensor
 
-from mmvidformer.storage.files import MOST_BYTES
+from mmvidformer.storage.range_file import MOST_BYTES
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.video import Video
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
@@ -55,6 +56,36 @@ class BadAt(Hook):
     def before_train_iter(self, runner, batch_idx, data_batch=None) -> None:
         if runner.iter + 1 == self.step:
             data_batch["x"].fill_(self.value)
+
+
+class Stop(Exception):
+    """Ends a run."""
+
+
+class StopAt(Hook):
+    """Ends the run after a step, as if it were killed."""
+
+    priority = "LOWEST"
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        if runner.iter + 1 == self.step:
+            raise Stop
+
+
+class Rising(BaseMetric):
+    """Better each time."""
+
+    value = 0
+
+    def process(self, data_batch, data_samples) -> None:
+        self.results.append(0)
+
+    def compute_metrics(self, results: list) -> dict:
+        Rising.value += 1
+        return {"acc": Rising.value}
 
 
 class OnSecond(Hook):
@@ -118,6 +149,19 @@ def toy_runner(
         log_level="WARNING",
     )
     return Runner(**{**settings, **changes})
+
+
+def validated(toy: Callable, checkpoint: dict | None = None, **changes) -> Runner:
+    """Build a toy runner that is better after each epoch, and keeps two checkpoints."""
+    loader = dict(dataset=toy.dataset, batch_size=6, num_workers=0)
+    loader.update(sampler=dict(type="DefaultSampler"), collate_fn=dict(type="default_collate"))
+    return toy(
+        val_dataloader=loader,
+        val_cfg=dict(type="ValLoop"),
+        val_evaluator=[Rising()],
+        checkpoint=dict(save_best="acc", rule="greater", max_keep_ckpts=2, **(checkpoint or {})),
+        **changes,
+    )
 
 
 def run_group(count: int, function: Callable, folder: Path, args: tuple) -> list:

@@ -11,10 +11,11 @@ from mmengine.runner import CheckpointLoader
 
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.storage import cache as caches
-from mmvidformer.storage import files
+from mmvidformer.storage import files, range_file
 from mmvidformer.storage.cache import NodeCache, local_copy, read_cached
 from mmvidformer.storage.errors import StorageError, UserError
-from mmvidformer.storage.files import RangeFile, exists, is_remote, join, read_file, read_range
+from mmvidformer.storage.files import exists, is_remote, join, read_file, read_range
+from mmvidformer.storage.range_file import RangeFile
 from mmvidformer.video.video import Video
 from tests.video.toys import write
 
@@ -111,7 +112,7 @@ def test_a_remote_video_is_read_where_it_is_asked_for(memory, tmp_path, monkeypa
     write(path, 400, size=(160, 120), codec="mpeg4")
     files.upload(path, "memory://long.mp4")
     size, read = path.stat().st_size, []
-    monkeypatch.setattr(files, "BLOCK", 1 << 14)
+    monkeypatch.setattr(range_file, "BLOCK", 1 << 14)
     real = files._read_remote
     monkeypatch.setattr(files, "_read_remote", lambda *place: read.append(place[2]) or real(*place))
     with RangeFile.open("memory://long.mp4") as file:

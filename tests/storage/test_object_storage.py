@@ -6,19 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-pytest.importorskip("s3fs", reason="the extra s3 is not installed")
-pytest.importorskip("moto", reason="moto, an S3 server, is not installed")
-pytest.importorskip("flask_cors", reason="moto's server needs flask and flask_cors")
-
 from mmvidformer.datasets.bad_videos import SafeDataset
 from mmvidformer.datasets.listed_videos import ListedVideoDataset
+from mmvidformer.datasets.shards import write as writing
 from mmvidformer.datasets.shards.dataset import ShardedVideoDataset
-from mmvidformer.datasets.shards.index import INDEX
+from mmvidformer.datasets.shards.index import INDEX, ShardIndex
 from mmvidformer.storage import files
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.tasks.shards import shard_list
 from mmvidformer.video.errors import BadVideo
-from tests.storage_server import FAULTS, s3_server
+from tests.storage_server import FAULTS
 from tests.video.toys import PACK, write
 
 pytestmark = pytest.mark.usefixtures("scope")
@@ -29,28 +26,6 @@ PIPELINE = [
     dict(type="mmvidformer.VideoDecode"),
     *PACK,
 ]
-
-
-@pytest.fixture(scope="module")
-def server():
-    """An S3 server with an empty bucket."""
-    with s3_server() as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def storage(server, tmp_path, monkeypatch):
-    """The server, which this process finds by the variables of fsspec, without faults."""
-    monkeypatch.setenv("MMVIDFORMER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
-    monkeypatch.setattr(files, "PAUSES", (0.01, 0.02))
-    files._file_system.cache_clear()
-    server.faults.clear()
-    server.lasting = ""
-    yield server
-    server.lasting = ""
 
 
 @pytest.fixture
@@ -125,6 +100,40 @@ def test_a_list_and_videos_in_a_bucket_become_shards(shards, storage) -> None:
 
 
 @pytest.mark.parametrize("web", [False, True], ids=["s3", "web"])
+def test_a_remote_video_that_has_changed_is_packed_again(
+    storage, tmp_path, monkeypatch, web
+) -> None:
+    """Between a command that was interrupted, and its repetition; its size is the same."""
+    bucket = f"s3://bucket/{tmp_path.name}"
+    versions = {}
+    for number in range(4):
+        write(tmp_path / f"{number}.mp4")
+        content = (tmp_path / f"{number}.mp4").read_bytes()
+        versions[number] = [content + b"\0\0\0\x10free" + bytes([end]) * 8 for end in range(2)]
+        files.write_file(f"{bucket}/{number}.mp4", versions[number][0])
+    (tmp_path / "train.txt").write_text("".join(f"{number}.mp4 0\n" for number in range(4)))
+    root = bucket.replace("s3://", f"{storage.url}/") if web else bucket
+    out, file = str(tmp_path / "out"), tmp_path / "train.txt"
+
+    def interrupt(*_) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(writing, "_write_index", interrupt)
+        shard_list(file, out, root=root, videos_per_shard=2)
+    files.write_file(f"{bucket}/3.mp4", versions[3][1])
+    packed, read_video = [], writing._read_video
+    monkeypatch.setattr(
+        writing, "_read_video", lambda path: packed.append(path[-5:]) or read_video(path)
+    )
+    storage.gets = 0
+    assert shard_list(file, out, root=root, videos_per_shard=2) == {}
+    assert packed == ["2.mp4", "3.mp4"] and storage.gets == 2
+    wanted = [versions[0][0], versions[1][0], versions[2][0], versions[3][1]]
+    assert [ShardIndex(out).read(number) for number in range(4)] == wanted
+
+
+@pytest.mark.parametrize("web", [False, True], ids=["s3", "web"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_passing_fault_is_no_bad_video(shards, storage, monkeypatch, fault, web) -> None:
     local, address = shards
@@ -174,6 +183,22 @@ def test_a_damaged_video_in_a_bucket_is_bad(storage, tmp_path) -> None:
     assert len(shard_list(tmp_path / "train.txt", address)) == 1
     with pytest.raises(BadVideo, match="0.mp4: VideoInit: "):
         SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")[0]
+
+
+@pytest.mark.slow
+def test_a_file_in_several_parts_is_there_as_a_whole_or_not(storage, tmp_path) -> None:
+    """S3 puts together what is uploaded in parts, and keeps nothing of an upload that failed."""
+    address, content = f"s3://bucket/{tmp_path.name}/epoch_1.pth", bytes(105 << 20)
+    files.write_file(address, b"before")
+    storage.methods, storage.lasting = {"PUT"}, "503"
+    with pytest.raises(StorageError, match=r"epoch_1\.pth: 3 tries failed"):
+        files.write_file(address, content)
+    storage.reset()
+    assert files.read_file(address) == b"before"
+    client = files._file_system_of(address)
+    assert not client.call_s3("list_multipart_uploads", Bucket="bucket").get("Uploads")
+    files.write_file(address, content)
+    assert files.read_file(address) == content
 
 
 def test_an_index_says_where_its_bytes_are(shards, storage) -> None:

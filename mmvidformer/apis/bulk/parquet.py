@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from mmvidformer.apis.bulk.run import Answer
 from mmvidformer.apis.bulk.settings import check_settings, make_writable
-from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.files import join, list_files, write_to
+from mmvidformer.storage.range_file import RangeFile
 
 NOTES = b"mmvidformer"  # key of the footer: names of the videos, and reasons of the bad ones
 
@@ -21,7 +21,7 @@ class ParquetTable:
     none twice. Names with ``_`` are for people; readers of tables leave them out.
 
     Args:
-        folder: The folder.
+        folder: The folder or address.
         columns: See ``Answerer``.
         settings: What the rows depend on.
         names: Names of all videos, for the order of the files.
@@ -29,12 +29,12 @@ class ParquetTable:
     Raises:
         FileExistsError: If the folder has rows of other settings.
         ImportError: If pyarrow is missing.
-        OSError: If the folder cannot be written.
+        OSError: If the folder cannot be written, or storage does not answer.
     """
 
     def __init__(
         self,
-        folder: Path,
+        folder: str,
         columns: Mapping[str, type],
         settings: Mapping[str, Any],
         names: Sequence[str],
@@ -59,8 +59,9 @@ class ParquetTable:
         self._numbers = {name: number for number, name in enumerate(names)}
         self._done: set[str] = set()
         self._failed: dict[str, str] = {}
-        for file in sorted(folder.glob("part-*.parquet")):
-            self._take(self._read_notes(file))
+        for name in list_files(folder):
+            if name.startswith("part-") and name.endswith(".parquet"):
+                self._take(self._read_notes(join(folder, name)))
 
     def missing(self, retry: bool = False) -> list[str]:
         """Return the names of the videos that have no answer; with ``retry`` also the failed ones.
@@ -93,8 +94,8 @@ class ParquetTable:
         schema = self.schema.with_metadata(metadata)
         digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:12]
         number = self._numbers[names[0]]
-        target = self.folder / f"part-{number:09d}-{digest}.parquet"
-        with write_atomically(target) as part:
+        target = join(self.folder, f"part-{number:09d}-{digest}.parquet")
+        with write_to(target) as part:
             parquet.write_table(pyarrow.table(columns, schema), part, compression="zstd")
         self._take(notes)
 
@@ -105,11 +106,12 @@ class ParquetTable:
         for name in self._done & self._failed.keys():  # a later try
             del self._failed[name]
 
-    def _read_notes(self, file: Path) -> dict[str, Any]:
+    def _read_notes(self, file: str) -> dict[str, Any]:
         from pyarrow import ArrowException, parquet
 
         try:
-            return json.loads(parquet.read_metadata(file).metadata[NOTES])
+            with RangeFile.open(file) as opened:
+                return json.loads(parquet.read_metadata(opened).metadata[NOTES])
         except (ArrowException, KeyError, TypeError, ValueError) as error:
             text = f"{file} was not written by this command, or is damaged; remove it"
             raise ValueError(text) from error

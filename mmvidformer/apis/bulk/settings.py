@@ -12,7 +12,7 @@ from mmengine.config import Config
 
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.config import config_name
-from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file, write_to
 
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
 
@@ -30,34 +30,35 @@ def model_settings(cfg: Config, checkpoint: str | None) -> dict[str, Any]:
     return dict(model=config_name(cfg.filename or ""), config=config[:16], checkpoint=weights)
 
 
-def make_writable(folder: Path) -> None:
-    """Make a folder, with an error if it cannot be written."""
-    folder.mkdir(parents=True, exist_ok=True)
+def make_writable(folder: str) -> None:
+    """Make a folder, with an error if it cannot be written; storage has none."""
+    if is_remote(folder):
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"{folder} cannot be written")
 
 
-def check_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+def check_settings(folder: str | Path, settings: Mapping[str, Any]) -> None:
     """Record the settings of a folder of results, or compare them with those of an old folder.
 
     Raises:
         FileExistsError: If they differ.
     """
-    record = folder / SETTINGS
-    if not record.is_file():
-        with write_atomically(record) as part:
-            part.write_text(json.dumps(dict(settings), indent=1) + "\n", encoding="utf-8")
+    record = join(folder, SETTINGS)
+    if not exists(record):
+        write_file(record, f"{json.dumps(dict(settings), indent=1)}\n".encode())
         return
-    recorded = json.loads(record.read_text(encoding="utf-8"))
+    recorded = json.loads(read_file(record))
     differ = sorted(key for key in settings if recorded.get(key) != settings[key])
     if differ:
         what = f"{folder} has results with another {', '.join(differ)} ({record})"
         raise FileExistsError(f"{what}; use another folder")
 
 
-def write_failed(folder: Path, failed: Mapping[str, str]) -> Path:
+def write_failed(folder: str, failed: Mapping[str, str]) -> str:
     """Write the table of failures, which is empty without any; returns its path."""
-    table = folder / FAILED
-    with write_atomically(table) as part, part.open("w", newline="", encoding="utf-8") as file:
+    table = join(folder, FAILED)
+    with write_to(table) as part, part.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("video", "reason"), *failed.items()])
     return table

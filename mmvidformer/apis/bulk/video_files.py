@@ -8,11 +8,11 @@ import numpy as np
 
 from mmvidformer.apis.bulk.run import Answer
 from mmvidformer.datasets.own_videos import check_targets
-from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.files import join, list_files, write_to
 
 
 class VideoFiles:
-    """A folder of features with a file for each video, named as the video is.
+    """A folder, or an address, of features with a file for each video, named as the video is.
 
     A vector or tokens are in .npy. Rows of clips are in .npz (``LoadFeatures``), or resized to
     ``rows`` in .csv for MMAction2's ``ActivityNetDataset``. What is done is what has a file.
@@ -22,18 +22,20 @@ class VideoFiles:
     """
 
     def __init__(
-        self, folder: Path, root: Path, names: Sequence[str], has_clips: bool, rows: int | None
+        self, folder: str, root: Path, names: Sequence[str], has_clips: bool, rows: int | None
     ) -> None:
         suffix = ".csv" if rows else ".npz" if has_clips else ".npy"
-        targets = [target_of(root / name, root, folder, suffix) for name in names]
-        check_targets([root / name for name in names], targets)
-        self.targets = dict(zip(names, targets, strict=True))
+        places = [place_of(root / name, root, suffix) for name in names]
+        check_targets([root / name for name in names], places)
+        self.places = {name: str(place) for name, place in zip(names, places, strict=True)}
+        self.folder = folder
         self.rows, self.has_clips = rows, has_clips
         self._failed: dict[str, str] = {}
 
     def missing(self, retry: bool = True) -> list[str]:
         """Return the names of the videos without a file; failed ones have none."""
-        return [name for name, target in self.targets.items() if not target.exists()]
+        done = {*list_files(self.folder)}
+        return [name for name, place in self.places.items() if place not in done]
 
     def failed(self) -> dict[str, str]:
         """Return the reason of each video that could not be read in this run."""
@@ -46,33 +48,36 @@ class VideoFiles:
                 self._failed[answer.name] = answer.error
                 continue
             values = [row["features"].reshape(row["shape"]) for row in answer.rows]
-            target = self.targets[answer.name]
+            target = join(self.folder, self.places[answer.name])
             if self.has_clips:
                 write_features(target, np.stack(values), self.rows, **answer.rows[0]["facts"])
             else:
                 write_features(target, values[0])
 
 
-def target_of(video: Path, root: Path, out: Path, suffix: str = ".npy") -> Path:
-    """Return the file of a video's features; a video outside the root keeps its whole path.
+def place_of(video: Path, root: Path, suffix: str = ".npy") -> Path:
+    """Return where the file of a video's features is in their folder.
 
-    It is ``clip.mp4.npy`` or ``clip.mp4.npz``, or ``clip.csv`` as MMAction2 names csv files.
+    It is ``clip.mp4.npy`` or ``clip.mp4.npz``, or ``clip.csv`` as MMAction2 names csv files. A
+    video outside the root keeps its whole path.
     """
     if not video.is_relative_to(root):
         video = video.absolute()
         root = Path(video.anchor)
     place = video.relative_to(root)
     if suffix == ".csv":
-        return out / place.with_suffix(suffix)
-    return out / place.with_name(f"{place.name}{suffix}")
+        return place.with_suffix(suffix)
+    return place.with_name(f"{place.name}{suffix}")
 
 
-def write_features(target: Path, values: np.ndarray, rows: int | None = None, **facts: Any) -> None:
+def write_features(
+    target: str | Path, values: np.ndarray, rows: int | None = None, **facts: Any
+) -> None:
     """Write features as .npy, with ``facts`` as .npz, or as csv for MMAction2's ActivityNetDataset.
 
     For csv the features (n, D) are resized linearly to a number of rows.
     """
-    with write_atomically(target) as part, part.open("wb") as file:
+    with write_to(target) as part, part.open("wb") as file:
         if rows is not None:
             old, new = np.arange(len(values)), (np.arange(rows) + 0.5) * len(values) / rows - 0.5
             table = np.stack([np.interp(new, old, column) for column in values.T], axis=1)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.datasets.lists import read_list, write_report
+from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.table import DEFAULT, TASKS
 from mmvidformer.video.check_files import find_faults, read_to_end
@@ -27,6 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file (60)")
     parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
     args = parser.parse_args(argv)
+    for place in (args.ann_file, args.root):
+        if is_remote(place):
+            parser.error(f"local files are checked, got {place}; data shard checks what it packs")
     if Path(args.ann_file).suffix in (".csv", ".json"):
         root = Path(args.root or Path(args.ann_file).parent)
         wrong, videos = find_annotation_faults(args.ann_file, root, args.task)

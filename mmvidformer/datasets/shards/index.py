@@ -11,7 +11,8 @@ import numpy as np
 from mmvidformer.datasets.shards.rows import read_row
 from mmvidformer.storage.cache import local_copy, read_cached
 from mmvidformer.storage.errors import UserError
-from mmvidformer.storage.files import MOST_BYTES, RangeFile, is_remote, join, read_file
+from mmvidformer.storage.files import join, read_file
+from mmvidformer.storage.range_file import MOST_BYTES, RangeFile
 from mmvidformer.video.index import Index
 from mmvidformer.video.packed_index import unpack_index
 from mmvidformer.video.video import Video
@@ -87,7 +88,6 @@ class ShardIndex(Sequence):
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = str(folder)
-        self.is_remote = is_remote(folder)
         try:
             self.facts: dict[str, Any] = json.loads(read_file(join(folder, INDEX)))
             if self.facts["format"] != FORMAT:

@@ -3,53 +3,75 @@
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from mmvidformer.storage.files import exists, is_remote, join, read_file, remove, write_file
+from mmvidformer.storage.files import exists, file_status, join, read_file, remove, write_file
+
+THREADS = 16  # that ask at once whether videos have changed
 
 
 class Place(NamedTuple):
-    """Where a video is in its shard, its packed index, and why it cannot be read, if so."""
+    """Where a video is in its shard, and what is known of it.
+
+    Attributes:
+        offset: First byte of the file.
+        size: Its bytes; 0 if it is missing.
+        version: Its ``FileStatus.version`` when it was read; empty if it was missing.
+        frames: Its packed index.
+        fault: Why it cannot be read, if so.
+    """
 
     offset: int = 0
     size: int = 0
+    version: str = ""
     frames: bytes = b""
     fault: str = ""
 
 
 def digest_of(paths: Sequence[str], rows: Iterable[str]) -> str:
-    """Return a text that changes with the videos of a shard and what their list says of them.
-
-    Remote files are told apart by their addresses alone.
-    """
+    """Return a text that changes with the paths of a shard's videos and what the list says."""
     digest = hashlib.sha256()
-    for path in paths:
-        digest.update(f"{path}\n{_version_of(path)}\n".encode())
-    for row in rows:
-        digest.update(f"{row}\n".encode())
+    for line in (*paths, *rows):
+        digest.update(f"{line}\n".encode())
     return digest.hexdigest()
 
 
-def read_note(out: str, shard: str, digest: str) -> list[Place] | None:
-    """Return the places of the videos of a shard; None if it must be written (again)."""
+def read_note(out: str, shard: str, digest: str, paths: Sequence[str]) -> list[Place] | None:
+    """Return the places of the videos of a shard; None if it must be written (again).
+
+    Args:
+        out: Folder or address of the shards.
+        shard: Name of the shard.
+        digest: Of its list (``digest_of``).
+        paths: Its videos, which must not have changed.
+    """
     try:
         note = json.loads(read_file(_note_of(out, shard)))
     except FileNotFoundError:
         return None
     if note["digest"] != digest or not exists(join(out, shard)):
         return None
-    return [
-        Place(offset, size, base64.b64decode(frames), fault)
-        for offset, size, frames, fault in note["places"]
+    with ThreadPoolExecutor(THREADS) as pool:
+        versions = list(pool.map(_version_of, paths))
+    places = [
+        Place(offset, size, version, base64.b64decode(frames), fault)
+        for offset, size, version, frames, fault in note["places"]
     ]
+    return places if versions == [place.version for place in places] else None
 
 
 def write_note(out: str, shard: str, digest: str, places: Iterable[Place]) -> None:
     """Note that a shard is complete."""
     rows = [
-        (place.offset, place.size, base64.b64encode(place.frames).decode(), place.fault)
+        (
+            place.offset,
+            place.size,
+            place.version,
+            base64.b64encode(place.frames).decode(),
+            place.fault,
+        )
         for place in places
     ]
     content = json.dumps(dict(digest=digest, places=rows), ensure_ascii=False)
@@ -67,10 +89,7 @@ def _note_of(out: str, shard: str) -> str:
 
 
 def _version_of(path: str) -> str:
-    if is_remote(path):
-        return ""
     try:
-        status = os.stat(path)
-    except OSError:
-        return "missing"
-    return f"{status.st_size} {status.st_mtime_ns}"
+        return file_status(path).version
+    except FileNotFoundError:
+        return ""

@@ -3,11 +3,9 @@
 import io
 import json
 import tarfile
-import tempfile
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from os.path import splitext
@@ -27,8 +25,14 @@ from mmvidformer.datasets.shards.notes import (
     write_note,
 )
 from mmvidformer.datasets.shards.rows import write_row
-from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.storage.files import exists, is_remote, join, read_file, remove, upload
+from mmvidformer.storage.files import (
+    exists,
+    file_status,
+    join,
+    read_range,
+    remove,
+    write_to,
+)
 from mmvidformer.video.errors import first_line, with_suffix
 from mmvidformer.video.index import index_of
 from mmvidformer.video.packed_index import pack_index
@@ -54,7 +58,7 @@ def write_shards(
 
     A video that several samples show is written once. One that is missing, or whose frames cannot
     be listed, keeps its samples, so that the policy for bad videos is that of files. If there is no
-    index, shards of an interrupted call are kept, unless the list or local videos have changed.
+    index, shards of an interrupted call are kept, unless their list or a video has changed.
 
     Args:
         samples: Samples of a dataset: ``filename``, what its rows say, and ``path`` if the file is
@@ -136,21 +140,20 @@ def _write_shard(
     number, first, paths, rows_of_video = job
     name = shards.shard_name(number)
     digest = digest_of(paths, [str(tuple(row)) for rows in rows_of_video for row in rows])
-    known_places = read_note(out, name, digest)
+    known_places = read_note(out, name, digest, paths)
     if known_places is not None:
         return known_places
     places = []
     with (
-        _target(out, name) as file,
+        write_to(join(out, name)) as file,
         tarfile.open(file, "w", format=tarfile.GNU_FORMAT) as tar,
     ):
         for key, (path, rows) in enumerate(zip(paths, rows_of_video, strict=True), first):
-            content, frames, fault = _read_video(path)
-            place = Place(fault=fault)
+            content, place = _read_video(path)
             if content:
                 suffix = splitext(path)[1].lower() or ".mp4"
                 offset = _add_member(tar, f"{key:09d}{suffix}", content)
-                place = Place(offset, len(content), frames, fault)
+                place = place._replace(offset=offset)
                 _add_member(tar, f"{key:09d}.json", _describe(rows))
                 labels = {row.label for row in rows}
                 if len(labels) == 1 and labels != {shards.NO_LABEL}:
@@ -160,18 +163,21 @@ def _write_shard(
     return places
 
 
-def _read_video(path: str) -> tuple[bytes, bytes, str]:
-    """Return the content of a file, its packed index, and what is wrong with it, if anything."""
+def _read_video(path: str) -> tuple[bytes, Place]:
+    """Return the content of a file, and its place, which has no offset yet."""
     try:
-        content = read_file(path)
+        status = file_status(path)
+        content = read_range(path, 0, status.size)
     except FileNotFoundError:
-        return b"", b"", "does not exist"
+        return b"", Place(fault="does not exist")
+    place = Place(size=status.size, version=status.version)
     if not content:
-        return b"", b"", "is empty"
+        return content, place._replace(fault="is empty")
     try:
-        return content, pack_index(index_of(io.BytesIO(content))), ""
+        frames = pack_index(index_of(io.BytesIO(content)))
     except (FFmpegError, ValueError, StopIteration) as error:  # training says what is wrong
-        return content, b"", first_line(error)
+        return content, place._replace(fault=first_line(error))
+    return content, place._replace(frames=frames)
 
 
 def _describe(rows: Sequence[_Sample]) -> bytes:
@@ -222,25 +228,15 @@ def _write_index(
     facts: Mapping[str, Any],
 ) -> None:
     """Write the files of the index; the last one says that the shards are complete."""
-    with _target(out, shards.SAMPLES) as path, path.open("wb") as file:
+    with write_to(join(out, shards.SAMPLES)) as path, path.open("wb") as file:
         np.save(file, table, allow_pickle=False)
-    with _target(out, shards.ROWS) as path, path.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        write_to(join(out, shards.ROWS)) as path,
+        path.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         file.writelines(f"{row.row}\n" for row in rows)
-    with _target(out, shards.FRAMES) as path:
+    with write_to(join(out, shards.FRAMES)) as path:
         path.write_bytes(frames)
     known = dict(format=shards.FORMAT, id=uuid.uuid4().hex, samples=len(table))
-    with _target(out, shards.INDEX) as path:
+    with write_to(join(out, shards.INDEX)) as path:
         path.write_text(json.dumps({**known, **facts}, indent=1, ensure_ascii=False), "utf-8")
-
-
-@contextmanager
-def _target(out: str | Path, name: str) -> Iterator[Path]:
-    """Yield a local path to write to; the file is then at its place as a whole."""
-    if not is_remote(out):
-        with write_atomically(join(out, name)) as path:
-            yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, name)
-        yield path
-        upload(path, join(out, name))

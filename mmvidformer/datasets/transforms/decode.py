@@ -14,7 +14,8 @@ from mmaction.datasets.transforms import (
 
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.storage.files import RangeFile, is_remote
+from mmvidformer.storage.files import is_remote
+from mmvidformer.storage.range_file import RangeFile
 from mmvidformer.video.errors import with_suffix
 from mmvidformer.video.readers import BACKENDS
 from mmvidformer.video.video import Video

@@ -13,10 +13,11 @@ from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.remote import register_remote, write_last
-from mmvidformer.engine.checkpointing.resume import INTERRUPTED, STARTED
+from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, STARTED
 from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.errors import UserError
 from mmvidformer.storage.files import exists, is_remote, remove
 
 
@@ -70,7 +71,7 @@ class AtomicCheckpointHook(CheckpointHook):
             runner.logger.warning(f"removed {path.name}, the unfinished file of a killed run")
         if runner._resume and runner._load_from and is_main_process():
             # A run that was killed before it noted its last checkpoint may have no steps left.
-            Path(runner.work_dir, "last_checkpoint").write_text(runner._load_from)
+            Path(runner.work_dir, LAST).write_text(runner._load_from)
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
@@ -122,6 +123,10 @@ class AtomicCheckpointHook(CheckpointHook):
         self.file_backend.outdated.clear()
 
 
+class NeedsLocalFolder(UserError, ValueError):
+    """Checkpoints that cannot be written to object storage."""
+
+
 @HOOKS.register_module()
 class SaveTrainedHook(Hook):
     """Saves frozen weights once, so that checkpoints of LoRA are small.
@@ -143,12 +148,12 @@ class SaveTrainedHook(Hook):
         """Read the published weights.
 
         Raises:
-            ValueError: If checkpoints are written to object storage.
+            NeedsLocalFolder: If checkpoints are written to object storage.
         """
         folder = self._folder(runner)
         if is_remote(folder):
             wanted = "checkpoints without frozen weights need a local out_dir"
-            raise ValueError(f"{wanted}, got {folder}")
+            raise NeedsLocalFolder(f"{wanted}, got {folder}")
         if is_main_process():
             self._published = published_base(self.weights, _model_of(runner))
 

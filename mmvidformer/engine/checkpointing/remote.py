@@ -7,9 +7,16 @@ from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
-from mmvidformer.storage.files import exists, is_remote, join, read_file, remove, write_file
-
-LAST = "last_checkpoint"  # MMEngine's name of the file that names the last one
+from mmvidformer.engine.checkpointing.resume import LAST
+from mmvidformer.storage.files import (
+    exists,
+    is_remote,
+    join,
+    read_file,
+    remove,
+    split_path,
+    write_file,
+)
 
 
 class RemoteBackend(BaseStorageBackend):
@@ -26,6 +33,10 @@ class RemoteBackend(BaseStorageBackend):
     def put(self, obj: bytes, filepath: str) -> None:
         """Write a file, which appears as a whole."""
         write_file(filepath, obj)
+
+    def put_text(self, obj: str, filepath: str) -> None:
+        """Write a text."""
+        write_file(filepath, obj.encode())
 
     def join_path(self, filepath: str, *filepaths: str) -> str:
         """Join the parts of an address."""
@@ -52,6 +63,7 @@ def register_remote(address: str) -> None:
     """
     scheme = address.partition("://")[0]
     register_backend("mmvidformer", RemoteBackend, force=True, prefixes=scheme)
+    FileClient._prefix_to_backends.pop(scheme, None)  # which it does not replace
     FileClient.register_backend("mmvidformer", RemoteBackend, force=True, prefixes=scheme)
 
 
@@ -66,5 +78,9 @@ def find_last(runner: Runner) -> str | None:
         if isinstance(hook, CheckpointHook) and is_remote(hook.out_dir or ""):
             folder = join(hook.out_dir, Path(os.path.normpath(runner.work_dir)).name)
             note = join(folder, LAST)
-            return read_file(note).decode().strip() if exists(note) else None
+            if not exists(note):
+                return None
+            # The folder may be a copy of the one that the note names.
+            _, name = split_path(read_file(note).decode().strip())
+            return join(folder, name)
     return None

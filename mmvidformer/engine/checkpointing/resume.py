@@ -4,10 +4,14 @@ from pathlib import Path
 
 from mmengine.logging import print_log
 
-from mmvidformer.checkpoints.reading import is_intact, read_meta
+from mmvidformer.checkpoints.download import fetch
+from mmvidformer.checkpoints.reading import is_intact, read_mapped
+from mmvidformer.storage.files import exists, is_remote
 
 # The checkpoint that a run saves when a signal stops it.
 INTERRUPTED = "interrupted.pth"
+# MMEngine's file beside the logs of a run, which names its last checkpoint.
+LAST = "last_checkpoint"
 # Key of the meta data: seconds since 1970 at which a run started, before anything was resumed.
 STARTED = "started"
 
@@ -15,17 +19,19 @@ STARTED = "started"
 def latest_checkpoint(work_dir: str | Path) -> str | None:
     """Find the intact checkpoint of the latest start of a run that has made the most steps.
 
-    If the folder of the run has none, those in the folder that MMEngine's ``last_checkpoint`` names
-    are searched. Damaged ones are skipped with a warning. Reads files whole: call it on one rank.
+    If the folder of the run has none, those in the folder that ``LAST`` names are searched, or in
+    object storage the named one is taken. Damaged ones are skipped with a warning. Reads files
+    whole: call it on one rank.
 
     Raises:
         ValueError: If all checkpoints are damaged.
     """
-    note = Path(work_dir, "last_checkpoint")
-    noted = Path(note.read_text(errors="replace").strip() if note.is_file() else "")
+    noted = _noted_in(Path(work_dir))
     checkpoints = _checkpoints_in(Path(work_dir))
-    if not checkpoints and noted.name:
-        checkpoints = _checkpoints_in(noted.parent)
+    if not checkpoints and is_remote(noted):
+        return noted if exists(noted) else None
+    if not checkpoints and Path(noted).name:
+        checkpoints = _checkpoints_in(Path(noted).parent)
     for path in sorted(checkpoints, key=_progress, reverse=True):
         if is_intact(path):
             return str(path)
@@ -34,6 +40,22 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
         names = ", ".join(path.name for path in checkpoints)
         raise ValueError(f"all checkpoints in {work_dir} are damaged ({names}); remove them")
     return None
+
+
+def best_checkpoint(work_dir: str | Path) -> str | None:
+    """Return the best checkpoint of a run, or the last if none is best; None if it saved none."""
+    last = _noted_in(Path(work_dir))
+    if not last:
+        return None
+    facts = read_mapped(fetch(last))["message_hub"]["runtime_info"]
+    best = [path for name, path in facts.items() if name.startswith("best_ckpt")]
+    return [last, *best][-1]
+
+
+def _noted_in(work_dir: Path) -> str:
+    """Return what the note of a run names; empty if it has none."""
+    note = work_dir / LAST
+    return note.read_text(errors="replace").strip() if note.is_file() else ""
 
 
 def _checkpoints_in(folder: Path) -> list[Path]:
@@ -48,7 +70,7 @@ def _progress(path: Path) -> tuple[float, ...]:
     """
     changed = path.stat().st_mtime_ns
     try:
-        meta = read_meta(path)
+        meta = read_mapped(path)["meta"]
         # Steps are counted anew if an epoch has another length, so that epochs come first.
         return float(meta.get(STARTED, 0)), int(meta["epoch"]), int(meta["iter"]), changed
     except Exception:  # damaged in any way, or not written by MMEngine

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from mmengine.evaluator import BaseMetric
-from mmengine.hooks import Hook
 
 from mmvidformer.engine.checkpointing.hook import AtomicBackend
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from tests.engine.toys import Stop, StopAt, validated
 
 
 def content(path: Path) -> dict:
@@ -23,23 +22,6 @@ def names(folder: Path) -> set[str]:
 
 def numbers(runner) -> list:
     return runner.model.seen
-
-
-class Stop(Exception):
-    pass
-
-
-class StopAt(Hook):
-    """Ends the run after a step, as if it were killed."""
-
-    priority = "LOWEST"
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
-        if runner.iter + 1 == self.step:
-            raise Stop
 
 
 @pytest.mark.parametrize("stop", range(1, 9))
@@ -95,31 +77,6 @@ def test_a_resumed_run_without_steps_left_notes_its_checkpoint(toy) -> None:
     (folder / "last_checkpoint").write_text(str(folder / "epoch_2.pth"))
     toy("whole", load_from=str(folder / "epoch_3.pth"), resume=True).train()
     assert (folder / "last_checkpoint").read_text() == str(folder / "epoch_3.pth")
-
-
-class Rising(BaseMetric):
-    """Better each time."""
-
-    value = 0
-
-    def process(self, data_batch, data_samples) -> None:
-        self.results.append(0)
-
-    def compute_metrics(self, results: list) -> dict:
-        Rising.value += 1
-        return {"acc": Rising.value}
-
-
-def validated(toy, **changes):
-    loader = dict(dataset=toy.dataset, batch_size=6, num_workers=0)
-    loader.update(sampler=dict(type="DefaultSampler"), collate_fn=dict(type="default_collate"))
-    return toy(
-        val_dataloader=loader,
-        val_cfg=dict(type="ValLoop"),
-        val_evaluator=[Rising()],
-        checkpoint=dict(save_best="acc", rule="greater", max_keep_ckpts=2),
-        **changes,
-    )
 
 
 def test_the_last_ones_and_the_best_are_kept(toy) -> None:

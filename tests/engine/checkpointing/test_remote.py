@@ -4,12 +4,13 @@ import fsspec
 import pytest
 import torch
 from mmengine.fileio.backends.registry_utils import prefix_to_backends
-from mmengine.hooks import Hook
 
 from mmvidformer.engine.checkpointing.hook import SaveTrainedHook
 from mmvidformer.engine.checkpointing.remote import RemoteBackend, find_last
+from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 from mmvidformer.storage import files
-from mmvidformer.storage.errors import StorageError
+from mmvidformer.storage.errors import StorageError, UserError
+from tests.engine.toys import Stop, StopAt
 
 FOLDER = "memory://bucket/runs"
 
@@ -23,23 +24,6 @@ def memory(monkeypatch, tmp_path):
     files._file_system.cache_clear()
     yield system
     system.store.clear()
-
-
-class Stop(Exception):
-    pass
-
-
-class StopAt(Hook):
-    """Ends the run after a step, as if it were killed."""
-
-    priority = "LOWEST"
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
-        if runner.iter + 1 == self.step:
-            raise Stop
 
 
 def names(system) -> list[str]:
@@ -68,6 +52,22 @@ def test_a_run_goes_on_from_storage_alone(toy, tmp_path, memory, keep) -> None:
     assert cut.model.seen + other.model.seen == whole.model.seen
     torch.testing.assert_close(other.model.factor, whole.model.factor, rtol=0, atol=0)
     assert find_last(toy("third/cut", checkpoint=remote)) == f"{FOLDER}/cut/iter_9.pth"
+
+
+def test_a_copied_folder_resumes_from_its_own(toy, memory) -> None:
+    toy("cut", checkpoint=dict(out_dir=FOLDER)).train()
+    memory.copy("/bucket/runs", "/bucket/copy", recursive=True)
+    copied = FOLDER.replace("runs", "copy")
+    assert find_last(toy("cut", checkpoint=dict(out_dir=copied))) == f"{copied}/cut/epoch_3.pth"
+
+
+def test_a_note_in_the_work_dir_is_enough(toy, memory) -> None:
+    """As of checkpoints in another folder: a command may be repeated without ``out_dir``."""
+    runner = toy("cut", checkpoint=dict(out_dir=FOLDER))
+    runner.train()
+    assert latest_checkpoint(runner.work_dir) == f"{FOLDER}/cut/epoch_3.pth"
+    memory.rm("/bucket/runs/cut/epoch_3.pth")
+    assert latest_checkpoint(runner.work_dir) is None
 
 
 def test_only_the_scheme_of_the_run_is_taken_from_mmengine(toy, memory) -> None:
@@ -100,5 +100,5 @@ def test_storage_that_does_not_answer_ends_the_run(toy, memory, monkeypatch) -> 
 
 def test_without_frozen_weights_checkpoints_are_local(toy) -> None:
     runner = toy("cut", hooks=[SaveTrainedHook()], checkpoint=dict(out_dir=FOLDER))
-    with pytest.raises(ValueError, match=f"need a local out_dir, got {FOLDER}/cut"):
+    with pytest.raises(UserError, match=f"need a local out_dir, got {FOLDER}/cut"):
         runner.train()
