@@ -27,7 +27,9 @@ from torch import Tensor, nn
 from benchmarks.baselines import OPTIMIZED, OURS, Entry, build_entries
 from benchmarks.compare import Settings, check_equal, take_turns
 from benchmarks.inexact import TOLERANCE, still_clip
+from benchmarks.models import machine
 from benchmarks.onnx_models import OnnxModel, export_onnx, round_to_int8
+from benchmarks.versions import versions
 from mmvidformer.config import clip_shape, config_name, load_config
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.int8 import bytes_of_weights
@@ -123,6 +125,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     torch.set_num_threads(args.threads)
     settings = Settings(threads=args.threads, repeats=args.rounds)
+    print(f"{machine('cpu', args.threads)}; {versions()}")
     rows = []
     for name in args.configs:
         for share in args.still:

@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from benchmarks.models import machine
+from benchmarks.versions import versions
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.apis.self_check import add_change, gives_classes, make_fast
@@ -104,6 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     recognizer = Recognizer(args.config, checkpoint, "cpu")
     fast, _ = make_fast(recognizer.model)
     still, _ = make_fast(fast, static=args.static)
+    print(f"{machine('cpu', args.threads)}; {versions()}")
     print(f"{recognizer}, up to {args.static:g} of 255: {rule_of(still.backbone)}")
     print("  ".join(COLUMNS))
     rows = []

@@ -27,6 +27,8 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from benchmarks.models import machine
+from benchmarks.versions import versions
 from mmvidformer.config import load_config
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.papers.summary import interval, mean_interval
@@ -172,6 +174,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             for way in WAYS:  # in turn, as the machine may change
                 runs[way].append(train(task, way, seed, args.root, args.workers))
         tables.append([f"\n{TASKS[task]}, {task}", *rows_of(runs)])
+    print(f"\n{machine('cpu', 1)}; {versions()}")
     print("\n| tokens | accuracy at the end, % | CPU s | accuracy | CPU s to reach | runs |")
     print("|---|---|---|---|---|---|")
     for table in tables:

@@ -1,6 +1,8 @@
 """Training on half of the tokens, on a few clips: rows, and times to an accuracy."""
 
 import json
+import multiprocessing
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,16 @@ from benchmarks.token_dropping import WAYS, rows_of, time_to
 from mmvidformer.models.video_transformer import VideoTransformer
 
 
-def test_rows(tmp_path: Path, capsys, monkeypatch) -> None:
+@pytest.fixture
+def process() -> Iterator[None]:
+    """Take back what the benchmark sets in its process."""
+    threads, method = torch.get_num_threads(), multiprocessing.get_start_method(allow_none=True)
+    yield
+    torch.set_num_threads(threads)
+    multiprocessing.set_start_method(method, force=True)
+
+
+def test_rows(process, tmp_path: Path, capsys, monkeypatch) -> None:
     """Both numbers of epochs end with all tokens; what was recorded is not trained again."""
     shares: list[float] = []
     forward = VideoTransformer.forward
@@ -23,12 +34,8 @@ def test_rows(tmp_path: Path, capsys, monkeypatch) -> None:
 
     monkeypatch.setattr(VideoTransformer, "forward", watched)
     options = ["--tasks", "cues", "--seeds", "1", "--clips", "8", "--workers", "0"]
-    threads = torch.get_num_threads()
-    try:
-        for _ in range(2):
-            token_dropping.main([*options, "--root", str(tmp_path)])
-    finally:
-        torch.set_num_threads(threads)
+    for _ in range(2):
+        token_dropping.main([*options, "--root", str(tmp_path)])
     assert shares == [1.0] * 8 + [0.5] * 7 + [1.0] + [0.5] * 13 + [1.0] * 3
     records = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
     assert {name: len(epochs) for name, epochs in records.items()} == {
