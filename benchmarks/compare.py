@@ -115,7 +115,7 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     results = []
     for phase in passes:
         calls = {entry.name: _call(entry, clip, phase, settings) for entry in entries}
-        rounds = _rounds(calls, settings)
+        rounds = take_turns(calls, settings)
         ours = rounds.get(OPTIMIZED, rounds[OURS])
         for name, times in rounds.items():
             entry = next(e for e in entries if e.name == name)
@@ -173,9 +173,10 @@ def check_equal(entries: Sequence[Entry], clip: Tensor) -> None:
             )
 
 
-def _rounds(
+def take_turns(
     calls: Mapping[str, Callable[[], object]], settings: Settings
 ) -> dict[str, list[tuple[float, float]]]:
+    """Call each of several functions once in each round, and return its seconds (``time_call``)."""
     for _ in range(settings.warmup):
         for call in calls.values():
             call()

@@ -3,7 +3,7 @@
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("torch", "mmaction2", "mmengine", "transformers", "timm")
+PACKAGES = ("torch", "mmaction2", "mmengine", "transformers", "timm", "onnxruntime")
 
 
 def versions() -> str:

@@ -9,6 +9,8 @@ from mmaction.structures import ActionDataSample
 from torch import nn
 
 from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.segments import stream_segments
+from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.apis.shots import list_shot_windows, stream_shots
 from mmvidformer.apis.windows import (
     Answer,
@@ -19,7 +21,6 @@ from mmvidformer.apis.windows import (
     list_segments,
     list_steps,
     read_ahead,
-    stream_segments,
     stream_steps,
     stream_windows,
     times_of,
@@ -43,6 +44,7 @@ class PartReader:
         start: Function that returns what runs the model on samples of one video, in their order.
         model: The recognizer that it runs.
         num_classes: Number of classes, for the labels that boxes need.
+        check: What compares answers that do not come from ``start``, if they are inexact.
     """
 
     def __init__(
@@ -51,9 +53,10 @@ class PartReader:
         start: Callable[[], Predict],
         model: nn.Module,
         num_classes: int,
+        check: SelfCheck | None = None,
     ) -> None:
         self.pipeline, self.start = pipeline, start
-        self.model, self.num_classes = model, num_classes
+        self.model, self.num_classes, self.check = model, num_classes, check
 
     def windows(
         self, video: dict, window: float | None, stride: float | None, cuts: str | None
@@ -112,7 +115,7 @@ class PartReader:
     def segments_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Find the segments of a stream."""
         limits = options["delay"], options["min_score"]
-        return stream_segments(self.pipeline, self.model, frames, fps, *limits)
+        return stream_segments(self.pipeline, self.model, frames, fps, *limits, self.check)
 
     def _sizes(self, fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
         """Size and step of windows in frames."""

@@ -51,10 +51,10 @@ class Recognizer(LoadedModel):
             the test pipeline.
         int8: Whether linear layers multiply in 8 bits, on a CPU. Answers differ a little: the first
             ones are computed in float32 too, and if more than a tenth differ, ``TooInexact`` is
-            raised (``tasks.changes``). Those of a recurrent model, frame by frame, are not.
+            raised (``tasks.changes``).
         static: Parts of clips that change by at most this, in the mean of pixels of 0 to 255, are
             computed once (``models.run_lengths``). Answers differ, and are compared likewise, the
-            first ones and fewer and fewer later.
+            first ones and fewer and fewer later. Segments of streams: the first ones.
 
     Attributes:
         check: How many answers differ, if they do (``SelfCheck``); None: they are exact.
@@ -245,7 +245,7 @@ class Recognizer(LoadedModel):
             ValueError: If the model is not recurrent, or ``restart`` is not positive.
         """
         name = source.name if isinstance(source, FrameSource) else None
-        outputs = self.frame_runner.run(lambda: self._fast or self._model, source, restart)
+        outputs = self.frame_runner.run(lambda: self.fast_model, source, restart, self.check)
         so_far = self.task.is_about_past
         for frame, start, scores_by_time in outputs:
             seconds = (start if so_far else frame.seconds, frame.seconds)
@@ -320,7 +320,8 @@ class Recognizer(LoadedModel):
 
     def _part_reader(self) -> PartReader:
         num_classes = len(next(iter(self.names.values())))
-        return PartReader(self.pipeline, self._start, self.fast_model, num_classes)
+        model = self.fast_model
+        return PartReader(self.pipeline, self._start, model, num_classes, self.check)
 
     def check_windows(self, options: dict[str, float | None]) -> None:
         """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""

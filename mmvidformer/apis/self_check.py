@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from mmengine.structures import InstanceData
+from torch import Tensor, nn
 
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.video_transformer import VideoTransformer
@@ -13,6 +14,9 @@ from mmvidformer.tasks.changes import Change, Scores
 from mmvidformer.tasks.table import task_of_head
 
 FIRST = 16  # samples that are compared one after the other; then the 32nd, the 64th, ...
+SURE = 0.3  # least score of a segment that is an answer, as in ``Recognizer.timeline``
+
+Answer = Scores | InstanceData  # of a sample; ``InstanceData`` of ``SegmentsHead``: its segments
 
 
 class SelfCheck:
@@ -21,7 +25,8 @@ class SelfCheck:
     Args:
         exact: The exact model.
         what: What makes the other one inexact, for messages.
-        has_classes: Whether the largest score of a row is an answer: that of a class.
+        has_classes: Whether the largest score of a row is an answer: that of a class. Segments are
+            answers in any case.
         frees_exact: Whether the exact model is forgotten after the first samples, for its memory.
 
     Attributes:
@@ -38,33 +43,45 @@ class SelfCheck:
     def compare_outputs(self, data: Mapping[str, Any], outputs: Sequence[Any]) -> None:
         """Compare what ``test_step`` returned for a batch; see ``compare``."""
 
-        def run(exact: Any) -> list[Scores]:
+        def run(exact: Any) -> list[Answer]:
             samples = copy.deepcopy(data["data_samples"])  # heads write into them
             return [
-                scores_of(sample) for sample in exact.test_step({**data, "data_samples": samples})
+                answer_of(sample) for sample in exact.test_step({**data, "data_samples": samples})
             ]
 
-        self.compare([scores_of(output) for output in outputs], run)
+        self.compare([answer_of(output) for output in outputs], run)
 
     @torch.no_grad()
     def compare(
-        self, inexact_scores: Sequence[Scores], run: Callable[[nn.Module], Sequence[Scores]]
+        self, answers: Sequence[Answer], run: Callable[[nn.Module], Sequence[Answer]]
     ) -> None:
-        """Compare the scores of successive samples, if it is their turn.
+        """Compare the answers for successive samples, if it is their turn.
 
         Args:
-            inexact_scores: Scores of the inexact model.
-            run: Function of the exact model, which returns its scores for the same samples.
+            answers: Answers of the inexact model.
+            run: Function of the exact model, which returns its answers for the same samples.
 
         Raises:
             TooInexact: If more answers changed than a tenth.
         """
-        before, self.seen = self.seen, self.seen + len(inexact_scores)
         exact = self.exact
-        if exact is None or not is_due(before, self.seen):
-            return
-        for expected, scores in zip(run(exact), inexact_scores, strict=True):
-            self.change.add(expected, scores, self.has_classes)
+        if exact is None or not is_due(self.seen, self.seen + len(answers)):
+            self.seen += len(answers)
+        else:
+            self.add(run(exact), answers)
+
+    def beside_stream(self) -> Any:
+        """Return the exact model while it runs beside a stream, for the first samples; else None.
+
+        It has a state of its own. So whoever follows a stream begins with it, and calls ``add``.
+        """
+        return self.exact if self.seen < FIRST else None
+
+    def add(self, expected: Sequence[Answer], answers: Sequence[Answer]) -> None:
+        """Compare the answers for the next samples with the exact ones; see ``compare``."""
+        self.seen += len(answers)
+        for exact_answer, answer in zip(expected, answers, strict=True):
+            add_change(self.change, exact_answer, answer, self.has_classes)
         self.change.check(self.what)
         if self.frees_exact and self.seen >= FIRST:
             self.exact = None
@@ -79,20 +96,60 @@ def is_due(before: int, seen: int) -> bool:
     return before < FIRST or before.bit_length() < seen.bit_length()
 
 
-def scores_of(sample: Any) -> Scores:
-    """Return copies of the scores of a data sample that a head returned."""
+def answer_of(sample: Any) -> Answer:
+    """Return copies of what a head wrote into a data sample: scores, or segments."""
     scores = sample.get("pred_score")
     if scores is None:
         instances = sample.get("pred_instances")
+        if instances is not None and "segments" in instances:
+            return InstanceData(**{name: copied(value) for name, value in instances.items()})
         scores = torch.zeros(0) if instances is None else instances.scores
     by_output = scores if isinstance(scores, Mapping) else {"": scores}
-    return {name: value.detach().clone() for name, value in by_output.items()}
+    return {name: copied(value) for name, value in by_output.items()}
+
+
+def copied(values: Tensor) -> Tensor:
+    """Return a copy without gradients."""
+    return values.detach().clone()
+
+
+def add_change(change: Change, expected: Answer, answer: Answer, has_classes: bool) -> None:
+    """Compare the answer for a sample with the exact one.
+
+    Segments of a class are the same if they overlap by more than half (IoU). A sure one of either
+    model, which the other one does not find, is an answer that changed.
+    """
+    if not isinstance(expected, InstanceData):
+        change.add(expected, answer, has_classes)
+        return
+    for segments, others in ((expected, answer), (answer, expected)):
+        partners = partner_scores(segments, others)
+        is_sure = segments.scores >= SURE
+        is_lost = is_sure & (partners == 0)
+        change.answers += int((is_sure if segments is expected else is_lost).sum())
+        change.changed += int(is_lost.sum())
+        difference = (segments.scores - partners).abs().amax().item() if len(partners) else 0.0
+        change.difference = max(change.difference, difference)
+
+
+def partner_scores(segments: InstanceData, others: InstanceData) -> Tensor:
+    """Return the score (n,) of the same segment among others; 0: they lack it."""
+    from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
+
+    partners = torch.zeros_like(segments.scores)
+    if not len(others.scores):
+        return partners
+    for number, label in enumerate(segments.labels):
+        overlaps = segment_iou(segments.segments[number], others.segments)
+        overlap, place = (overlaps * (others.labels == label)).max(dim=0)
+        if overlap > 0.5:
+            partners[number] = others.scores[place]
+    return partners
 
 
 def gives_classes(model: Any) -> bool:
     """Return whether the largest score of a recognizer is its answer: a class."""
-    task = task_of_head(model.cls_head)
-    return task.activation is not None and not task.finds_parts
+    return task_of_head(model.cls_head).activation is not None
 
 
 def make_fast(

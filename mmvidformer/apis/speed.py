@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from mmvidformer.apis.pipeline import normalize
-from mmvidformer.apis.self_check import gives_classes, make_fast, scores_of
+from mmvidformer.apis.self_check import Answer, add_change, answer_of, gives_classes, make_fast
 from mmvidformer.models.compiling import compile_blocks
 from mmvidformer.models.int8 import bytes_of_weights, layer_errors
 from mmvidformer.models.run_lengths import find_runs, rule_of
-from mmvidformer.tasks.changes import Change, Scores
+from mmvidformer.tasks.changes import Change
 
 Batch = dict[str, list]  # a sample of a pipeline, as a batch of one
 
@@ -46,12 +46,12 @@ class Variant:
     gpu_bytes: int | None = None
 
     @torch.no_grad()
-    def run(self, batch: Batch) -> Scores:
-        """Return the scores of a sample."""
+    def run(self, batch: Batch) -> Answer:
+        """Return the answer for a sample."""
         samples = copy.deepcopy(batch["data_samples"])  # heads write into them
         with self.context():
             (output,) = self.model.test_step({**batch, "data_samples": samples})
-        return scores_of(output)
+        return answer_of(output)
 
     def time(self, batches: Sequence[Batch]) -> None:
         """Run all clips once, and note the time of one."""
@@ -113,7 +113,8 @@ def make_variants(
         if name == "int8" and variant.model is not None:
             variant.note = worst_layer(fast, batches[0])
         if name == "run lengths" and variant.model is not None:
-            variant.note = share_of_runs(variant.model, batches)
+            share = share_computed(variant.model, batches)
+            variant.note = f"{share:.0%} of the tokens; {rule_of(variant.model.backbone)}"
         yield variant
     if compiles:
         compiled = copy.deepcopy(model)
@@ -129,15 +130,15 @@ def worst_layer(fast: Any, batch: Batch) -> str:
     return f"largest error of a layer: {errors[name]:.1%} ({name})"
 
 
-def share_of_runs(model: Any, batches: Sequence[Batch]) -> str:
-    """Say what share of the tokens is computed, and what run lengths are for the model."""
+def share_computed(model: Any, batches: Sequence[Batch]) -> float:
+    """Return the mean share of the tokens of a clip that a model with run lengths computes."""
     backbone, shares = model.backbone, []
     for batch in batches:
         clips = normalize(model, batch["inputs"][0])
         for clip in clips:
             runs = find_runs(backbone.embed, clip[None], backbone.static)
             shares.append(1.0 if runs is None else runs.weight.numel() / runs.run_of_place.numel())
-    return f"{sum(shares) / len(shares):.0%} of the tokens; {rule_of(backbone)}"
+    return sum(shares) / len(shares)
 
 
 def measure(
@@ -153,7 +154,7 @@ def measure(
         compiles: Likewise.
     """
     variants = []
-    expected: list[Scores] = []
+    expected: list[Answer] = []
     for variant in make_variants(model, batches, static, compiles):
         variants.append(variant)
         if variant.model is None:
@@ -161,16 +162,16 @@ def measure(
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
         try:
-            scores_of_clips = [variant.run(batch) for batch in batches]
+            answers = [variant.run(batch) for batch in batches]
         except (RuntimeError, NotImplementedError) as error:  # of compilers, and of operators
             lines = str(error).splitlines() or [type(error).__name__]
             variant.model, variant.note = None, lines[0][:160]
             continue
         if torch.cuda.is_available():
             variant.gpu_bytes = torch.cuda.max_memory_allocated()
-        expected = expected or scores_of_clips
-        for exact, scores in zip(expected, scores_of_clips, strict=True):
-            variant.change.add(exact, scores, gives_classes(model))
+        expected = expected or answers
+        for exact, answer in zip(expected, answers, strict=True):
+            add_change(variant.change, exact, answer, gives_classes(model))
     timed = [variant for variant in variants if variant.model is not None]
     for _ in range(rounds):
         for variant in timed:

@@ -13,6 +13,7 @@ from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import inference_transforms, normalize
+from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.config import config_scope
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Frame, FrameSource
@@ -24,7 +25,7 @@ KEPT = 8192  # frames whose seconds are remembered, more than those of any windo
 SETTLED = 1.0  # seconds after which frames come one by one; before, those that had waited
 SPAN, LEAST_SPAN = 10.0, 2.0  # seconds in which the rate of a camera is measured
 
-Scores = dict[str, Tensor]  # logits (classes,) by task
+Scores = dict[str, Tensor]  # logits by task
 
 
 class StreamFrame(NamedTuple):
@@ -175,6 +176,7 @@ class FrameRunner:
         model: Callable[[], nn.Module],
         source: FrameSource | Iterable[StreamFrame],
         restart: float | None,
+        check: SelfCheck | None = None,
     ) -> Iterator[tuple[StreamFrame, float, list[Scores]]]:
         """Run the model on each frame.
 
@@ -182,6 +184,7 @@ class FrameRunner:
             model: What returns the model, which may be another one later.
             source: A video file, camera or address, or frames, which are consumed one by one.
             restart: Interval in seconds at which the state is reset; None: never.
+            check: Compares the answers for the first frames with those of the exact model.
 
         Yields:
             The frame, the time of the first one that the state knows, and logits by time ahead.
@@ -191,32 +194,40 @@ class FrameRunner:
         frames, cuts = source, list[int]()
         if isinstance(source, FrameSource):
             frames, cuts = self.pipeline.read(source), source.cuts
-        state, start, last = None, None, -1
+        state, exact_state, start, last = None, None, None, -1
         for frame in frames:
             is_cut = any(last < number <= frame.number for number in cuts)
             is_over = restart and start is not None and frame.seconds - start > restart - 1e-6
             if start is None or is_cut or is_over:
-                state, start = None, frame.seconds
+                state, exact_state, start = None, None, frame.seconds
             last = frame.number
             scores, state = self._step(model(), frame, state)
-            yield frame, start, scores
+            exact = check and check.beside_stream()
+            if exact is not None:
+                exact_scores, exact_state = self._step(exact, frame, exact_state)
+                check.add([exact_scores], [scores])
+            yield frame, start, self._by_time(scores)
 
     @torch.no_grad()
-    def _step(self, model: nn.Module, frame: StreamFrame, state: Any) -> tuple[list[Scores], Any]:
+    def _step(self, model: nn.Module, frame: StreamFrame, state: Any) -> tuple[Scores, Any]:
+        """Return logits (times, classes) by task, and the new state."""
         clip = normalize(model, frame.inputs)  # (1, 3, 1, H, W) or (1, 3, H, W)
         clip = clip.reshape(1, -1, *clip.shape[-2:])
         output, state = model.stream(clip, state)
         if not hasattr(model.cls_head, "logged_time"):  # no AnticipationHead
-            return [{"class": model.cls_head(output).flatten()}], state
+            return {"class": model.cls_head(output).flatten()[None]}, state
         if self.steps_ahead:
             output = type(output)(
                 *(part.expand(-1, len(self.steps_ahead), -1, -1, -1) for part in output)
             )
         logits = model.cls_head(output, ahead=self.steps_ahead or [1])  # (1, times, classes) each
+        return {task: rows[0] for task, rows in logits.items()}, state
+
+    def _by_time(self, scores: Scores) -> list[Scores]:
         scores_by_time = []
-        for i in range(len(self.times_ahead)):
-            scores_by_time.append({task: rows[0, i] for task, rows in logits.items()})
-        return scores_by_time, state
+        for number in range(len(self.times_ahead)):
+            scores_by_time.append({task: rows[number] for task, rows in scores.items()})
+        return scores_by_time
 
 
 class PartClock:

@@ -6,14 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
-from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.datasets.transforms.rates import number_by_time
@@ -245,54 +243,6 @@ def stream_steps(
             if start >= done - step / 2 and stop <= count - late + 1e-6:
                 done = stop
                 yield scores, dict(seconds=(times.seconds(start), times.seconds(stop)))
-
-
-@torch.no_grad()
-def stream_segments(
-    pipeline: VideoPipeline,
-    model: nn.Module,
-    frames: Frames,
-    fps: float,
-    delay: float,
-    min_score: float,
-) -> Iterator[Answer]:
-    """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
-
-    The backbone runs once for each clip, the head on the last 64 clips. What was found is never
-    revised: a segment of the same class that overlaps it by more than half (IoU) is left out. When
-    the stream ends, the rest is found. ``model`` is the recognizer.
-    """
-    from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
-    from mmvidformer.models.task_heads import pool_space
-
-    size, times = max(round(pipeline.span(fps)), 1), FrameTimes(fps)
-    tokens: deque[Tensor] = deque(maxlen=SEGMENTS_PART)
-    told = torch.zeros(0, 3)  # start and end in seconds, and class
-    total, ended, frames = 0, False, iter(frames)
-    while not ended:
-        clip = list(islice(frames, size))
-        ended, total = len(clip) < size, total + len(clip)
-        if clip:
-            sample = pipeline.read_frames(clip, pipeline.sample(len(clip), fps))
-            data = model.data_preprocessor({key: [value] for key, value in sample.items()})
-            steps = pool_space(model.extract_feat(data["inputs"])[0])
-            tokens.append(steps.mean(dim=0))  # of the crops
-        if not tokens:
-            return
-        stack, first = torch.stack([*tokens]), (-(-total // size) - len(tokens)) * size
-        start, end = times.seconds(first), times.seconds(total)
-        segments = model.cls_head.segments(stack, size / stack.shape[1], total - first, times)
-        segments.segments = segments.segments + start
-        told = told[told[:, 1] > start]
-        is_sure = segments.scores >= min_score
-        is_sure &= (segments.segments[:, 1] <= end - delay) | ended
-        for number in is_sure.nonzero().flatten().tolist():
-            segment = segments[number]
-            row = torch.cat([segment.segments, segment.labels[:, None].to(told)], dim=1)
-            of_class = told[told[:, 2] == row[0, 2], :2]
-            if not (segment_iou(row[0, :2], of_class) > 0.5).any():
-                told = torch.cat([told, row])
-                yield segment, {}
 
 
 def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:

@@ -32,7 +32,7 @@ class Change:
     difference: float = 0.0
 
     def add(self, expected: Scores, found: Scores, has_classes: bool = True) -> None:
-        """Compare the scores of a sample. Those of another shape, as other segments, changed."""
+        """Compare the scores of a sample. Those of another shape, as of other boxes, changed."""
         for name, exact in expected.items():
             scores = found[name]
             if scores.shape != exact.shape:

@@ -13,8 +13,9 @@ from mmengine.config import Config
 from mmengine.structures import InstanceData
 from torch import nn
 
-from mmvidformer.apis import Recognizer
-from mmvidformer.apis.self_check import FIRST, SelfCheck, is_due, scores_of
+from mmvidformer import get_config
+from mmvidformer.apis import Recognizer, StreamFrame
+from mmvidformer.apis.self_check import FIRST, SelfCheck, add_change, answer_of, is_due
 from mmvidformer.models.int8 import Int8Linear, bytes_of_weights
 from mmvidformer.tasks.changes import Change, TooInexact
 
@@ -106,14 +107,77 @@ def test_fewer_and_fewer_samples_are_compared() -> None:
 
 def test_scores_are_copies() -> None:
     sample = ActionDataSample().set_pred_score(torch.ones(2))
-    scores = scores_of(sample)
+    scores = answer_of(sample)
     sample.pred_score[0] = 5
     assert scores[""].tolist() == [1, 1]
     boxes = ActionDataSample()
     boxes.pred_instances = InstanceData(scores=torch.ones(3, 2))
-    assert scores_of(boxes)[""].shape == (3, 2)
+    assert answer_of(boxes)[""].shape == (3, 2)
 
 
 def test_models_of_other_kinds_say_so(small: Callable) -> None:
     with pytest.raises(ValueError, match="int8: for a VideoTransformer, got ConvStem"):
         Recognizer(small("horst_early_motion"), None, "cpu", int8=True)
+
+
+def segments(*rows: tuple[float, float, int, float]) -> InstanceData:
+    """Segments of rows of start, end, class and score."""
+    table = torch.tensor(rows).reshape(-1, 4)
+    return InstanceData(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
+
+
+def test_segments_are_the_same_if_they_overlap() -> None:
+    expected = segments((0, 2, 0, 0.9), (3, 4, 1, 0.8), (5, 6, 1, 0.1))
+    change = Change()
+    add_change(change, expected, segments((0.5, 2, 0, 0.7), (3, 4, 1, 0.85)), True)
+    assert (change.answers, change.changed) == (2, 0)  # what was lost was not sure
+    assert change.difference == pytest.approx(0.2)
+    add_change(change, expected, segments((0, 2, 1, 0.9), (3.6, 4, 1, 0.8)), True)
+    assert (change.answers, change.changed) == (6, 4)  # another class, and too short: two of each
+    assert change.difference == pytest.approx(0.9)
+    add_change(change, segments(), segments(), True)
+    assert (change.answers, change.changed) == (6, 4)
+    add_change(change, segments(), segments((0, 1, 0, 0.5)), True)
+    assert (change.answers, change.changed) == (7, 5)
+
+
+def test_segments_are_copied() -> None:
+    sample = ActionDataSample()
+    sample.pred_instances = segments((0, 1, 0, 0.5))
+    answer = answer_of(sample)
+    sample.pred_instances.segments += 1
+    assert answer.segments.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(("name", "answers"), [("early", 1), ("anticipation", 3 * 8)])
+def test_streams_of_recurrent_models_are_compared(
+    prediction_data: Path, monkeypatch, build: Callable, tmp_path: Path, name: str, answers: int
+) -> None:
+    """Answers of a frame: of each task and time ahead.
+
+    The exact model has a state of its own, which is forgotten when the other one is.
+    """
+    monkeypatch.chdir(prediction_data)
+    monkeypatch.setattr("mmvidformer.tasks.changes.MOST_CHANGED", 1.0)  # weights are random
+    cfg = get_config(f"causal_transformer_{name}_motion")
+    if name == "anticipation":
+        cfg.model.cls_head.classifier = "unrolling"
+    model = build(cfg)
+    for weight in model.parameters():
+        nn.init.normal_(weight, std=0.2)
+    torch.save({"state_dict": model.state_dict()}, tmp_path / "causal.pth")
+    exact, rounded = (
+        Recognizer(cfg, str(tmp_path / "causal.pth"), "cpu", int8=int8) for int8 in (False, True)
+    )
+    pixels = torch.randint(256, (FIRST + 3, 1, 3, 1, 32, 32)).byte()
+    frames = [StreamFrame(number, number / 4, frame) for number, frame in enumerate(pixels)]
+    differences = []
+    steps = (recognizer.frame_by_frame(frames, restart=1.5) for recognizer in (exact, rounded))
+    for one, other in zip(*steps, strict=True):
+        for prediction, inexact in zip(one.predictions, other.predictions, strict=True):
+            for task, scores in prediction.scores.items():
+                differences.append(np.abs(inexact.scores[task] - scores).max())
+    assert (rounded.check.seen, rounded.check.exact) == (FIRST, None)
+    assert rounded.check.change.answers == FIRST * answers
+    found, first = rounded.check.change.difference, differences[: FIRST * answers]
+    assert found > 0 and found == pytest.approx(max(first), rel=1e-4)

@@ -169,15 +169,21 @@ def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
 
 
 @pytest.fixture
-def segments_model(annotate, main_of, make_config, tmp_path) -> Recognizer:
-    """A model of segments with random weights; a clip spans 8 frames."""
+def segments_config(annotate, main_of, make_config, tmp_path) -> Config:
+    """The config of a model of segments; a clip spans 8 frames."""
     root = annotate("segments")
     main_of("data.list")([str(root / "all.csv"), "--task", "segments"])
     options = ["--config", str(make_config("segments_model")), "--data", str(root), "--prepare"]
     main_of("finetune")([*options, "--task", "segments", "--work-dir", str(tmp_path)])
     cfg = Config.fromfile(tmp_path / "finetune" / "config.py")
     cfg.model.cls_head.update(score_thr=0.0, levels=2, max_segments=10_000, sigma=1e-9)
-    return Recognizer(cfg, None)
+    return cfg
+
+
+@pytest.fixture
+def segments_model(segments_config) -> Recognizer:
+    """Its model with random weights."""
+    return Recognizer(segments_config, None)
 
 
 def test_parts_of_a_long_video_give_its_segments(segments_model, monkeypatch) -> None:
@@ -213,7 +219,7 @@ def test_a_stream_has_the_tokens_of_the_video(segments_model, monkeypatch) -> No
     torch.testing.assert_close(parts[-1][0], whole[0])
     assert parts[-1][1:3] == whole[1:3] == (4, 44)  # frames of a step, of all
     assert parts[-1][3].rate == whole[3].rate == 10
-    monkeypatch.setattr("mmvidformer.apis.windows.SEGMENTS_PART", 3)
+    monkeypatch.setattr("mmvidformer.apis.segments.SEGMENTS_PART", 3)
     assert not list(segments_model.stream(iter(noise(44)), fps=10))
     torch.testing.assert_close(read[-1][0], whole[0][3:])
     assert read[-1][2] == 44 - 3 * 8
@@ -249,3 +255,15 @@ def test_a_stream_gives_each_segment_once_after_the_delay(
         (pytest.approx(start), label, now)
         for start, label, now in zip(starts, (0, 1, 0), clips, strict=True)
     ]
+
+
+def test_segments_in_8_bits_are_compared(segments_config) -> None:
+    """Those of a stream for its first 16 clips, of 8 frames each; the last one has 4."""
+    recognizer = Recognizer(segments_config, None, "cpu", int8=True)
+    list(recognizer.timeline(noise(44), fps=10))
+    assert recognizer.check.seen == 1 and recognizer.check.change.difference > 0
+    list(recognizer.stream(iter(noise(44)), fps=10))
+    assert recognizer.check.seen == 1 + 6
+    list(recognizer.stream(iter(noise(160)), fps=10))
+    assert (recognizer.check.seen, recognizer.check.exact) == (16, None)
+    assert 0 < recognizer.check.change.difference < 0.1

@@ -1,0 +1,109 @@
+"""Segments of a stream, which are found clip by clip."""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import torch
+from mmengine.structures import InstanceData
+from torch import Tensor
+
+from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.self_check import SelfCheck
+from mmvidformer.apis.windows import SEGMENTS_PART, Answer, Frames
+from mmvidformer.video.times import FrameTimes
+
+
+class LastClips:
+    """The tokens of the last 64 clips of a stream, by one model.
+
+    Args:
+        model: The recognizer.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._tokens: deque[Tensor] = deque(maxlen=SEGMENTS_PART)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def append(self, sample: dict) -> None:
+        """Run the backbone on the sample of the next clip."""
+        from mmvidformer.models.task_heads import pool_space  # loads MMAction2's models
+
+        data = self._model.data_preprocessor({key: [value] for key, value in sample.items()})
+        steps = pool_space(self._model.extract_feat(data["inputs"])[0])
+        self._tokens.append(steps.mean(dim=0))  # of the crops
+
+    def find(self, first: int, total: int, size: int, times: FrameTimes) -> InstanceData:
+        """Run the head on the clips.
+
+        Args:
+            first: Number of the first frame of the clips.
+            total: Number of frames of the stream so far.
+            size: Number of frames of a clip.
+            times: Seconds of the frames.
+
+        Returns:
+            As of ``SegmentsHead.segments``, in seconds of the stream.
+        """
+        stack = torch.stack([*self._tokens])
+        head, step = self._model.cls_head, size / stack.shape[1]
+        segments = head.segments(stack, step, total - first, times)
+        segments.segments = segments.segments + times.seconds(first)
+        return segments
+
+
+@torch.no_grad()
+def stream_segments(
+    pipeline: VideoPipeline,
+    model: Any,
+    frames: Frames,
+    fps: float,
+    delay: float,
+    min_score: float,
+    check: SelfCheck | None = None,
+) -> Iterator[Answer]:
+    """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
+
+    The backbone runs once for each clip, the head on the last 64 clips. What was told is never
+    revised: a segment of the same class that overlaps it by more than half (IoU) is left out. When
+    the stream ends, the rest is found. ``model`` is the recognizer, and ``check`` compares what is
+    found in the first clips with what the exact one finds.
+    """
+    from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
+
+    size, times = max(round(pipeline.span(fps)), 1), FrameTimes(fps)
+    clips, exact_clips = LastClips(model), None
+    if check is not None and (exact := check.beside_stream()) is not None:
+        exact_clips = LastClips(exact)
+    told = torch.zeros(0, 3)  # start and end in seconds, and class
+    total, ended, frames = 0, False, iter(frames)
+    while not ended:
+        clip = list(islice(frames, size))
+        ended, total = len(clip) < size, total + len(clip)
+        if clip:
+            sample = pipeline.read_frames(clip, pipeline.sample(len(clip), fps))
+            clips.append(sample)
+        if not clips:
+            return
+        first = (-(-total // size) - len(clips)) * size
+        where = first, total, size, times
+        segments = clips.find(*where)
+        if clip and exact_clips is not None:
+            exact_clips.append(sample)
+            check.add([exact_clips.find(*where)], [segments])
+            exact_clips = exact_clips if check.beside_stream() is not None else None
+        start, end = times.seconds(first), times.seconds(total)
+        told = told[told[:, 1] > start]
+        is_sure = segments.scores >= min_score
+        is_sure &= (segments.segments[:, 1] <= end - delay) | ended
+        for number in is_sure.nonzero().flatten().tolist():
+            segment = segments[number]
+            row = torch.cat([segment.segments, segment.labels[:, None].to(told)], dim=1)
+            of_class = told[told[:, 2] == row[0, 2], :2]
+            if not (segment_iou(row[0, :2], of_class) > 0.5).any():
+                told = torch.cat([told, row])
+                yield segment, {}
