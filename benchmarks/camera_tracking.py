@@ -33,7 +33,7 @@ import av
 import cv2
 import numpy as np
 
-from mmvidformer.synthetic.camera.paths import CLASSES, EDGE
+from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, measure_shake
 
 MOMENTS, RATE = 8, 8  # of a window, and per second
 HOP = 4  # moments from one window to the next
@@ -53,6 +53,7 @@ class Window:
         start: Its begin in seconds.
         frames: RGB frames (8, H, W, 3) at its moments, uint8.
         speeds: Mean signed speeds (4,) of pan, tilt, zoom and roll; NaN if points disagree.
+        shake: How far the camera is from its smooth path (``measure_shake``); NaN likewise.
         label: Its class, or ``''``.
         reason: Why it has no label, or ``''``.
     """
@@ -60,6 +61,7 @@ class Window:
     start: float
     frames: np.ndarray
     speeds: np.ndarray
+    shake: float
     label: str
     reason: str
 
@@ -82,10 +84,11 @@ def label_windows(path: Path) -> Iterator[Window]:
         steps = [motion for motion in motions[1:] if motion is not None]
         clip = np.stack(frames)
         if len(steps) < MOMENTS - 1:
-            yield Window(start, clip, np.full(4, np.nan), "", "points disagree")
+            yield Window(start, clip, np.full(4, np.nan), np.nan, "", "points disagree")
         else:
             speeds = np.array(steps) * EDGE
-            yield Window(start, clip, speeds.mean(axis=0), *name_motion(speeds))
+            shake = measure_shake(np.array(steps) / RATE)
+            yield Window(start, clip, speeds.mean(axis=0), shake, *name_motion(speeds))
         del frames[:HOP], motions[:HOP]
 
 

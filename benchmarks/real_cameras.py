@@ -1,119 +1,199 @@
-"""Accuracy on cameras that really move: python -m benchmarks.real_cameras FOLDER --out WINDOWS.csv.
+"""Accuracy on cameras that really move: python -m benchmarks.real_cameras WINDOWS --out ROWS.csv.
 
-FOLDER holds the videos of docs/benchmark/real_cameras_videos.csv, which says where they are from.
-Seconds get a label by tracking, or none (``camera_tracking``: the rules). A model and the
-baselines of ``camera_baselines`` then see 8 frames of the second: the square in its middle at 128 x
-128 pixels. Labels are by tracking as well, at full resolution, so that they favor the baselines.
-With ``--model CONFIG CHECKPOINT`` another model answers, and with ``--whole`` it sees whole frames.
+WINDOWS is a folder of ``camera_kept``: seconds of the videos of
+docs/benchmark/real_cameras_videos.csv, labelled by tracking at full resolution, or without a label.
+A model and the baselines of ``camera_baselines`` see 8 whole frames of the second, with a short
+side of 64 pixels, which the model crops to multiples of 8; the baselines also see 128 pixels.
+Labels are by tracking too, which favors the baselines. ``--model CONFIG CHECKPOINT`` is another
+model.
 
-``python -m benchmarks.real_cameras WINDOWS.csv`` prints the tables of an earlier run. Intervals
-(95%) are by video: videos are drawn again and again with replacement (bootstrap).
+``python -m benchmarks.real_cameras ROWS.csv`` prints the tables of an earlier run: accuracy by
+class, speed and probability where there is a label, and errors of the rates in all windows.
+Intervals (95%) are by video: videos are drawn again and again with replacement (bootstrap).
 """
 
 import argparse
 import csv
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-import av
 import cv2
 import numpy as np
 import torch
 
-from benchmarks.camera_motion import METHODS, Method, by_model
-from benchmarks.camera_tracking import label_windows
-from mmvidformer.synthetic.camera.paths import CLASSES
+from benchmarks.camera_baselines import Points, dense_flow, fit_steps, sparse_features
+from benchmarks.camera_kept import KeptWindows, resize
+from mmvidformer.apis import Recognizer
+from mmvidformer.apis.factory import PUBLISHED
+from mmvidformer.models.camera_head import PER_SPEED
+from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, FPS, class_of, measure_shake
+from mmvidformer.tasks.camera_motion import RATES, UNITS
 
-SIZE = 128  # what the methods see
-NAMES = ("camera_motion", "dense flow", "sparse features")
+MODEL, TRACKING = "camera_motion", "tracking"
+SIDES = (64, 128)  # pixels of the short side that baselines see; the model sees 64
+BASELINES = {
+    f"{name}, {side}": (track, side)
+    for side in SIDES
+    for name, track in (("dense flow", dense_flow), ("sparse features", sparse_features))
+}
+NAMES = (MODEL, *BASELINES)
 SURE = (0.0, 0.5, 0.7, 0.9, 1.0)
 SPEEDS = (0.0, 0.1, 0.2, 0.5, 10.0)
 KNOWN = "known"  # the part of the videos whose accuracy was known before
+DRAWS = 10_000
 COLUMNS = ("part", "video", "second", "class", "speed", "probability", *NAMES)
+COLUMNS += tuple(f"{name}: {rate}" for name in (TRACKING, *NAMES) for rate in RATES)
 
 Row = dict[str, str]
 
 
-def middle_square(frames: np.ndarray) -> np.ndarray:
-    """Cut the square in the middle of frames (T, H, W, 3), and resize it to (T, 128, 128, 3)."""
-    height, width = frames.shape[1:3]
-    side = min(height, width)
-    top, left = (height - side) // 2, (width - side) // 2
-    return whole_frames(frames[:, top : top + side, left : left + side])
+class Answer(NamedTuple):
+    """What a method says of a window.
+
+    Attributes:
+        label: Number of the class.
+        probability: Of the class.
+        rates: Pan, tilt, zoom, roll and shake (5,), in ``UNITS``.
+    """
+
+    label: int
+    probability: float
+    rates: np.ndarray
 
 
-def whole_frames(frames: np.ndarray) -> np.ndarray:
-    """Resize frames (T, H, W, 3) to a short side of 128 pixels."""
-    height, width = frames.shape[1:3]
-    scale = SIZE / min(height, width)
-    size = (round(scale * width), round(scale * height))
-    return np.stack([cv2.resize(frame, size, interpolation=cv2.INTER_AREA) for frame in frames])
+def rates_of(speeds: np.ndarray, shake: float) -> np.ndarray:
+    """Return rates (5,) of speeds (4,) and a shake."""
+    return np.append(speeds * PER_SPEED, shake)
 
 
-def classify_videos(
-    videos: Iterable[Path],
-    parts: dict[str, str],
-    methods: dict[str, Method],
-    view: Callable[[np.ndarray], np.ndarray] = middle_square,
+def by_baseline(track: Callable[..., Points], side: int) -> Callable[[np.ndarray], Answer]:
+    """Let a baseline see frames (8, H, W, 3) with a short side of some pixels."""
+
+    def measure(frames: np.ndarray) -> Answer:
+        steps = fit_steps(resize(frames, side), track)
+        velocity = steps.mean(axis=0) * FPS
+        return Answer(class_of(velocity), 1.0, rates_of(velocity * EDGE, measure_shake(steps)))
+
+    return measure
+
+
+def by_model(config: str, checkpoint: str = PUBLISHED) -> Callable[[np.ndarray], Answer]:
+    """Let a model see frames (8, H, W, 3), also where its answer is ``uncertain``."""
+    recognizer = Recognizer(config, checkpoint, "cpu", clips=1)
+
+    def measure(frames: np.ndarray) -> Answer:
+        prediction = recognizer(frames)
+        shares = prediction.probabilities["class"]
+        rates = np.array([prediction.values[rate] for rate in RATES])
+        return Answer(int(shares.argmax()), float(shares.max()), rates)
+
+    return measure
+
+
+def answer_windows(
+    folder: Path, parts: dict[str, str], methods: dict[str, Callable[[np.ndarray], Answer]]
 ) -> list[Row]:
-    """Label the seconds of videos, and classify those with a label.
+    """Let methods answer for the windows of a folder.
 
     Args:
-        videos: Files.
-        parts: ``'test'`` or ``'known'``, by the name of the file; default: ``'test'``.
-        methods: Functions of frames (8, 128, 128, 3) that return a class and its probability.
-        view: What the model sees of frames (8, H, W, 3): ``middle_square`` or ``whole_frames``.
+        folder: Folder of ``camera_kept``.
+        parts: ``'test'`` or ``'known'``, by the name of the video; default: ``'test'``.
+        methods: Functions of frames (8, H, W, 3), by the names ``NAMES``.
 
     Returns:
-        A row for each second with a label.
+        A row for each window; ``class`` is empty without a label.
     """
     rows = []
-    for path in videos:
-        unlabeled: Counter[str] = Counter()
-        count = len(rows)
-        try:
-            for window in label_windows(path):
-                if not window.label:
-                    unlabeled[window.reason] += 1
-                    continue
-                row = {"part": parts.get(path.name, "test"), "video": path.name}
-                row |= {"second": str(window.start), "class": window.label}
-                row["speed"] = f"{np.abs(window.speeds).max():.3f}"
-                clip = middle_square(window.frames)
-                for name, method in methods.items():
-                    is_model = name == NAMES[0]
-                    label, probability = method(view(window.frames) if is_model else clip)
-                    row[name] = CLASSES[label]
-                    if is_model:
-                        row["probability"] = f"{probability:.4f}"
-                rows.append(row)
-        except (av.FFmpegError, IndexError, ValueError) as error:  # IndexError: no video stream
-            print(f"{path.name}: left out, {error}", file=sys.stderr)
-        reasons = ", ".join(f"{number} {reason}" for reason, number in unlabeled.items())
-        print(f"{path.name}: {len(rows) - count} labels; none: {reasons}", file=sys.stderr)
+    for path in sorted(folder.glob("*.npz")):
+        video, kept = path.name.removesuffix(".npz"), KeptWindows.load(path)
+        for number, frames in enumerate(kept.frames):
+            speeds = kept.speeds[number]
+            row = {"part": parts.get(video, "test"), "video": video}
+            row |= {"second": str(kept.starts[number]), "class": str(kept.labels[number])}
+            row["speed"] = f"{np.abs(speeds).max():.3f}"
+            row |= write_rates(TRACKING, rates_of(speeds, kept.shakes[number]))
+            for name, method in methods.items():
+                answer = method(frames)
+                row[name] = CLASSES[answer.label]
+                row |= write_rates(name, answer.rates)
+                if name == MODEL:
+                    row["probability"] = f"{answer.probability:.4f}"
+            rows.append(row)
     return rows
 
 
-def accuracy(rows: Sequence[Row], method: str, draws: int = 10_000) -> str:
+def write_rates(name: str, rates: np.ndarray) -> Row:
+    """Make the cells of the rates of a method."""
+    return {f"{name}: {rate}": f"{number:.3g}" for rate, number in zip(RATES, rates, strict=True)}
+
+
+def read_rates(rows: Sequence[Row], name: str, rate: str) -> np.ndarray:
+    """Read a rate of a method from rows (N,)."""
+    return np.array([float(row[f"{name}: {rate}"]) for row in rows])
+
+
+def interval(
+    rows: Sequence[Row], terms: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]
+) -> tuple[float, float]:
+    """Draw the videos of rows again and again: the 95% interval of a statistic.
+
+    Args:
+        rows: Rows of windows.
+        terms: Numbers (rows, K) whose sums it takes.
+        statistic: Function of sums (..., K).
+    """
+    numbers = np.unique([row["video"] for row in rows], return_inverse=True)[1]
+    sums = np.zeros((numbers.max() + 1, terms.shape[1]))
+    np.add.at(sums, numbers, terms)
+    drawn = np.random.default_rng(0).integers(len(sums), size=(DRAWS, len(sums)))
+    low, high = np.nanpercentile(statistic(sums[drawn].sum(axis=1)), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def mean_of_sums(sums: np.ndarray) -> np.ndarray:
+    """Return the mean of numbers, from sums (..., 2) of them and of ones."""
+    return sums[..., 0] / sums[..., 1]
+
+
+def correlation_of_sums(sums: np.ndarray) -> np.ndarray:
+    """Return Pearson's correlation, from sums (..., 6) of ``correlation_terms``, or NaN."""
+    ones, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    with np.errstate(invalid="ignore"):  # one number, drawn again and again
+        return (ones * xy - x * y) / np.sqrt((ones * xx - x * x) * (ones * yy - y * y))
+
+
+def correlation_terms(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return what must be summed for a correlation: (N, 6)."""
+    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+
+
+def accuracy(rows: Sequence[Row], method: str) -> str:
     """Describe how often a method is right: ``'90.5% (82.1-97.0)'``.
 
     There is no interval if all answers are right, or none, or if there is one video.
     """
-    videos = defaultdict(list)
-    for row in rows:
-        videos[row["video"]].append(row[method] == row["class"])
-    right = np.array([sum(answers) for answers in videos.values()])
-    count = np.array([len(answers) for answers in videos.values()])
-    share = f"{100 * right.sum() / count.sum():.1f}%"
-    if right.sum() in (0, count.sum()) or len(videos) == 1:
+    right = np.array([row[method] == row["class"] for row in rows], dtype=float)
+    share = f"{100 * right.mean():.1f}%"
+    if right.min() == right.max() or len({row["video"] for row in rows}) == 1:
         return share
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(len(videos), size=(draws, len(videos)))
-    shares = 100 * right[drawn].sum(axis=1) / count[drawn].sum(axis=1)
-    low, high = np.percentile(shares, [2.5, 97.5])
+    low, high = interval(rows, np.stack([100 * right, np.ones_like(right)], axis=1), mean_of_sums)
     return f"{share} ({low:.1f}-{high:.1f})"
+
+
+def mean_error(rows: Sequence[Row], method: str, rate: str) -> str:
+    """Describe the mean absolute difference from tracking: ``'0.021 (0.015-0.030)'``."""
+    errors = np.abs(read_rates(rows, method, rate) - read_rates(rows, TRACKING, rate))
+    low, high = interval(rows, np.stack([errors, np.ones_like(errors)], axis=1), mean_of_sums)
+    return f"{errors.mean():.2g} ({low:.2g}-{high:.2g})"
+
+
+def correlation(rows: Sequence[Row], method: str, rate: str) -> str:
+    """Describe the correlation with tracking: ``'0.81 (0.70-0.90)'``."""
+    terms = correlation_terms(*(read_rates(rows, name, rate) for name in (method, TRACKING)))
+    low, high = interval(rows, terms, correlation_of_sums)
+    return f"{correlation_of_sums(terms.sum(axis=0)):.2f} ({low:.2f}-{high:.2f})"
 
 
 def table(rows: Sequence[Row], title: str, groups: dict[str, Callable[[Row], bool]]) -> str:
@@ -129,8 +209,23 @@ def table(rows: Sequence[Row], title: str, groups: dict[str, Callable[[Row], boo
     return "\n".join(lines)
 
 
+def rates_table(rows: Sequence[Row]) -> str:
+    """Format the errors of the rates, and the correlation of the shake, in Markdown."""
+    columns = ["mean error", "mean by tracking", *NAMES]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for rate, unit in zip(RATES, UNITS, strict=True):
+        size = f"{np.abs(read_rates(rows, TRACKING, rate)).mean():.2g}"
+        cells = [mean_error(rows, name, rate) for name in NAMES]
+        lines.append(f"| {rate}, {unit} | {size} | {' | '.join(cells)} |")
+    cells = [correlation(rows, name, RATES[-1]) for name in NAMES]
+    lines.append(f"| {RATES[-1]}, correlation | | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def print_tables(rows: Sequence[Row]) -> None:
-    """Print the accuracies by class, speed, probability and video, and the wrong answers."""
+    """Print the accuracies, the errors of the rates, and the wrong answers."""
+    tracked = [row for row in rows if row["part"] != KNOWN]
+    rows = [row for row in rows if row["class"]]
     test = [row for row in rows if row["part"] != KNOWN]
     groups = {name: lambda row, name=name: row["class"] == name for name in CLASSES}
     groups["all moving"] = lambda row: row["class"] != "static"
@@ -138,6 +233,8 @@ def print_tables(rows: Sequence[Row]) -> None:
     print(table(test, "class", groups), end="\n\n")
     print(table(test, "speed, moving cameras", in_ranges("speed", SPEEDS, moving=True)), end="\n\n")
     print(table(test, "probability", in_ranges("probability", SURE)), end="\n\n")
+    windows = f"{len(tracked)} windows in {len({row['video'] for row in tracked})} videos"
+    print(f"Rates, {windows}:", rates_table(tracked), sep="\n\n", end="\n\n")
     names = sorted({row["video"] for row in rows if row["part"] == KNOWN})
     known = {name: lambda row, name=name: row["video"] == name for name in names}
     print(table(rows, "video whose accuracy was known", known), end="\n\n")
@@ -172,11 +269,10 @@ def in_ranges(
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path, help="folder of videos, or csv file of a run")
+    parser.add_argument("source", type=Path, help="folder of kept windows, or csv file of a run")
     parser.add_argument("--videos", type=Path, help="csv file with the part of each video")
     parser.add_argument("--out", type=Path, help="csv file for the answers")
-    parser.add_argument("--model", nargs="+", default=[NAMES[0]], help="CONFIG [CHECKPOINT]")
-    parser.add_argument("--whole", action="store_true", help="the model sees whole frames")
+    parser.add_argument("--model", nargs="+", default=[MODEL], help="CONFIG [CHECKPOINT]")
     args = parser.parse_args(argv)
     if not args.source.is_dir():
         with open(args.source, newline="") as file:
@@ -188,9 +284,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.videos:
         with open(args.videos, newline="") as file:
             parts = {row["video"]: row["part"] for row in csv.DictReader(file)}
-    methods = {NAMES[0]: by_model(*args.model)} | {name: METHODS[name] for name in NAMES[1:]}
-    view = whole_frames if args.whole else middle_square
-    rows = classify_videos(sorted(args.source.iterdir()), parts, methods, view)
+    methods = {MODEL: by_model(*args.model)}
+    methods |= {name: by_baseline(*seen) for name, seen in BASELINES.items()}
+    rows = answer_windows(args.source, parts, methods)
     if args.out:
         with open(args.out, "w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)

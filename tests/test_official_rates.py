@@ -201,7 +201,7 @@ def test_every_config_has_a_source() -> None:
     names = {path.stem for path in (config_folder() / "tasks").glob("*.py")}
     official = [name for names in CONFIGS.values() for name in names]
     listed = [*official, *OWN, *TEXT, *SAME, "vivit_l_fe_sthv2"]
-    listed += ["camera_motion_videos", "camera_motion_whole"]
+    listed += ["camera_motion_videos"]
     assert len(listed) == len({*listed})
     assert {name for name in listed if "/" not in name} == {*list_models(), *names}
 

@@ -62,7 +62,7 @@ class ClipGraph(nn.Module):
             raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": [steps]} if steps else {}
         names = list(model.cls_head.tasks) if steps else [self.task.output_name]
-        if hasattr(model.cls_head, "rates"):
+        if hasattr(model.cls_head, "measure"):
             names.append("rates")
         self.output_names: Sequence[str] = names
 
@@ -102,9 +102,9 @@ class ClipGraph(nn.Module):
         return images.to(self._device())
 
     def _classify(self, features: Features, **more: Tensor) -> tuple[Tensor, ...]:
-        outputs = self.model.cls_head(features, **self.options, **more)
         if "rates" in self.output_names:
-            return outputs, self.model.cls_head.rates(outputs)
+            return self.model.cls_head.measure(features)
+        outputs = self.model.cls_head(features, **self.options, **more)
         if not isinstance(outputs, Mapping):
             return (outputs,)
         return tuple(outputs[name][:, -1] for name in self.output_names[: len(outputs)])

@@ -15,24 +15,28 @@ THRESHOLD, FASTEST = 0.05, 0.5
 LOG_RANGE = math.log(1 + FASTEST / THRESHOLD)
 # Rates of a unit of speed: widths, widths, logarithm of zoom and degrees per second.
 PER_SPEED = (1.0, 1.0, 2.0, math.degrees(2.0))
+SHAKES = 0.005  # short sides: where the scale of the shake turns from linear to logarithmic
 BESIDE = 0.2  # of the speed of the fastest motion: that of others that are named, too
-FLOW_WEIGHT = 5.0  # of the flow's loss beside that of the classes
+# Of the losses of the flow and of the shake, beside that of the classes.
+FLOW_WEIGHT, SHAKE_WEIGHT = 5.0, 0.3
 
 
 @MODELS.register_module()
 class CameraMotionHead(BaseHead):
     """Name the motion of the camera from the flow that is seen at each place.
 
-    A linear layer reads a flow and a weight from the mean token of each place. The similarity that
-    fits the flow best, by weighted least squares, is the motion: pan, tilt, zoom and roll per
-    second (``synthetic.camera.paths``). The logits are the speeds of the motions, in both
-    directions, and the threshold below which a camera is static, times a learned factor.
+    A linear layer reads a flow, a weight and a shake from the mean token of each place. The
+    similarity that fits the flow best, by weighted least squares, is the motion: pan, tilt, zoom
+    and roll per second (``synthetic.camera.paths``). The logits are the speeds of the motions, in
+    both directions, and the threshold below which a camera is static, times a learned factor. The
+    shake is the weighted mean of that of the places.
 
-    In testing, data samples get ``pred_rates`` (``rates``), means over the views, and
+    In testing, data samples get ``pred_rates`` (``measure``), means over the views, and
     ``pred_moves`` (``moves``).
 
     In training, the flow of each place is compared with that of the clip's ``velocity`` (metainfo
-    of the data sample), on a logarithmic scale, and the logits with the label.
+    of the data sample), on a logarithmic scale, the shake with its ``shake``, and the logits with
+    the label.
 
     Args:
         in_channels: Token width D.
@@ -47,7 +51,7 @@ class CameraMotionHead(BaseHead):
         if num_classes != 9:
             raise ValueError(f"CameraMotionHead has 9 classes, got num_classes={num_classes}")
         super().__init__(num_classes, in_channels, **kwargs)
-        self.fc_cls = nn.Linear(in_channels, 3)
+        self.fc_cls = nn.Linear(in_channels, 4)
         self.log_scale = nn.Parameter(torch.tensor(3.0))
 
     def init_weights(self) -> None:
@@ -59,52 +63,58 @@ class CameraMotionHead(BaseHead):
         """Map tokens (N, T, H, W, D) to logits (N, 9), or features (N, D) without ``fc_cls``."""
         if not isinstance(self.fc_cls, nn.Linear):  # VideoClassifier replaces it
             return self.fc_cls(x.mean(dim=(1, 2, 3)))
-        return self.classify(*self.read_flow(x))
+        return self.measure(x)[0]
 
-    def rates(self, logits: Tensor) -> Tensor:
-        """Return the rates (N, 4) of logits (N, 9), which are speeds, times a factor.
+    def measure(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Map tokens (N, T, H, W, D) to logits (N, 9) and rates (N, 5).
 
-        Pan and tilt are in short sides of the frame per second, zoom is in its logarithm and roll
-        in degrees.
+        The rates are those of pan and tilt, in short sides of the frame per second, of zoom, in its
+        logarithm, and of roll, in degrees; and the shake, in short sides.
         """
-        factor = logits[:, :1] / THRESHOLD
-        speeds = (logits[:, 2::2] - logits[:, 1::2]) / (2 * factor)
-        return speeds * speeds.new_tensor(PER_SPEED)
+        flow, weights, shake, places = self.read_places(x)
+        velocity = self.fit(flow, weights, places)
+        speeds = velocity * velocity.new_tensor(EDGE)
+        distance = SHAKES * ((weights * shake).sum(dim=1, keepdim=True).clamp(0, 5).exp() - 1)
+        return self.classify(speeds), torch.cat(
+            [speeds * speeds.new_tensor(PER_SPEED), distance], dim=1
+        )
 
-    def predict_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> Samples:
+    def predict(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> Samples:
         """Store the scores, the rates, and the classes that hold at once."""
-        rates = self.rates(cls_scores).unflatten(0, (len(data_samples), -1)).mean(dim=1)
-        samples = super().predict_by_feat(cls_scores, data_samples)
+        logits, rates = self.measure(feats)
+        rates = rates.unflatten(0, (len(data_samples), -1)).mean(dim=1)
+        samples = self.predict_by_feat(logits, data_samples)
         for sample, of_video, moves in zip(samples, rates, self.moves(rates), strict=True):
             sample.pred_rates, sample.pred_moves = of_video, moves
         return samples
 
     def moves(self, rates: Tensor) -> Tensor:
-        """Tell which classes (N, 9), bool, hold at once for rates (N, 4).
+        """Tell which classes (N, 9), bool, hold at once for rates (N, 4), or (N, 5) with the shake.
 
         These are motions with a speed of ``THRESHOLD``, and ``BESIDE`` of the fastest one.
         """
-        speeds = rates / rates.new_tensor(PER_SPEED)
+        speeds = rates[:, :4] / rates.new_tensor(PER_SPEED)
         fastest = speeds.abs().amax(dim=1, keepdim=True)
         moves = torch.stack([-speeds, speeds], dim=2).flatten(1)
         moves = moves >= (BESIDE * fastest).clamp(min=THRESHOLD)
         return torch.cat([~moves.any(dim=1, keepdim=True), moves], dim=1)
 
-    def read_flow(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Read flows (N, P, 2) on a logarithmic scale, weights (N, P) and places (2, P).
+    def read_places(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Read flows (N, P, 2), weights (N, P), shakes (N, P) and places (2, P).
 
-        Places are in short sides of the frame, from its middle.
+        Flows and shakes are on a logarithmic scale. Places are in short sides of the frame, from
+        its middle.
         """
         height, width = x.shape[2:4]
         side = min(height, width)
         right = (torch.arange(width).to(x) + 0.5 - width / 2) / side
         down = (torch.arange(height).to(x) + 0.5 - height / 2) / side
         places = torch.stack([right.repeat(height), down.repeat_interleave(width)])
-        outputs = self.fc_cls(x.mean(dim=1).flatten(1, 2))  # (N, P, 3)
-        return outputs[..., :2], outputs[..., 2].softmax(dim=1), places
+        outputs = self.fc_cls(x.mean(dim=1).flatten(1, 2))  # (N, P, 4)
+        return outputs[..., :2], outputs[..., 2].softmax(dim=1), outputs[..., 3], places
 
     def fit(self, flow: Tensor, weights: Tensor, places: Tensor) -> Tensor:
-        """Return the velocity (N, 4) of the camera for the output of ``read_flow``."""
+        """Return the velocity (N, 4) of the camera for the output of ``read_places``."""
 
         def mean(values: Tensor) -> Tensor:
             return (weights * values).sum(dim=1, keepdim=True)
@@ -122,20 +132,24 @@ class CameraMotionHead(BaseHead):
         tilt = zoom * mean(y) + turn * mean(x) - mean(v)
         return torch.cat([pan, tilt, zoom, -turn], dim=1)
 
-    def classify(self, flow: Tensor, weights: Tensor, places: Tensor) -> Tensor:
-        """Return the logits for the output of ``read_flow``."""
-        speeds = self.fit(flow, weights, places) * flow.new_tensor(EDGE)
+    def classify(self, speeds: Tensor) -> Tensor:
+        """Return the logits (N, 9) of signed speeds (N, 4)."""
         static = torch.full_like(speeds[:, :1], THRESHOLD)
         directions = torch.stack([-speeds, speeds], dim=2).flatten(1)
         return torch.cat([static, directions], dim=1) * self.log_scale.exp()
 
     def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses and the accuracy of tokens (N, T, H, W, D)."""
-        flow, weights, places = self.read_flow(feats)
+        flow, weights, shake, places = self.read_places(feats)
+        speeds = self.fit(flow, weights, places) * flow.new_tensor(EDGE)
+        losses = self.loss_by_feat(self.classify(speeds), data_samples)
         velocity = flow.new_tensor([list(sample.velocity) for sample in data_samples])
-        losses = self.loss_by_feat(self.classify(flow, weights, places), data_samples)
-        error = (flow - self.true_flow(velocity, places)).square().sum(dim=-1).mean()
-        return {**losses, "loss_flow": FLOW_WEIGHT * error}
+        flow_error = (flow - self.true_flow(velocity, places)).square().sum(dim=-1).mean()
+        distance = flow.new_tensor([sample.shake for sample in data_samples])
+        shake_error = (weights * shake).sum(dim=1) - (1 + distance / SHAKES).log()
+        losses["loss_flow"] = FLOW_WEIGHT * flow_error
+        losses["loss_shake"] = SHAKE_WEIGHT * shake_error.square().mean()
+        return losses
 
     def true_flow(self, velocity: Tensor, places: Tensor) -> Tensor:
         """Return the flow (N, H * W, 2), on a logarithmic scale, of velocities (N, 4)."""

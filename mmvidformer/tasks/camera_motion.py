@@ -9,9 +9,10 @@ import numpy as np
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.prediction import Bars, Names, Prediction
 
-RATES = ("pan", "tilt", "zoom", "roll")  # as the head gives them
-UNITS = ("short sides/s", "short sides/s", "log zoom/s", "degrees/s")
-UNCERTAIN = "uncertain"
+RATES = ("pan", "tilt", "zoom", "roll", "shake")  # as the head gives them
+UNITS = ("short sides/s", "short sides/s", "log zoom/s", "degrees/s", "short sides")
+UNCERTAIN, SHAKE = "uncertain", "shake"
+LEAST_SHAKE = 0.005  # short sides: from there on, the camera is said to shake
 LEAST_COVERED = 5 / 8  # of a clip: the share that the video must fill
 LEAST_STRUCTURE = 1.5  # of a scene (``MeasureStructure``), in gray levels
 
@@ -31,6 +32,8 @@ class CameraMotion(Classification):
         rates = dict(zip(RATES, output.pred_rates.tolist(), strict=True))
         moves = output.pred_moves.nonzero().flatten().tolist()
         labels = tuple(classes[number] for number in moves)
+        if rates[SHAKE] >= LEAST_SHAKE:
+            labels += (SHAKE,)
         where.update(measured=rates, labels=labels, doubt=find_doubt(output))
         return super().answers(output, names, is_logits, **where)
 
@@ -104,8 +107,10 @@ def find_doubt(sample: Any) -> str:
 
 
 def _texts(rates: Mapping[str, float]) -> list[str]:
-    """Describe rates, such as ``'pan -0.21'`` and ``'roll +3.0 deg'``."""
-    texts = []
-    for name, rate in rates.items():
-        texts.append(f"{name} {rate:+.1f} deg" if name == "roll" else f"{name} {rate:+.2f}")
-    return texts
+    """Describe rates, such as ``'pan -0.21'``, ``'roll +3.0 deg'`` and ``'shake 0.004'``."""
+    formats = {"roll": "+.1f", SHAKE: ".3f"}
+    units = {"roll": " deg"}
+    return [
+        f"{name} {rate:{formats.get(name, '+.2f')}}{units.get(name, '')}"
+        for name, rate in rates.items()
+    ]

@@ -165,15 +165,15 @@ def test_tool_takes_the_weights_that_demo_takes(main_of, tmp_path: Path) -> None
     model = Recognizer("camera_motion", device="cpu").model
     clip = torch.randn(2, 3, 8, 64, 64)
     with torch.no_grad():
-        expected = model.cls_head(model.backbone(clip))
+        expected, expected_rates = model.cls_head.measure(model.backbone(clip))
         found, rates = torch.export.load(out).module()(clip)
     torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(rates, model.cls_head.rates(expected), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(rates, expected_rates, atol=1e-4, rtol=1e-4)
     files = {"mmvidformer.json": ""}
     torch.export.load(out, extra_files=files)
     outputs = json.loads(files["mmvidformer.json"])["outputs"]
     assert outputs["logits"]["classes"][1] == "pan left"
-    assert outputs["rates"]["classes"] == ["pan", "tilt", "zoom", "roll"]
+    assert outputs["rates"]["classes"] == ["pan", "tilt", "zoom", "roll", "shake"]
     assert outputs["rates"]["units"][3] == "degrees/s"
     with pytest.raises(KeyError, match="no published checkpoint named 'vivit_fe_motion'"):
         main_of("export")(["vivit_fe_motion", "--out", str(tmp_path / "other.pt2")])

@@ -1,5 +1,7 @@
 """The head that names the motion of the camera."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -43,7 +45,7 @@ def test_constants_are_those_of_the_clips(head) -> None:
 
 def test_the_true_flow_is_that_of_the_image(head, monkeypatch) -> None:
     """Where a point of the scene is seen one short step later."""
-    places = head.read_flow(torch.zeros(1, 1, 3, 4, 6))[2]
+    places = head.read_places(torch.zeros(1, 1, 3, 4, 6))[-1]
     velocity = velocities()
     # Small flows are not compressed: log(1 + s / t) is s / t.
     monkeypatch.setattr(camera_head, "THRESHOLD", 1e3)
@@ -57,14 +59,15 @@ def test_the_true_flow_is_that_of_the_image(head, monkeypatch) -> None:
 
 @pytest.mark.parametrize("grid", [(4, 4), (3, 5)])
 def test_a_motion_is_fitted_to_its_flow(head, grid) -> None:
-    velocity, places = velocities(), head.read_flow(torch.zeros(1, 1, *grid, 6))[2]
+    velocity, places = velocities(), head.read_places(torch.zeros(1, 1, *grid, 6))[-1]
     flow = head.true_flow(velocity, places)
     weights = torch.rand(len(velocity), places.shape[1]).softmax(dim=1)
     torch.testing.assert_close(head.fit(flow, weights, places), velocity, atol=0.03, rtol=0.02)
     speeds = np.abs(velocity.numpy()) * EDGE
     first, second = -np.partition(-speeds, 1, axis=1)[:, :2].T
     clear = (np.abs(first - THRESHOLD) > 0.01) & (first - second > 0.02)
-    found = head.classify(flow, weights, places).argmax(dim=1).numpy()
+    speeds = head.fit(flow, weights, places) * torch.tensor(camera_head.EDGE)
+    found = head.classify(speeds).argmax(dim=1).numpy()
     right = [class_of(one) for one in velocity.numpy()]
     assert clear.sum() > 100 and (found == right)[clear].all()
 
@@ -73,11 +76,11 @@ def test_losses_reach_all_weights(head) -> None:
     velocity = velocities()[:5]
     samples = [ActionDataSample().set_gt_label(class_of(v)) for v in velocity.numpy()]
     for sample, one in zip(samples, velocity, strict=True):
-        sample.set_metainfo(dict(velocity=one.numpy()))
+        sample.set_metainfo(dict(velocity=one.numpy(), shake=0.01))
     tokens = torch.randn(5, 2, 4, 4, 6)
     losses = head.loss(tokens, samples)
-    assert losses.keys() == {"top1_acc", "loss_cls", "loss_flow"}
-    (losses["loss_cls"] + losses["loss_flow"]).backward()
+    assert losses.keys() == {"top1_acc", "loss_cls", "loss_flow", "loss_shake"}
+    sum(losses[name] for name in losses if name.startswith("loss")).backward()
     assert all(weight.grad.abs().sum() > 0 for weight in head.parameters())
     assert head(tokens).shape == (5, 9)
 
@@ -87,23 +90,38 @@ def test_other_classes_are_an_error() -> None:
         CameraMotionHead(6, num_classes=5, loss_cls=LOSS)
 
 
-def test_rates_are_those_of_the_logits(head) -> None:
-    velocity, places = velocities(), head.read_flow(torch.zeros(1, 1, 8, 8, 6))[2]
-    flow, weights = head.true_flow(velocity, places), torch.full((len(velocity), 64), 1 / 64)
+class Places(CameraMotionHead):
+    """The head, with what it reads at each place given."""
+
+    def __init__(self, velocity: torch.Tensor, shake: float, log_scale: float = 3.0) -> None:
+        super().__init__(6, loss_cls=LOSS, average_clips="prob")
+        places = super().read_places(torch.zeros(1, 1, 8, 8, 6))[-1]
+        weights = torch.full((len(velocity), 64), 1 / 64)
+        log_shake = torch.full_like(weights, math.log(1 + shake / camera_head.SHAKES))
+        self.outputs = self.true_flow(velocity, places), weights, log_shake, places
+        self.log_scale.data.fill_(log_scale)
+
+    def read_places(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return self.outputs
+
+
+@pytest.mark.parametrize("log_scale", [0.0, 4.0])
+def test_rates_do_not_depend_on_the_scale_of_the_logits(log_scale: float) -> None:
+    velocity = velocities()
+    _, rates = Places(velocity, 0.02, log_scale).measure(torch.zeros(1))
     expected = velocity * torch.tensor([1.0, 1.0, 1.0, float(np.degrees(1.0))])
-    for log_scale in (0.0, 4.0):
-        head.log_scale.data.fill_(log_scale)
-        rates = head.rates(head.classify(flow, weights, places))
-        torch.testing.assert_close(rates, expected, atol=1.0, rtol=0.03)
-        torch.testing.assert_close(rates[:, :3], expected[:, :3], atol=0.02, rtol=0.03)
+    torch.testing.assert_close(rates[:, :4], expected, atol=1.0, rtol=0.03)
+    torch.testing.assert_close(rates[:, :3], expected[:, :3], atol=0.02, rtol=0.03)
+    torch.testing.assert_close(rates[:, 4], torch.full((len(rates),), 0.02))
 
 
-def test_samples_get_the_mean_rates_of_their_views(head) -> None:
-    speeds = torch.tensor([[0.2, 0.0, 0.1, 0.0], [0.3, 0.0, 0.1, 0.0], [0.0] * 4, [0.02] * 4])
-    logits = torch.cat([torch.full((4, 1), 0.05), torch.stack([-speeds, speeds], 2).flatten(1)], 1)
-    head.average_clips = "prob"
-    samples = head.predict_by_feat(20 * logits, [ActionDataSample(), ActionDataSample()])
-    torch.testing.assert_close(samples[0].pred_rates, torch.tensor([0.25, 0.0, 0.2, 0.0]))
+def test_samples_get_the_mean_rates_of_their_views() -> None:
+    velocity = torch.tensor([[0.2, 0.0, 0.2, 0.0], [0.3, 0.0, 0.2, 0.0], [0.0] * 4, [0.02] * 4])
+    samples = [ActionDataSample(), ActionDataSample()]
+    with torch.no_grad():
+        Places(velocity, 0.01).predict(torch.zeros(1), samples)
+    expected = torch.tensor([0.25, 0.0, 0.2, 0.0, 0.01])
+    torch.testing.assert_close(samples[0].pred_rates, expected, atol=0.01, rtol=0.05)
     named = [[CLASSES[i] for i in sample.pred_moves.nonzero().flatten()] for sample in samples]
     assert named == [["pan right", "zoom in"], ["static"]]
     assert samples[0].pred_score.sum() == pytest.approx(1)

@@ -16,13 +16,19 @@ from mmvidformer.visualization.timeline import PartTable, draw_timeline, list_se
 NAMES = {"class": CLASSES}
 
 
-def answer(best: str = "pan right", start: float = 0.0, pan: float = 0.25, **facts: object):
+def answer(
+    best: str = "pan right",
+    start: float = 0.0,
+    pan: float = 0.25,
+    shake: float = 0.001,
+    **facts: object,
+):
     """A prediction of a window of one second."""
     sample = ActionDataSample(metainfo=facts)
     scores = torch.full((9,), 0.02)
     scores[CLASSES.index(best)] = 0.84
     sample.set_pred_score(scores)
-    sample.pred_rates = torch.tensor([pan, 0.0, 0.125, -3.0])
+    sample.pred_rates = torch.tensor([pan, 0.0, 0.125, -3.0, shake])
     sample.pred_moves = torch.zeros(9, dtype=torch.bool)
     sample.pred_moves[[CLASSES.index(best), 6]] = True
     where = dict(source="x.mp4", seconds=(start, start + 1))
@@ -34,9 +40,10 @@ def test_a_prediction_has_classes_rates_and_labels() -> None:
     assert task_of_head(dict(type="mmvidformer.CameraMotionHead")) is CAMERA
     found = answer()
     assert found.top(1) == [(2, "pan right", pytest.approx(0.84))]
-    assert found.values == {"pan": 0.25, "tilt": 0.0, "zoom": 0.125, "roll": -3.0}
+    shake = pytest.approx(0.001)
+    assert found.values == {"pan": 0.25, "tilt": 0.0, "zoom": 0.125, "roll": -3.0, "shake": shake}
     assert found.labels == ("pan right", "zoom in") and not found.doubt
-    text = "pan right 84%; pan +0.25, tilt +0.00, zoom +0.12, roll -3.0 deg"
+    text = "pan right 84%; pan +0.25, tilt +0.00, zoom +0.12, roll -3.0 deg, shake 0.001"
     assert found.text(1) == text
     record = found.record(1)
     assert record["labels"] == ["pan right", "zoom in"] and record["values"]["roll"] == -3
@@ -49,6 +56,11 @@ def test_a_prediction_has_classes_rates_and_labels() -> None:
     }
     classes, rates = CAMERA.bars(found, 2, "now")
     assert classes.heading == "now" and ("roll -3.0 deg", None) in rates.classes
+
+
+def test_a_shaking_camera_has_a_label_more() -> None:
+    assert answer(shake=0.02).labels == ("pan right", "zoom in", "shake")
+    assert answer("static", shake=0.004).labels == ("static", "zoom in")
 
 
 SHORT = dict(clip_len=8, frame_inds=np.array([0, 3, 6, 8, 8, 8, 8, 8]))  # 0.3 s
@@ -96,7 +108,7 @@ def test_segments_have_mean_rates_and_end_at_cuts(tmp_path) -> None:
 def test_rates_are_drawn_below_the_classes() -> None:
     figure = draw_timeline([answer(), answer(start=1.0, pan=0.5), answer(start=2.0, **SHORT)])
     classes, *rates = figure.axes
-    assert [axes.get_ylabel() for axes in rates] == ["pan", "tilt", "zoom", "roll"]
+    assert [axes.get_ylabel() for axes in rates] == ["pan", "tilt", "zoom", "roll", "shake"]
     assert rates[0].lines[0].get_xydata().tolist() == [[0.5, 0.25], [1.5, 0.5]]
     assert classes.get_ylabel() == "probability"
 

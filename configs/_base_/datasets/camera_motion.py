@@ -1,6 +1,7 @@
 # How a camera moves. Training draws its clips, without files and in their order: a batch has each
 # drawing in all its flips, and clips become harder. Testing reads videos at 8 frames per second,
-# those of mmvidformer data generate data/camera --preset camera.
+# those of mmvidformer data generate data/camera --preset camera. Frames keep their aspect ratio:
+# the short side has 64 pixels, and a frame of 16:9 has 14 x 8 tokens.
 _base_ = "../loaders.py"
 
 data_root = "data/camera"
@@ -13,14 +14,14 @@ preprocessor = dict(
 clip = dict(type="mmvidformer.SpanFrames", clip_len=8, frame_interval=1, target_fps=8)
 train_pipeline = [
     dict(type="FormatShape", input_format="NCTHW"),
-    dict(type="PackActionInputs", meta_keys=("velocity",)),
+    dict(type="PackActionInputs", meta_keys=("velocity", "shake")),
 ]
 test_pipeline = [
     dict(type="mmvidformer.VideoInit"),
     dict(**clip, include_last=False, num_clips=4, test_mode=True),
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 64), interpolation="area"),
-    dict(type="CenterCrop", crop_size=64),
+    dict(type="mmvidformer.CropToMultiple", multiple=8, most=160),
     dict(type="mmvidformer.MeasureStructure"),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs", meta_keys=("clip_len", "structure")),
@@ -32,9 +33,17 @@ train_dataloader = dict(
     sampler=dict(shuffle=False),
     dataset=dict(
         type="mmvidformer.CameraMotionDataset",
-        clips=960_000,
+        clips=800_000,
         curriculum=(100_000, 400_000),
         copies=16,
+        # Square, 4:3, 16:9 and 16:9 upright; two batches of four are wide. A batch of a process has
+        # 64 clips, and the clips of two processes take turns: batches of 128 have one size.
+        size=[(64, 64), (88, 64), (112, 64), (64, 112)],
+        same_size=128,
+        # Also fast pans, several motions at once, and cameras in shaking hands.
+        fastest=1.2,
+        beside=1.0,
+        shakiest=0.02,
         pipeline=train_pipeline,
     ),
 )

@@ -7,10 +7,12 @@ import numpy as np
 
 from mmvidformer.synthetic.camera.paths import (
     FPS,
+    SHAKIEST,
     Size,
     draw_steps,
     draw_velocity,
     integrate,
+    measure_shake,
     sides_of,
     window,
 )
@@ -29,8 +31,9 @@ def draw_clip(
     frames: int = 8,
     pictures: Sequence[int] = range(300),
     hardness: float = 1.0,
+    shakiest: float = SHAKIEST,
     **speeds: float,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Draw a clip of a class, ``FPS`` frames a second.
 
     Args:
@@ -42,14 +45,15 @@ def draw_clip(
         hardness: Probability, 0 to 1, of all that makes clips harder: scenes other than noise,
             other motions beside the main one, changing speed, shake, objects that move on their
             own, changing light, blur, noise and compression.
+        shakiest: Largest standard deviation of the shake, as a share of the width.
         **speeds: ``fastest`` and ``beside`` of ``paths.draw_velocity``.
 
     Returns:
-        RGB frames (T, H, W, 3), uint8, and the velocity (4,) of ``paths``.
+        RGB frames (T, H, W, 3), uint8, and the velocity (4,) and the shake of ``paths``.
     """
     velocity = draw_velocity(label, rng, hardness / 2, **speeds)
     scenes, shaken, objects, light, blur, noise, compressed = rng.random(7) < hardness * _SHARES
-    steps = draw_steps(velocity, frames, rng, rng.uniform(0, 0.01) if shaken else 0.0)
+    steps = draw_steps(velocity, frames, rng, rng.uniform(0, shakiest) if shaken else 0.0)
     numbers = rng.choice(pictures, 1 + 2 * objects)
     scene, *surfaces = (texture(int(number), not scenes) for number in numbers)
     clip = film(scene, steps, *_place(rng, size), size)
@@ -65,7 +69,7 @@ def draw_clip(
     if noise:
         clip += np.float32(rng.uniform(1, 8)) * rng.standard_normal(clip.shape, np.float32)
     clip = np.clip(clip, 0, 255).astype(np.uint8)
-    return (_compress(clip, rng) if compressed else clip), velocity
+    return (_compress(clip, rng) if compressed else clip), velocity, measure_shake(steps)
 
 
 def film(

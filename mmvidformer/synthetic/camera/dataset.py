@@ -9,7 +9,7 @@ from torch.utils.data import Dataset
 
 from mmvidformer.registry import DATASETS
 from mmvidformer.synthetic.camera.clips import draw_clip
-from mmvidformer.synthetic.camera.paths import CLASSES, FASTEST, MIXED, class_of
+from mmvidformer.synthetic.camera.paths import CLASSES, FASTEST, MIXED, SHAKIEST, class_of
 from mmvidformer.synthetic.camera.symmetry import apply_symmetries, symmetries_of
 
 
@@ -18,9 +18,9 @@ class CameraMotionDataset(Dataset):
     """Clips of a moving camera, drawn when they are read.
 
     A clip depends on the seed and its number only. It is read as a dictionary of ``imgs``,
-    ``label`` and ``velocity`` (pan, tilt, zoom and roll per second, see ``camera.paths``), which
-    the pipeline formats. Read the clips in their order, without shuffling: successive clips share
-    a drawing, and become harder.
+    ``label``, ``velocity`` (pan, tilt, zoom and roll per second, see ``camera.paths``) and
+    ``shake``, which the pipeline formats. Read the clips in their order, without shuffling:
+    successive clips share a drawing, and become harder.
 
     Args:
         pipeline: Transforms, such as ``FormatShape`` and ``PackActionInputs``.
@@ -34,6 +34,7 @@ class CameraMotionDataset(Dataset):
         hardness: Probability of what makes clips harder (``clips.draw_clip``).
         fastest: Largest speed.
         beside: Largest speed of motions beside the main one, as a share of its speed.
+        shakiest: Largest standard deviation of the shake.
         curriculum: Clips before the first number are plain (noise at steady motion, hardness 0);
             the hardness rises until the second. Default: all clips are equally hard.
         copies: Number of successive clips that are one drawing under different flips,
@@ -55,6 +56,7 @@ class CameraMotionDataset(Dataset):
         hardness: float = 1.0,
         fastest: float = FASTEST,
         beside: float = MIXED,
+        shakiest: float = SHAKIEST,
         curriculum: tuple[int, int] = (-1, 0),
         copies: int = 1,
         test_mode: bool = False,
@@ -71,28 +73,29 @@ class CameraMotionDataset(Dataset):
         pictures = range(seed * textures, (seed + 1) * textures)
         self.sizes = [(size, size)] if isinstance(size, int) else [*map(tuple, size)]
         self.same_size = same_size
-        speeds = dict(fastest=fastest, beside=beside)
-        self.options = dict(frames=frames, pictures=pictures, **speeds)
+        motions = dict(fastest=fastest, beside=beside, shakiest=shakiest)
+        self.options = dict(frames=frames, pictures=pictures, **motions)
         self._last: tuple = (None,)
 
     def __len__(self) -> int:
         return self.clips
 
     def __getitem__(self, index: int) -> dict:
-        frames, velocity = self.draw(index)
+        frames, velocity, shake = self.draw(index)
         return self.pipeline(
             {
                 "imgs": list(frames),
                 "label": class_of(velocity),
                 "velocity": velocity,
+                "shake": shake,
                 "modality": "RGB",
                 "num_clips": 1,
                 "clip_len": len(frames),
             }
         )
 
-    def draw(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the RGB frames (T, H, W, 3) and the velocity (4,) of a clip."""
+    def draw(self, index: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """Draw the RGB frames (T, H, W, 3), the velocity (4,) and the shake of a clip."""
         size = self.sizes[index // self.same_size % len(self.sizes)]
         symmetries = symmetries_of(size)
         copies = min(self.copies, 2 ** len(symmetries))
@@ -106,5 +109,5 @@ class CameraMotionDataset(Dataset):
             hardness = share * self.hardness
             clip = draw_clip(number % len(CLASSES), rng, size, **self.options, hardness=hardness)
             self._last = (drawing, *clip)
-        _, frames, velocity = self._last
-        return apply_symmetries(frames, velocity, index % copies, symmetries)
+        _, frames, velocity, shake = self._last
+        return *apply_symmetries(frames, velocity, index % copies, symmetries), shake

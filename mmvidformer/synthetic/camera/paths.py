@@ -7,6 +7,9 @@ zooms in.
 
 Velocities of different motions are compared by their speed: how far a point in the middle of an
 edge of the square image moves in a second, as a share of the width.
+
+The shake is how far such a point is from the smooth path of the camera: a cubic polynomial, which
+follows motions up to about 2 Hz in a second.
 """
 
 import numpy as np
@@ -26,6 +29,7 @@ THRESHOLD = 0.05  # speed below which a camera counts as static: 20 s for the wi
 FASTEST = 0.5
 FPS = 8  # frames per second of a clip
 EDGE = np.array([1, 1, 0.5, 0.5])  # speed of a unit of each velocity
+SHAKIEST = 0.01  # by default, largest standard deviation of the shake, as a share of the width
 MIXED = 0.35  # by default, largest speed of other motions, as a share of the speed of the main one
 
 
@@ -82,6 +86,18 @@ def draw_steps(
         speed = np.maximum(1 + change * time + bend * time**2, 0.1)
     jitter = np.diff(rng.normal(0, shake, (frames, 4)) / EDGE, axis=0)
     return speed[:, None] / speed.mean() * velocity / FPS + jitter - jitter.mean(axis=0)
+
+
+def measure_shake(steps: np.ndarray) -> float:
+    """Return the root mean square distance from the smooth path, as a share of the width.
+
+    Args:
+        steps: Motion from each frame to the next (frames - 1, 4), of at least 5 frames.
+    """
+    path = np.vstack([np.zeros(4), np.cumsum(steps * EDGE, axis=0)])
+    powers = np.polynomial.legendre.legvander(np.linspace(-1, 1, len(path)), 3)
+    smooth = powers @ np.linalg.lstsq(powers, path, rcond=None)[0]
+    return float(np.sqrt(np.square(path - smooth).sum(axis=1).mean()))
 
 
 def integrate(steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -53,7 +53,7 @@ def seen_velocity(frames: np.ndarray) -> np.ndarray:
 def test_clips_show_their_velocity(name: str) -> None:
     for number in range(2):
         rng = np.random.default_rng(number)
-        frames, velocity = draw_clip(CLASSES.index(name), rng, hardness=0.0, pictures=[number])
+        frames, velocity, _ = draw_clip(CLASSES.index(name), rng, hardness=0.0, pictures=[number])
         assert frames.shape == (8, 64, 64, 3) and frames.dtype == np.uint8
         assert CLASSES[class_of(velocity)] == name
         np.testing.assert_allclose(seen_velocity(frames) * EDGE, velocity * EDGE, atol=0.03)
@@ -101,7 +101,7 @@ def dataset():
     def build(**options: object) -> CameraMotionDataset:
         pipeline = [
             dict(type="mmaction.FormatShape", input_format="NCTHW"),
-            dict(type="mmaction.PackActionInputs", meta_keys=("velocity",)),
+            dict(type="mmaction.PackActionInputs", meta_keys=("velocity", "shake")),
         ]
         config = dict(type="CameraMotionDataset", pipeline=pipeline, size=16, textures=2)
         return DATASETS.build(config | options)
@@ -116,16 +116,18 @@ def test_dataset(dataset) -> None:
     assert sample["inputs"].shape == (1, 3, 4, 16, 16)
     assert sample["data_samples"].gt_label.tolist() == [1]
     assert class_of(sample["data_samples"].velocity) == 1
+    assert sample["data_samples"].shake == clips.draw(10)[2]
 
 
 def test_copies_are_flips_of_one_drawing(dataset) -> None:
     clips = dataset(copies=16, seed=1)
     drawn = [clips.draw(i) for i in range(16)]
-    assert len({class_of(velocity) for _, velocity in drawn}) == 1  # the first drawing is static
-    assert len({frames.tobytes() for frames, _ in drawn}) == 16
-    assert len({np.sort(frames, axis=None).tobytes() for frames, _ in drawn}) == 1
+    assert len({class_of(velocity) for _, velocity, _ in drawn}) == 1  # the first drawing is static
+    assert len({shake for *_, shake in drawn}) == 1
+    assert len({frames.tobytes() for frames, *_ in drawn}) == 16
+    assert len({np.sort(frames, axis=None).tobytes() for frames, *_ in drawn}) == 1
     assert len({class_of(clips.draw(i)[1]) for i in range(16, 32)}) == 4
-    frames, velocity = clips.draw(3)  # again, after another drawing
+    frames, velocity, _ = clips.draw(3)  # again, after another drawing
     np.testing.assert_array_equal(frames, drawn[3][0])
     np.testing.assert_array_equal(velocity, drawn[3][1])
 
@@ -140,7 +142,7 @@ def test_wide_clips_count_their_short_side(size: tuple[int, int]) -> None:
     square = film(texture(3), steps, 60 + 100j, 80, 64)
     middle = wide[:, top : top + 64, left : left + 64].astype(int)
     assert np.abs(middle - square).mean() < 0.5
-    hard, _ = draw_clip(3, np.random.default_rng(1), size)
+    hard, *_ = draw_clip(3, np.random.default_rng(1), size)
     assert hard.shape == (8, *size[::-1], 3)
 
 
@@ -148,10 +150,10 @@ def test_batches_have_one_size_each(dataset) -> None:
     sizes = [(16, 16), (24, 16)]
     clips = dataset(clips=96, copies=16, size=sizes, same_size=32)
     drawn = [clips.draw(number) for number in range(96)]
-    shapes = [frames.shape[1:3] for frames, _ in drawn]
+    shapes = [frames.shape[1:3] for frames, *_ in drawn]
     assert shapes == [(16, 16)] * 32 + [(16, 24)] * 32 + [(16, 16)] * 32
     # Wide clips are not transposed: eight flips of each drawing.
-    content = [np.sort(frames, axis=None).tobytes() for frames, _ in drawn[32:64]]
+    content = [np.sort(frames, axis=None).tobytes() for frames, *_ in drawn[32:64]]
     assert [len({*content[first : first + 8]}) for first in (0, 8, 16, 24)] == [1] * 4
     assert len({*content}) == 4
     assert clips[40]["inputs"].shape == (1, 3, 8, 16, 24)

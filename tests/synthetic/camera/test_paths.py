@@ -12,8 +12,10 @@ from mmvidformer.synthetic.camera.paths import (
     draw_steps,
     draw_velocity,
     integrate,
+    measure_shake,
     window,
 )
+from mmvidformer.tasks.camera_motion import LEAST_SHAKE
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,24 @@ def test_mean_of_the_steps_is_the_velocity(shake: float) -> None:
     steps = draw_steps(velocity, 8, np.random.default_rng(0), shake)
     np.testing.assert_allclose(steps.mean(axis=0) * 8, velocity, atol=1e-12)
     assert (np.ptp(steps, axis=0).max() > 0.01) == bool(shake)
+
+
+def test_shake_is_what_a_smooth_path_leaves_over() -> None:
+    velocity, rng = np.array([0.4, -0.2, 0.3, 0.5]), np.random.default_rng(0)
+    smooth = [measure_shake(draw_steps(velocity, 8, rng, 1e-12)) for _ in range(200)]
+    # Only cameras that stop within a frame leave something over.
+    assert np.median(smooth) < 1e-9 and max(smooth) < LEAST_SHAKE
+    drawn = [measure_shake(draw_steps(velocity, 8, rng, 0.01)) for _ in range(400)]
+    # Of four motions; of 8 degrees of freedom each, the path takes 4.
+    assert np.sqrt(np.mean(np.square(drawn))) == pytest.approx(0.01 * np.sqrt(4 * 4 / 8), rel=0.05)
+    # 3 Hz is a shake, 1 Hz is a motion.
+    time = np.arange(8) / 8
+    shakes = []
+    for hertz in (1, 3):
+        steps = np.zeros((7, 4))
+        steps[:, 0] = np.diff(0.01 * np.sin(2 * np.pi * hertz * time))
+        shakes.append(measure_shake(steps))
+    assert shakes[0] < 0.15 * 0.01 / np.sqrt(2) and shakes[1] > 0.8 * 0.01 / np.sqrt(2)
 
 
 def test_poses() -> None:
