@@ -185,7 +185,6 @@ def test_a_damaged_video_in_a_bucket_is_bad(storage, tmp_path) -> None:
         SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")[0]
 
 
-@pytest.mark.slow
 def test_a_file_in_several_parts_is_there_as_a_whole_or_not(storage, tmp_path) -> None:
     """S3 puts together what is uploaded in parts, and keeps nothing of an upload that failed."""
     address, content = f"s3://bucket/{tmp_path.name}/epoch_1.pth", bytes(105 << 20)
