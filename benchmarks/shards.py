@@ -219,9 +219,14 @@ def first_batch(
 
 
 def proportional_set(process: int) -> float:
-    """Return the memory of a process in MB; what processes share counts in part for each."""
+    """Return the memory of a process in MB; what processes share counts in part for each.
+
+    Pages of files, such as libraries and mapped indexes, are left out: how much of them counts
+    depends on who else has them open.
+    """
     lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1000
+    sizes = {name: fields for name, _, fields in (line.partition(":") for line in lines)}
+    return sum(int(sizes[name].split()[0]) for name in ("Pss_Anon", "Pss_Shmem")) / 1000
 
 
 def main() -> None:
