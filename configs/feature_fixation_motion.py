@@ -1,5 +1,4 @@
-# Feature fixation, small, on generated clips of objects that replace one another
-# (reports/claims.md).
+# Feature fixation, small, on generated clips of changing objects (reports/claims.md).
 # mmvidformer data generate data/motion_cues --preset cues
 # mmvidformer train feature_fixation_motion
 _base_ = [
