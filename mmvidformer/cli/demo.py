@@ -159,6 +159,8 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     asked = [name for name in results if getattr(args, name)]
     if args.windows and asked:
         parser.error(f"--windows keeps rows only, which is not enough for --{asked[0]}")
+    if args.out and not args.out.is_dir() and args.out.suffix.lower() not in ("", ".mp4"):
+        parser.error(f"--out is an .mp4 file or a folder, got {args.out}")
     if args.overlay and not (args.show or args.out):
         parser.error("--overlay needs --show or --out")
     args.sources = list_sources(args.sources)

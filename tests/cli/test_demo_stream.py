@@ -243,6 +243,7 @@ def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, mon
     main = main_of("demo")
     for options, message in (
         (["--overlay"], "--overlay needs --show or --out"),
+        (["--out", "film.gif"], "--out is an .mp4 file or a folder, got film.gif"),
         (["--topk", "0"], "--topk: must be a whole number of at least 1"),
     ):
         with pytest.raises(SystemExit):
