@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
+from mmvidformer.layers.config import name_of
 from mmvidformer.storage.atomic import write_atomically
 
 
@@ -103,7 +104,7 @@ def _streamformer_arguments(settings: Mapping) -> dict:
         patch_size=settings["stem"]["tubelet"][-1],
         hidden_act="gelu_pytorch_tanh" if settings["mlp"]["act"] == "gelu_tanh" else "gelu",
         attention_type="divided_space_time",
-        enable_causal_temporal=settings["block"][0]["pattern"] == "causal_time",
+        enable_causal_temporal=name_of(settings["block"][0]["pattern"]) == "causal_time",
     )
 
 
