@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import Conversion
-from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
+from mmvidformer.checkpoints.metadata import CLASSIFIER, PROBLEMS, class_names
 from mmvidformer.layers.config import name_of
 from mmvidformer.storage.atomic import write_atomically
 
@@ -67,6 +67,7 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     model_type = "videoprism_vision_model" if model_name == "VideoPrism" else model_name.lower()
     count, labels = len(result.state.get(CLASSIFIER, ())), class_names(result.info)
     labels = labels if len(labels) == count else [f"LABEL_{i}" for i in range(count)]
+    problem = PROBLEMS.get(result.info.get("task", ""))
     return dict(
         architectures=[f"{model_name}{architecture}"],
         model_type=model_type,
@@ -79,6 +80,7 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
         layer_norm_eps=1e-6 if isinstance(norm, str) else norm["eps"],
         **({"id2label": {str(i): label for i, label in enumerate(labels)}} if labels else {}),
         **({"label2id": {label: i for i, label in enumerate(labels)}} if labels else {}),
+        **({"problem_type": problem} if problem else {}),
         **arguments,
     )
 
