@@ -79,7 +79,7 @@ class _Logits(nn.Module):
         return self.model(clip).logits.flatten(1)  # VideoPrism's have another axis
 
 
-def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
+def build_entries(model: Mapping, optimize: bool = True, trained: bool = True) -> Iterator[Entry]:
     """Build a config's model and its baselines, one after the other.
 
     Weights are random, also those that usually start at zero, which would mask differences.
@@ -88,6 +88,7 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
     Args:
         model: ``model`` of a config with a backbone of this package.
         optimize: Whether to include the optimized model.
+        trained: Whether it is for training steps too.
 
     Raises:
         ValueError: If the model is recurrent.
@@ -107,9 +108,10 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
     fill_zeros(remove_noise(ours))
     yield Entry(OURS, ours, _unchanged)
     if optimize:
-        trained = copy.deepcopy(ours)
-        optimize_for_training(trained)
-        yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trained=trained)
+        for_training = copy.deepcopy(ours) if trained else None
+        if for_training is not None:
+            optimize_for_training(for_training)
+        yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trained=for_training)
     shape = clip_shape(Config({"model": parts}))
     theirs = build_classifier(ours, **parts) if find_spec("transformers") else None
     if theirs is not None:

@@ -2,8 +2,8 @@
 
 Measures inference of the configs of which transformers has the model, in turn with it, as
 ``python -m benchmarks.models`` does; its options follow, such as ``--threads 1`` or ``--compile``.
-The largest have 350 million weights, and the process takes less than 6 GB. V-JEPA 2.1, StreamFormer
-and TRecViT are not in transformers.
+The largest have 350 million weights, of which three models are in memory at a time. V-JEPA 2.1,
+StreamFormer and TRecViT are not in transformers.
 """
 
 import sys

@@ -51,6 +51,11 @@ def build_classifier(ours: nn.Module, backbone: Mapping, cls_head: Mapping) -> n
     if scheme == "vjepa2":
         config["pred_num_hidden_layers"] = 0  # which a classifier does not run
     theirs = AutoModelForVideoClassification.from_config(AutoConfig.for_model(**config))
+    norm = cls_head.get("norm", "layer")
+    if scheme == "vjepa2" and isinstance(norm, Mapping):  # transformers has that of the encoder
+        for part in theirs.pooler.modules():
+            if isinstance(part, nn.LayerNorm):
+                part.eps = norm["eps"]
     has_modules = scheme == "videomae" and __version__ >= "5"
     state = to_other(conversion.state, scheme, "modules" if has_modules else "huggingface")
     misfits = theirs.load_state_dict(state, strict=False)

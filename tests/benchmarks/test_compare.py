@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks import timing
+from benchmarks import descendants, models, timing
 from benchmarks.baselines import Entry, build_entries
 from benchmarks.compare import Result, Settings, check_equal, compare, measure_peak
 from benchmarks.descendants import CONFIGS
@@ -105,7 +105,7 @@ def test_baselines_that_have_the_model(backbone: dict, options: dict, baselines:
     "backbone, head",
     [
         (VIDEOMAE, {"type": "TimeSformerHead", "num_classes": 7}),
-        (VJEPA2, {**ATTENTIVE, "depth": 1}),
+        (VJEPA2, {**ATTENTIVE, "depth": 1, "norm": {"type": "layer", "eps": 1e-2}}),
         (VIDEOPRISM, {**ATTENTIVE, "pooling": "videoprism"}),
     ],
 )
@@ -122,6 +122,17 @@ def test_encoders_of_transformers(backbone: dict, head: dict) -> None:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_descendants_are_in_transformers(name: str) -> None:
     assert scheme_of(get_config(name).model.backbone) is not None
+
+
+def test_descendants_run_inference_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+    monkeypatch.setattr(models, "measure", lambda args, command: runs.append(args))
+    descendants.main(["--out", "x", "--threads", "1"])
+    (args,) = runs
+    assert args.configs == [*CONFIGS] and args.passes == ["inference"] and args.threads == 1
+    assert args.optimize and args.without == TIMM
+    optimized = list(build_entries(recognizer(VIVIT), trained=False))[1]
+    assert optimized.name == OURS[1] and optimized.trained is None
 
 
 def test_no_weights_are_zero() -> None:
