@@ -80,6 +80,7 @@ FRAMES = dict(type="mmvidformer.FramesHead", num_classes=3, in_channels=4)
 STREAMS = {
     "bounded": [dict(pattern=dict(type="causal_time", past=3))],
     "held": [dict(pattern=dict(type="causal_time", past=3))],
+    "convolutions": [dict(pattern=dict(type="causal_time", past=3))],
     "joint": [dict(pattern=dict(type="causal_joint", past=2))],
     "capped": [dict(pattern=dict(type="causal_time", past=3), kernel="capped")],
     "sums": [dict(pattern="causal_time", kernel="linear")],
@@ -88,12 +89,14 @@ STREAMS = {
 
 # The table has 4 rows, and the last one is for all later frames.
 POSITIONS = {"held": dict(type="space_time", hold_last=True)}
+STEMS = {"convolutions": dict(tubelet=(1, 2, 2), convs=(3, 4))}
 
 
 def causal_with(name: str, head: dict) -> dict:
     cfg = causal(head)
     block = [*STREAMS[name], dict(pattern="space")]
     settings = dict(cfg["backbone"], block=block, positions=POSITIONS.get(name, "space"))
+    settings["stem"] = STEMS.get(name, settings["stem"])
     return {**cfg, "backbone": settings}
 
 
