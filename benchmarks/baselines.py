@@ -7,8 +7,9 @@ mmvidformer            the config's backbone and head                        eve
 mmvidformer optimized  the same after ``optimize_for_inference``, or for     every config
                        training steps after ``optimize_for_training``
 MMAction2              its TimeSformer and head                              TimeSformer
-HuggingFace            the TimeSformer and ViViT of transformers, with       divided and joint;
-                       their default attention                               ViViT model 1
+HuggingFace            the TimeSformer, ViViT, VideoMAE, V-JEPA 2 and        divided and joint;
+                       VideoPrism of transformers, with their default        ViViT model 1; the
+                       attention                                             last three
 timm, frame by frame   an image ViT of the same size on one frame per        every config with
                        tubelet: other outputs, a floor for video models      square crops
 =====================  ====================================================  =================
@@ -27,6 +28,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
+from benchmarks.transformers_models import build_classifier
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.config import clip_shape, type_name
 from mmvidformer.models import TimeSformer, ViViT
@@ -67,17 +69,17 @@ class Entry:
 
 
 class _Logits(nn.Module):
-    """Return only the logits of a HuggingFace model."""
+    """Return only the logits (B, classes) of a HuggingFace model."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, clip: Tensor) -> Tensor:
-        return self.model(clip).logits
+        return self.model(clip).logits.flatten(1)  # VideoPrism's have another axis
 
 
-def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
+def build_entries(model: Mapping, optimize: bool = True, trained: bool = True) -> Iterator[Entry]:
     """Build a config's model and its baselines, one after the other.
 
     Weights are random, also those that usually start at zero, which would mask differences.
@@ -86,6 +88,7 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
     Args:
         model: ``model`` of a config with a backbone of this package.
         optimize: Whether to include the optimized model.
+        trained: Whether it is for training steps too.
 
     Raises:
         ValueError: If the model is recurrent.
@@ -96,15 +99,23 @@ def build_entries(model: Mapping, optimize: bool = True) -> Iterator[Entry]:
         )
     torch.manual_seed(0)
     parts = {part: dict(model[part]) for part in ("backbone", "cls_head")}
+    # Other projects' models freeze nothing, and nothing is loaded.
+    for name in ("frozen_stages", "init_from"):
+        parts["backbone"].pop(name, None)
     with DefaultScope.overwrite_default_scope("mmaction"):
-        ours = nn.Sequential(OrderedDict({k: MODELS.build(cfg) for k, cfg in parts.items()}))
+        built = {part: MODELS.build(copy.deepcopy(cfg)) for part, cfg in parts.items()}
+    ours = nn.Sequential(OrderedDict(built))
     fill_zeros(remove_noise(ours))
     yield Entry(OURS, ours, _unchanged)
     if optimize:
-        trained = copy.deepcopy(ours)
-        optimize_for_training(trained)
-        yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trained=trained)
+        for_training = copy.deepcopy(ours) if trained else None
+        if for_training is not None:
+            optimize_for_training(for_training)
+        yield Entry(OPTIMIZED, optimize_for_inference(ours), _unchanged, trained=for_training)
     shape = clip_shape(Config({"model": parts}))
+    theirs = build_classifier(ours, **parts) if find_spec("transformers") else None
+    if theirs is not None:
+        yield Entry("HuggingFace", remove_noise(_Logits(theirs)), _frames_first)
     yield from _baselines(ours, parts["backbone"].get("scheme", "divided_space_time"), shape)
 
 

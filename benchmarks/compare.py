@@ -104,7 +104,7 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
     clip = torch.randn(settings.batch, *shape)
     entries = [
         entry
-        for entry in build_entries(model, settings.optimize)
+        for entry in build_entries(model, settings.optimize, trained="training" in passes)
         if entry.name not in settings.without
     ]
     check_equal(entries, clip[:1])

@@ -10,13 +10,16 @@ _base_ = [
 ]
 
 model = dict(
+    # Convolutions see what moves by two pixels; patches of 8 x 8 pixels alone do not easily.
+    backbone=dict(stem=dict(tubelet=(1, 2, 2), convs=(16, 32))),
     cls_head=dict(
         type="mmvidformer.LastStepHead",
         num_classes=8,
         in_channels=64,
         average_clips="score",
         topk=(1, 2),
-    )
+    ),
 )
-# With 5e-4, the rate of the schedule, 20.6% of the validation clips are right; with 1e-3 54.4%.
+# Of the validation clips 98.8% are right after half of the epochs (one seed). With patches alone
+# 54.4% are after all of them, and 20.6% with 5e-4, the rate of the schedule.
 optim_wrapper = dict(optimizer=dict(lr=1e-3))

@@ -13,7 +13,7 @@ from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from mmvidformer.config import config_scope, pipelines, type_name
-from mmvidformer.datasets.inputs import RemoteVideo
+from mmvidformer.datasets.inputs import RemoteVideo, VideoContent
 from mmvidformer.datasets.shards.index import StoredVideo
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.storage.errors import StorageError
@@ -22,7 +22,7 @@ from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
 
-Source = str | Path | np.ndarray | StoredVideo | RemoteVideo
+Source = str | Path | np.ndarray | StoredVideo | RemoteVideo | VideoContent
 
 
 def inference_transforms(cfg: Config, clips: int | None = None) -> list[dict]:
@@ -85,7 +85,7 @@ class VideoPipeline:
     def open(self, source: Source, fps: float | None = None) -> dict:
         """Open a video file, or RGB frames (T, H, W, 3), uint8, at ``fps`` frames per second.
 
-        Videos of shards and of remote storage need ``VideoInit`` in the pipeline.
+        Videos of shards, of remote storage and in memory need ``VideoInit`` in the pipeline.
 
         Returns:
             A sample for MMAction2's transforms, with ``total_frames`` and ``avg_fps`` (or None).
@@ -101,7 +101,7 @@ class VideoPipeline:
                 shape = f"{source.shape} of {source.dtype}"
                 raise ValueError(f"an array must be (T, H, W, 3) of type uint8, got {shape}")
             sample.update(array=source, total_frames=len(source), avg_fps=fps)
-        elif isinstance(source, StoredVideo | RemoteVideo):
+        elif isinstance(source, StoredVideo | RemoteVideo | VideoContent):
             stored = {**sample, "filename": source.filename, "stored_video": source}
             sample = _apply(self._open, stored)
         elif not Path(source).is_file():

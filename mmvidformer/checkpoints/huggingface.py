@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import Conversion
-from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
+from mmvidformer.checkpoints.metadata import CLASSIFIER, PROBLEMS, class_names
+from mmvidformer.layers.config import name_of
 from mmvidformer.storage.atomic import write_atomically
 
 
@@ -66,6 +67,7 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     model_type = "videoprism_vision_model" if model_name == "VideoPrism" else model_name.lower()
     count, labels = len(result.state.get(CLASSIFIER, ())), class_names(result.info)
     labels = labels if len(labels) == count else [f"LABEL_{i}" for i in range(count)]
+    problem = PROBLEMS.get(result.info.get("task", ""))
     return dict(
         architectures=[f"{model_name}{architecture}"],
         model_type=model_type,
@@ -78,6 +80,7 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
         layer_norm_eps=1e-6 if isinstance(norm, str) else norm["eps"],
         **({"id2label": {str(i): label for i, label in enumerate(labels)}} if labels else {}),
         **({"label2id": {label: i for i, label in enumerate(labels)}} if labels else {}),
+        **({"problem_type": problem} if problem else {}),
         **arguments,
     )
 
@@ -103,7 +106,7 @@ def _streamformer_arguments(settings: Mapping) -> dict:
         patch_size=settings["stem"]["tubelet"][-1],
         hidden_act="gelu_pytorch_tanh" if settings["mlp"]["act"] == "gelu_tanh" else "gelu",
         attention_type="divided_space_time",
-        enable_causal_temporal=settings["block"][0]["pattern"] == "causal_time",
+        enable_causal_temporal=name_of(settings["block"][0]["pattern"]) == "causal_time",
     )
 
 

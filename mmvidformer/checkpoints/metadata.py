@@ -10,6 +10,8 @@ from mmvidformer.checkpoints.labels import read_labels
 from mmvidformer.checkpoints.published import Published
 
 CLASSIFIER = "cls_head.fc_cls.bias"
+# Tasks of this package, and what HuggingFace's ``config.json`` calls them; one class a video: None.
+PROBLEMS = {"labels": "multi_label_classification", "number": "regression"}
 
 
 def read_info(meta: Mapping, row: Published | None = None) -> dict:
@@ -23,9 +25,15 @@ def read_info(meta: Mapping, row: Published | None = None) -> dict:
 
     Returns:
         The known ones of ``dataset_meta`` (with ``classes``, as MMEngine's runner writes them),
-        ``mean`` and ``std`` of pixels from 0 to 255 by channel, and ``frame_interval``.
+        ``mean`` and ``std`` of pixels from 0 to 255 by channel, ``frame_interval``, and ``task``,
+        a key of ``PROBLEMS``.
     """
-    info = {key: meta[key] for key in ("mean", "std", "frame_interval") if key in meta}
+    info = {key: meta[key] for key in ("mean", "std", "frame_interval", "task") if key in meta}
+    for task, problem in PROBLEMS.items():
+        # In the config of an MMEngine run, a program, ``finetune`` states the task.
+        is_stated = re.search(rf"^task = '{task}'$", str(meta.get("cfg", "")), re.MULTILINE)
+        if is_stated or meta.get("problem_type") == problem:
+            info["task"] = task
     names = class_names(meta)
     if "id2label" in meta:
         numbers = sorted(meta["id2label"], key=int)

@@ -71,11 +71,18 @@ def from_streamformer(
     result.num_heads = meta.get("num_attention_heads", HEADS.get(width))
     norm = dict(type="layer", eps=meta.get("layer_norm_eps", 1e-6))
     _, _, rows, columns, _ = shapes[f"{ENCODER}.pos_embed.hw"]
+    frames = shapes[f"{ENCODER}.pos_embed.t"][1]
+    over_time: dict = dict(pattern=time, fc="gated")
+    positions: dict = dict(type="space_time", rule="bicubic")
+    if time == "causal_time":
+        # The authors' stream has the last position from then on, too; its past has no bound.
+        over_time["pattern"] = dict(type=time, past=max(frames, 2))
+        positions["hold_last"] = True
     result.settings = dict(
-        clip_len=shapes[f"{ENCODER}.pos_embed.t"][1],
+        clip_len=frames,
         img_size=(rows * tubelet[1], columns * tubelet[2]),
-        block=[dict(pattern=time, fc="gated"), dict(pattern="space")],
-        positions=dict(type="space_time", rule="bicubic"),
+        block=[over_time, dict(pattern="space")],
+        positions=positions,
         mlp=dict(type="mlp", act=ACTS[act]),
         norm=norm,
         pool="none",

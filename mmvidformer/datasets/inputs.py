@@ -42,7 +42,24 @@ class RemoteVideo(NamedTuple):
         return Video.open(read_file(self.filename), backend, name=self.filename, **options)
 
 
-VideoSource = str | StoredVideo | RemoteVideo  # what ``VideoPipeline.open`` takes
+class VideoContent(NamedTuple):
+    """The content of a video file, which ``VideoInit`` opens as ``results['stored_video']``.
+
+    Attributes:
+        filename: What messages call it.
+        content: The bytes.
+    """
+
+    filename: str
+    content: bytes
+
+    def open(self, backend: str = "pyav", **options: int | None) -> Video:
+        """Open the video; raises as ``Video.open``."""
+        return Video.open(self.content, backend, name=self.filename, **options)
+
+
+# What ``VideoPipeline.open`` takes.
+VideoSource = str | StoredVideo | RemoteVideo | VideoContent
 
 
 @dataclass(frozen=True)

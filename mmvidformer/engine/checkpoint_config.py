@@ -10,7 +10,7 @@ from mmvidformer.checkpoints.backbones import backbone_arguments
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
 from mmvidformer.checkpoints.published import row_of
-from mmvidformer.config import clip_shape, get_config, list_models
+from mmvidformer.config import clip_shape, get_config, list_models, type_name
 from mmvidformer.config.fragments import merge
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import classes_fragment, dicts_in
@@ -23,7 +23,11 @@ BASES = {
     "FeatureFixationTransformer": "feature_fixation_k400",
     "videomae": "videomae_b_k400",
     "vjepa2": "vjepa2_l_sthv2",
+    "videoprism": "videoprism_b_k400",
 }
+# Heads of any number of classes a video, by those of one class with the same weights.
+MULTI_LABEL = {"AttentiveHead": "MultiLabelAttentiveHead"}  # others: MultiLabelHead
+SIZES_OF_HEAD = ("num_classes", "in_channels", "num_heads", "depth", "norm", "pooling")
 
 
 class CheckpointConfig(NamedTuple):
@@ -46,7 +50,8 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
 
     Raises:
         OSError: If there is no such checkpoint.
-        ValueError: If it does not determine a model: it is recurrent, or has no classifier.
+        ValueError: If it does not determine a model: it is recurrent, or has no classifier, or one
+            of numbers.
     """
     row = row_of(source)
     _, result = read_model(source)
@@ -66,6 +71,12 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     for key in {"mean", "std"} & result.info.keys():
         changed |= list(cfg.model.data_preprocessor[key]) != result.info[key]
         cfg.model.data_preprocessor[key] = result.info[key]
+    task = result.info.get("task")
+    if task == "labels":
+        _allow_several_labels(cfg)
+        changed = True
+    elif task:
+        raise ValueError(f"{source} answers the task {task!r}, for which no config is made")
     return CheckpointConfig(cfg, name, changed)
 
 
@@ -94,11 +105,13 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
         raise ValueError(f"pipelines of shipped configs crop squares, got {size[0]} x {size[1]}")
     cfg.model.backbone.update(settings, init_from=None)
     if "frozen_stages" in cfg.model.backbone:  # all of them
-        cfg.model.backbone.frozen_stages = settings["arch"]["depth"]
+        encoders = settings.get("encoders", [settings["arch"]])
+        cfg.model.backbone.frozen_stages = sum(encoder["depth"] for encoder in encoders)
     cfg.model.cls_head.update(result.head, in_channels=settings["arch"]["embed_dims"])
     count, names = len(result.state[CLASSIFIER]), class_names(result.info)
     names = names if len(names) == count else []
-    merge(cfg, classes_fragment(cfg, names or [*map(str, range(count))]))
+    least = 1 if result.info.get("task") == "labels" else 2
+    merge(cfg, classes_fragment(cfg, names or [*map(str, range(count))], least))
     cfg.class_names = names or None
     for step in dicts_in([part for name, part in cfg.items() if name != "model"]):
         if step.get("clip_len") is not None:
@@ -110,3 +123,13 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
                 step[key] = round(step[key] * size[0] / side)
             elif step.get(key) is not None:
                 step[key] = tuple(v if v < 0 else round(v * size[0] / side) for v in step[key])
+
+
+def _allow_several_labels(cfg: Config) -> None:
+    """Give a config a head of any number of classes a video, which has the same weights."""
+    head, preprocessor = cfg.model.cls_head, cfg.model.data_preprocessor
+    sizes = {name: head[name] for name in SIZES_OF_HEAD if name in head}
+    head_type = MULTI_LABEL.get(type_name(head), "MultiLabelHead")
+    cfg.model.cls_head = dict(type=f"mmvidformer.{head_type}", **sizes)
+    preprocessor.pop("blending", None)  # it mixes clips of one class each
+    cfg.task = "labels"

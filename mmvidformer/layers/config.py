@@ -88,8 +88,9 @@ class EncoderConfig:
             sub-layers of entry i, again from the first after the last.
         positions: ``'none'``, ``'space'``, ``'time'``, ``'space_time'`` or ``'joint'``, or a
             dictionary of the name as ``type``, ``fixed`` (sines and cosines instead of learned
-            tables; ``'flat'``: of the number of the token in the clip, as in VideoMAE) and
-            ``rule`` (by which tables are resized, ``layers.resize``). Single frames (``frames``)
+            tables; ``'flat'``: of the number of the token in the clip, as in VideoMAE),
+            ``rule`` (by which tables are resized, ``layers.resize``) and ``hold_last`` (whether
+            streams have the last row of a table after its end). Single frames (``frames``)
             have no place in time: ``'space_time'`` is ``'space'`` for them.
         rope: Rotary positions of queries and keys (``layers.rotary``), beside ``positions``:
             ``'axial'``, ``'vjepa2'``, ``'vjepa2_1'``, ``'dinov3'`` or ``'eva02'``, or a dictionary

@@ -26,6 +26,31 @@ class TubeletConv(nn.Conv3d):
         return F.linear(pixels, self.weight.flatten(1), self.bias).permute(0, 4, 1, 2, 3)
 
 
+class FrameConvs(nn.Sequential):
+    """3 x 3 convolutions of stride 2 within each frame, each with a norm and SiLU.
+
+    Xiao et al. 2021 ("Early convolutions help transformers see better") put such convolutions in
+    the place of large patches. The norm is over a frame, as in HORST's stem, not over a batch: so
+    a stream is equal to its clip in training too.
+
+    Args:
+        in_channels: Number of channels of a clip.
+        widths: Number of channels of each convolution.
+    """
+
+    def __init__(self, in_channels: int, widths: Sequence[int]) -> None:
+        super().__init__()
+        for channels, width in zip((in_channels, *widths), widths, strict=False):
+            self.append(nn.Conv2d(channels, width, 3, stride=2, padding=1, bias=False))
+            self.append(nn.GroupNorm(1, width))
+            self.append(nn.SiLU())
+
+    def forward(self, clip: Tensor) -> Tensor:
+        """Map a clip (B, C, T', H', W') to maps (B, width, T', h, w)."""
+        maps = super().forward(clip.transpose(1, 2).flatten(0, 1))
+        return maps.unflatten(0, (-1, clip.shape[2])).transpose(1, 2)
+
+
 class TubeletEmbedding(nn.Module):
     """Split a clip into tubelets and project each to a token (ViViT, section 3.2).
 
@@ -42,6 +67,12 @@ class TubeletEmbedding(nn.Module):
         norm: Whether to apply a layer norm (epsilon 1e-5) to the tokens.
         images: Whether clips of one frame are images, which have a projection of their own, without
             an axis of time (V-JEPA 2.1).
+        convs: Widths of convolutions before the tubelets (``FrameConvs``), each of which halves
+            height and width. Sizes of tubelets are then those of their maps.
+
+    Attributes:
+        tubelet: Size of a tubelet in pixels, with what the convolutions see around it; likewise
+            ``stride`` and ``padding``.
 
     Raises:
         ValueError: If tubelet or stride is not positive, or ``images`` is set for tubelets of one
@@ -57,6 +88,7 @@ class TubeletEmbedding(nn.Module):
         padding: Size = (0, 0, 0),
         norm: bool = False,
         images: bool = False,
+        convs: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.tubelet, self.padding = _triple(tubelet), _triple(padding)
@@ -64,7 +96,13 @@ class TubeletEmbedding(nn.Module):
         if min(*self.tubelet, *self.stride) < 1:
             raise ValueError(f"tubelet and stride must be positive, got {tubelet} and {stride}")
         self.in_channels = in_channels  # of a projection that others may wrap
-        self.proj = TubeletConv(in_channels, dim, self.tubelet, self.stride, self.padding)
+        self.convs = FrameConvs(in_channels, convs) if convs else nn.Identity()
+        channels = convs[-1] if convs else in_channels
+        self.proj = TubeletConv(channels, dim, self.tubelet, self.stride, self.padding)
+        for _ in convs:  # one convolution with all of them has this geometry
+            (t, h, w), (i, j, k), (u, y, x) = self.tubelet, self.stride, self.padding
+            self.tubelet, self.stride = (t, 2 * h + 1, 2 * w + 1), (i, 2 * j, 2 * k)
+            self.padding = (u, 2 * y + 1, 2 * x + 1)
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
         self.image_proj: TubeletConv | None = None
         if images:
@@ -122,7 +160,7 @@ class TubeletEmbedding(nn.Module):
         is_image = self.image_proj is not None and clip.shape[2] == 1
         proj: Any = self.image_proj if is_image else self.proj
         clip = clip if keep is None else self.row(clip, keep)
-        return self.norm(proj(clip).permute(0, 2, 3, 4, 1))
+        return self.norm(proj(self.convs(clip)).permute(0, 2, 3, 4, 1))
 
     def row(self, clip: Tensor, keep: Places) -> Tensor:
         """Lay the tubelets of some places in a row: a clip (B, C, T'', j, N k) of pixels."""

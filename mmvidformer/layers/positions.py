@@ -29,7 +29,7 @@ class PositionEmbedding(nn.Module):
     those of ``size``; grids of another height or width get a resized table.
 
     In a causal model no position depends on the number of later frames: a clip takes the first rows
-    of a learned time table, never stretched ones.
+    of a learned time table, never stretched ones. A longer one is an error, or has ``hold_last``.
 
     Args:
         dim: Token width D.
@@ -39,13 +39,16 @@ class PositionEmbedding(nn.Module):
         rule: Rule by which learned tables are resized (``layers.resize``).
         fixed: Whether the tables are fixed instead of learned, or ``'flat'``; the vector of the
             class token is learned in any case.
+        hold_last: Whether all frames of a causal model after the last row of a learned time table
+            have that row (StreamFormer), so that streams do not end.
 
     Attributes:
         causal: Whether the model is causal. Models that can run frame by frame set it.
 
     Raises:
         KeyError: If the name of a table is unknown.
-        ValueError: If ``fixed`` is none of these, or ``'flat'`` for other tables than ``'thw'``.
+        ValueError: If ``fixed`` is none of these, or ``'flat'`` for other tables than ``'thw'``, or
+            ``hold_last`` is set without a learned time table.
     """
 
     def __init__(
@@ -56,13 +59,19 @@ class PositionEmbedding(nn.Module):
         cls: bool = False,
         rule: str = "linear",
         fixed: bool | str = False,
+        hold_last: bool = False,
     ) -> None:
         super().__init__()
         self.tables, self.size, self.rule, self.fixed = tuple(tables), size, rule, fixed
-        self.causal = False
+        self.causal, self.hold_last = False, hold_last
         if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
             raise ValueError(
                 f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
+            )
+        if hold_last and (fixed or not any("t" in name for name in self.tables)):
+            raise ValueError(
+                "hold_last=True needs a learned time table, of positions 'time', 'space_time' or "
+                "'joint'"
             )
         for name in self.tables:
             look_up({"t", "hw", "thw"}, name, "position table")
@@ -99,31 +108,38 @@ class PositionEmbedding(nn.Module):
             if self.fixed:
                 grid = grid + sine_positions(name, wanted, grid, start)
                 continue
-            table, frames = getattr(self, name), wanted[0]
             if self.causal:
-                # What is compiled fails where the rows are taken.
-                stop = frames if torch.compiler.is_compiling() else frames + int(start)
-                if stop > table.shape[1]:
-                    raise ValueError(
-                        f"the learned position table {name!r} of a causal model ends after "
-                        f"{table.shape[1]} steps, got {stop}; increase clip_len, or use positions "
-                        "'none', 'space' or fixed=True"
-                    )
-                wanted = (table.shape[1], *wanted[1:])
-            table = resize_positions(table, wanted, self.rule)
-            if isinstance(start, Tensor):
-                rows = start + torch.arange(frames, device=grid.device)
-                table = table.index_select(1, rows)
-            grid = grid + table[:, :frames]
+                grid = grid + self._first_rows(name, wanted, start)
+            else:
+                grid = grid + resize_positions(getattr(self, name), wanted, self.rule)
         if cls is not None and self.cls is not None:
             registers = cls.shape[1] - 1  # which have no position
             cls = cls + (F.pad(self.cls, (0, 0, 0, registers)) if registers else self.cls)
         return grid, cls
 
+    def _first_rows(self, name: str, size: Size, start: Tensor | int) -> Tensor:
+        """Return the rows of a learned table, never stretched, for frames from ``start`` on."""
+        table, frames = getattr(self, name), size[0]
+        end = table.shape[1]
+        # What is compiled fails where the rows are taken.
+        if not self.hold_last and not torch.compiler.is_compiling():
+            stop = frames + int(start)
+            if stop > end:
+                raise ValueError(
+                    f"the learned position table {name!r} of a causal model ends after {end} "
+                    f"steps, got {stop}; increase clip_len, or use hold_last=True, fixed=True, or "
+                    "positions 'none' or 'space'"
+                )
+        table = resize_positions(table, (end, *size[1:]), self.rule)
+        if not isinstance(start, Tensor) and frames <= end:
+            return table[:, :frames]
+        rows = start + torch.arange(frames, device=table.device)
+        return table.index_select(1, rows.clamp_max(end - 1) if self.hold_last else rows)
+
     @property
     def max_steps(self) -> int | None:
         """Number of tokens along time after which a learned table ends; None: there is no end."""
-        if self.fixed or not any("t" in name for name in self.tables):
+        if self.fixed or self.hold_last or not any("t" in name for name in self.tables):
             return None
         return self.size[0]
 

@@ -5,12 +5,12 @@ from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first
 from collections.abc import Sequence
 
 import torch
-from mmaction.models.heads import TimeSformerHead
+from mmaction.models.heads import BaseHead, TimeSformerHead
 from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 from torchvision.ops import sigmoid_focal_loss
 
-from mmvidformer.models.heads import Samples, ZeroInitHead
+from mmvidformer.models.heads import AttentiveHead, Samples, ZeroInitHead
 from mmvidformer.models.horst.layer import Features, HorstOutput
 
 NO_LABEL = -1  # of a frame that is neither trained nor evaluated
@@ -49,30 +49,19 @@ def pool_space(x: Features) -> Tensor:
     return x.y.mean(dim=(-2, -1)) if isinstance(x, HorstOutput) else x.mean(dim=(2, 3))
 
 
-@MODELS.register_module()
-class MultiLabelHead(TimeSformerHead):
-    """A linear layer for any number of classes a clip, each with a sigmoid.
+class SigmoidClasses(BaseHead):
+    """Loss and predictions of any number of classes a clip, each with a sigmoid.
 
-    It reads features (N, D), tokens, or outputs of a recurrent model (``pool_clip``). For
-    MMAction2's datasets with ``multi_class=True``.
-
-    Args:
-        num_classes: Number of classes.
-        in_channels: Feature width D.
-        **kwargs: Further arguments of ``TimeSformerHead``. ``loss_cls``, of logits and labels
-            (N, classes), is ``BCELossWithLogits`` by default; others are
-            ``dict(type='mmvidformer.FocalLoss')`` and, for many rare classes,
-            ``dict(type='timm.loss.AsymmetricLossMultiLabel')``. ``average_clips='prob'``, the
-            default, averages the probabilities of the views, ``'score'`` their logits.
+    For MMAction2's datasets with ``multi_class=True``. A subclass adds what maps features to
+    logits. Arguments of ``BaseHead`` have other defaults: ``loss_cls``, of logits and labels
+    (N, classes), is ``BCELossWithLogits``; others are ``dict(type='mmvidformer.FocalLoss')`` and,
+    for many rare classes, ``dict(type='timm.loss.AsymmetricLossMultiLabel')``.
+    ``average_clips='prob'`` averages the probabilities of the views, ``'score'`` their logits.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         options = {"loss_cls": dict(type="BCELossWithLogits"), "average_clips": "prob", **kwargs}
-        super().__init__(num_classes, in_channels, **{**options, "multi_class": True})
-
-    def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: object) -> Tensor:
-        """Return logits (N, num_classes)."""
-        return super().forward(pool_clip(x, lengths))
+        super().__init__(*args, **{**options, "multi_class": True})
 
     def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the loss of logits (N, classes)."""
@@ -84,6 +73,34 @@ class MultiLabelHead(TimeSformerHead):
         if self.average_clips == "prob":
             return cls_scores.sigmoid().unflatten(0, (-1, num_segs)).mean(dim=1)
         return super().average_clip(cls_scores, num_segs)
+
+
+@MODELS.register_module()
+class MultiLabelHead(SigmoidClasses, TimeSformerHead):
+    """A linear layer for any number of classes a clip (``SigmoidClasses``).
+
+    It reads features (N, D), tokens, or outputs of a recurrent model (``pool_clip``).
+
+    Args:
+        num_classes: Number of classes.
+        in_channels: Feature width D.
+        **kwargs: Further arguments of ``TimeSformerHead``.
+    """
+
+    def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
+        super().__init__(num_classes, in_channels, **kwargs)
+
+    def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: object) -> Tensor:
+        """Return logits (N, num_classes)."""
+        return super().forward(pool_clip(x, lengths))
+
+
+@MODELS.register_module()
+class MultiLabelAttentiveHead(SigmoidClasses, AttentiveHead):
+    """An ``AttentiveHead``, with its arguments, for any number of classes (``SigmoidClasses``)."""
+
+    def __init__(self, num_classes: int, in_channels: int, num_heads: int, **kwargs: object):
+        super().__init__(num_classes, in_channels, num_heads, **kwargs)
 
 
 @MODELS.register_module()

@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks import timing
+from benchmarks import descendants, models, timing
 from benchmarks.baselines import Entry, build_entries
 from benchmarks.compare import Result, Settings, check_equal, compare, measure_peak
+from benchmarks.descendants import CONFIGS
 from benchmarks.page import (
     COLUMNS,
     fill_page,
@@ -17,12 +18,45 @@ from benchmarks.page import (
     write_results,
 )
 from benchmarks.timing import copy_rate, matmul_rate, time_call
+from benchmarks.transformers_models import scheme_of
+from mmvidformer import get_config
 
 ARCH = {"embed_dims": 32, "depth": 2, "num_heads": 2}
 SIZE = {"arch": ARCH, "img_size": 32, "clip_len": 4}
 TIMESFORMER = {"type": "mmvidformer.TimeSformer", "stem": {"tubelet": (1, 8, 8)}, **SIZE}
 VIVIT = {"type": "mmvidformer.ViViT", "stem": {"tubelet": (2, 8, 8)}, **SIZE}
 FIXATION = {"type": "mmvidformer.FeatureFixationTransformer", **SIZE}
+OF_FRAMES = {"type": "mmvidformer.VideoTransformer", "stem": {"tubelet": (1, 8, 8)}, **SIZE}
+VIDEOMAE = {
+    **OF_FRAMES,
+    "stem": {"tubelet": (2, 8, 8)},
+    "positions": {"type": "joint", "fixed": "flat"},
+    "qkv_bias": "qv",
+    "fc_norm": {"type": "layer", "eps": 1e-5},
+    "frozen_stages": 2,
+}
+VJEPA2 = {
+    **OF_FRAMES,
+    "arch": {**ARCH, "embed_dims": 48},
+    "stem": {"tubelet": (2, 8, 8)},
+    "positions": "none",
+    "rope": "vjepa2",
+    "pool": "none",
+}
+CAPPED = {"type": "capped", "cap": 50.0}
+VIDEOPRISM = {
+    **OF_FRAMES,
+    "encoders": [
+        {
+            "depth": depth,
+            "block": [{"pattern": axis, "kernel": CAPPED}],
+            "positions": {"type": axis, "rule": "bilinear"},
+        }
+        for axis, depth in (("space", 2), ("time", 1))
+    ],
+    "pool": "none",
+}
+ATTENTIVE = {"type": "mmvidformer.AttentiveHead", "num_classes": 7, "num_heads": 2}
 QUICK = Settings(repeats=1, warmup=0, memory=False)
 
 OURS = ["mmvidformer", "mmvidformer optimized"]
@@ -64,6 +98,40 @@ def test_baselines_that_have_the_model(backbone: dict, options: dict, baselines:
     assert [entry.name for entry in entries] == [*OURS, *baselines, *TIMM]
     assert [entry.comparable for entry in entries] == [True] * (2 + len(baselines)) + [False]
     check_equal(entries, torch.randn(2, 3, 4, 32, 32))
+
+
+@pytest.mark.parametrize(
+    "backbone, head",
+    [
+        (VIDEOMAE, {"type": "TimeSformerHead", "num_classes": 7}),
+        (VJEPA2, {**ATTENTIVE, "depth": 1, "norm": {"type": "layer", "eps": 1e-2}}),
+        (VIDEOPRISM, {**ATTENTIVE, "pooling": "videoprism"}),
+    ],
+)
+def test_encoders_of_transformers(backbone: dict, head: dict) -> None:
+    """With the same weights, all of which are trained."""
+    width = backbone["arch"]["embed_dims"]
+    model = {"backbone": backbone, "cls_head": {**head, "in_channels": width}}
+    entries = list(build_entries(model))
+    assert [entry.name for entry in entries] == [*OURS, "HuggingFace", *TIMM]
+    check_equal(entries, torch.randn(2, 3, 4, 32, 32))
+    assert all(parameter.requires_grad for parameter in entries[0].module.parameters())
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_descendants_are_in_transformers(name: str) -> None:
+    assert scheme_of(get_config(name).model.backbone) is not None
+
+
+def test_descendants_run_inference_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = []
+    monkeypatch.setattr(models, "measure", lambda args, command: runs.append(args))
+    descendants.main(["--out", "x", "--threads", "1"])
+    (args,) = runs
+    assert args.configs == [*CONFIGS] and args.passes == ["inference"] and args.threads == 1
+    assert args.optimize and args.without == TIMM
+    optimized = list(build_entries(recognizer(VIVIT), trained=False))[1]
+    assert optimized.name == OURS[1] and optimized.trained is None
 
 
 def test_no_weights_are_zero() -> None:

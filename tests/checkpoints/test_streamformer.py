@@ -87,6 +87,42 @@ def test_frame_by_frame() -> None:
     assert_equal(torch.cat(steps, dim=1).flatten(2, 3), arrays["tokens/whole"])
 
 
+@torch.no_grad()
+def test_streams_after_the_last_position() -> None:
+    """With a past without a bound, they are the authors'."""
+    _, arrays, _ = load("a")
+    result = read("a")
+    assert result.settings["block"][0]["pattern"] == dict(type="causal_time", past=6)
+    result.settings["block"][0]["pattern"] = "causal_time"
+    backbone, _ = build(result)
+    frames, state, steps = arrays["input/stream"].transpose(1, 2), None, []
+    assert frames.shape[2] == 9
+    for frame in frames.split(1, dim=2):
+        tokens, state = backbone.step(frame, state)
+        steps.append(tokens)
+    assert_equal(torch.cat(steps, dim=1).flatten(2, 3), arrays["tokens/stream"])
+    assert_equal(backbone(frames).flatten(2, 3), arrays["tokens/stream"])
+
+
+@torch.no_grad()
+def test_streams_have_no_end() -> None:
+    """A state of constant size; each step is that of the clip of all frames."""
+    _, arrays, _ = load("a")
+    backbone, _ = build(read("a"))
+    frames, state, steps, sizes = arrays["input/stream"].transpose(1, 2), None, [], set()
+    clip = torch.cat([frames, frames.flip(2)], dim=2)
+    for frame in clip.split(1, dim=2):
+        tokens, state = backbone.step(frame, state)
+        steps.append(tokens)
+        sizes.add(tuple(x.shape for past in state.past for x in past))
+    assert len(sizes) == 1
+    assert_equal(torch.cat(steps, dim=1), backbone(clip))
+    # Its past has 6 frames, that of the authors all.
+    whole = arrays["tokens/stream"]
+    assert_equal(torch.cat(steps[:6], dim=1).flatten(2, 3), whole[:, :6])
+    assert (steps[8].flatten(2, 3) - whole[:, 8:]).abs().max() > 1e-2
+
+
 @pytest.mark.parametrize("case", ["a", "b"])
 @pytest.mark.parametrize("prefix", ["", "timesformer."])
 def test_names_in_both_directions(case: str, prefix: str) -> None:

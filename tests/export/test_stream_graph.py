@@ -79,17 +79,24 @@ def test_a_count_of_zero_restarts_one_clip(variant: str, attention: str) -> None
 FRAMES = dict(type="mmvidformer.FramesHead", num_classes=3, in_channels=4)
 STREAMS = {
     "bounded": [dict(pattern=dict(type="causal_time", past=3))],
+    "held": [dict(pattern=dict(type="causal_time", past=3))],
+    "convolutions": [dict(pattern=dict(type="causal_time", past=3))],
     "joint": [dict(pattern=dict(type="causal_joint", past=2))],
     "capped": [dict(pattern=dict(type="causal_time", past=3), kernel="capped")],
     "sums": [dict(pattern="causal_time", kernel="linear")],
     "recurrence": [dict(pattern="causal_time", kernel=dict(type="recurrence", width=3))],
 }
 
+# The table has 4 rows, and the last one is for all later frames.
+POSITIONS = {"held": dict(type="space_time", hold_last=True)}
+STEMS = {"convolutions": dict(tubelet=(1, 2, 2), convs=(3, 4))}
 
-def causal_with(name: str, head: dict, **options: object) -> dict:
+
+def causal_with(name: str, head: dict) -> dict:
     cfg = causal(head)
     block = [*STREAMS[name], dict(pattern="space")]
-    settings = dict(cfg["backbone"], block=block, positions="space", **options)
+    settings = dict(cfg["backbone"], block=block, positions=POSITIONS.get(name, "space"))
+    settings["stem"] = STEMS.get(name, settings["stem"])
     return {**cfg, "backbone": settings}
 
 

@@ -3,11 +3,16 @@
 Needs transformers and a clone of https://github.com/Go2Heart/StreamFormer, which has no license
 file at its root: no code of it is here. Run with transformers 5.23 and the clone at ae3523b.
 Case a is causal over time and has low-rank updates, as the published weights; case b is neither.
+The stream of case a, frame by frame, is that of the copy of the model for question answering, which
+has a cache. After the last position its call of ``interpolate`` fails: PyTorch refuses
+``align_corners`` for the mode ``nearest``. It is left out here.
 """
 
 import json
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -33,6 +38,52 @@ CASES = {
 # Frames, rows and columns; the code can resize to squares alone.
 CLIPS = {"whole": (6, 24, 24), "short": (3, 24, 24), "large": (5, 40, 40)}
 
+STREAM = 9  # frames, more than positions
+
+
+def load_streaming() -> ModuleType:
+    """Import the model with a cache."""
+    for name in ("llava", "llava.utils"):
+        sys.modules[name] = ModuleType(name)
+    sys.modules["llava.utils"].rank0_print = print
+    path = CLONE / "downstream/VideoQA/llava/model/multimodal_encoder/timesformer_encoder.py"
+    spec = spec_from_file_location("timesformer_encoder", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    interpolate = torch.nn.functional.interpolate
+
+    def interpolate_nearest(x: torch.Tensor, **kwargs: object) -> torch.Tensor:
+        if kwargs.get("mode") == "nearest":
+            kwargs.pop("align_corners", None)
+        return interpolate(x, **kwargs)
+
+    torch.nn.functional.interpolate = interpolate_nearest
+    return module
+
+
+@torch.no_grad()
+def run_stream(weights: dict, frames: torch.Tensor) -> np.ndarray:
+    """Tokens (B, T, N, D) of frames (B, T, 3, H, W) that come one by one."""
+    module = load_streaming()
+    model = module.TimesformerMultiTaskingModelSigLIP(
+        module.StreamformerConfig(**SIZES, **CASES["a"])
+    ).eval()
+    model.load_state_dict({n: x for n, x in weights.items() if not n.endswith(".mask")})
+    tokens, cache = [], None
+    for frame in frames.split(1, dim=1):
+        output = model(
+            frame,
+            output_attentions=False,
+            output_hidden_states=False,
+            return_dict=True,
+            use_cache=True,
+            past_key_values=cache,
+        )
+        tokens.append(output.last_hidden_state)
+        cache = output.past_key_values
+    return torch.cat(tokens, dim=1).numpy()
+
+
 for case, options in CASES.items():
     torch.manual_seed(0)
     config = StreamformerConfig(**SIZES, **options)
@@ -51,4 +102,8 @@ for case, options in CASES.items():
         arrays[f"input/{name}"] = frames.numpy()
         arrays[f"tokens/{name}"] = output.last_hidden_state.numpy()
         arrays[f"pooled/{name}"] = output.pooler_output.numpy()
+    if case == "a":
+        frames = torch.randn(2, STREAM, 3, SIZES["image_size"], SIZES["image_size"])
+        arrays["input/stream"] = frames.numpy()
+        arrays["tokens/stream"] = run_stream(model.state_dict(), frames)
     np.savez_compressed(FOLDER / f"streamformer_{case}.npz", **arrays)

@@ -35,6 +35,28 @@ def test_overlapping_tubelets_use_a_convolution_and_a_norm() -> None:
     torch.testing.assert_close(embed(clip), expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("sides", [(32, 32), (37, 38), (8, 40)])
+def test_convolutions_before_tubelets(sides: tuple[int, int]) -> None:
+    """Each frame alone, and the pixels that a token depends on are its tubelet's."""
+    torch.manual_seed(0)
+    embed = TubeletEmbedding(12, (1, 2, 2), convs=(4, 6))
+    assert (embed.tubelet, embed.stride) == ((1, 11, 11), (1, 8, 8))
+    assert embed.padding == (0, 3, 3) and embed.separate_frames
+    clip = torch.randn(2, 3, 3, *sides)
+    tokens = embed(clip)
+    assert tokens.shape == (2, *embed.grid(clip.shape[2:]), 12)
+    frames = [embed(clip[:, :, t : t + 1]) for t in range(3)]
+    torch.testing.assert_close(torch.cat(frames, dim=1), tokens)
+    for number, part in enumerate(embed.convs):
+        if isinstance(part, torch.nn.GroupNorm):  # which sees the whole frame
+            embed.convs[number] = torch.nn.Identity()
+    clip.requires_grad_()
+    embed(clip)[0, 1, 0, 0].sum().backward()
+    seen = clip.grad[0].abs().sum(dim=0)
+    assert not seen[0].any() and not seen[2].any()
+    assert seen[1, :8, :8].all() and not seen[1, 8:].any() and not seen[1, :, 8:].any()
+
+
 @pytest.mark.parametrize(
     ("shape", "match"),
     [

@@ -11,7 +11,7 @@ from mmvidformer.models import VideoTransformer
 from tests.models.test_streaming import TIME, build
 
 
-def causal_model(clip_len: int, positions: str = "space_time") -> VideoTransformer:
+def causal_model(clip_len: int, positions: str | dict = "space_time") -> VideoTransformer:
     """A causal model whose positions are the clearest part of its output."""
     model = build(clip_len=clip_len, block=[TIME], positions=positions)
     for name, table in model.named_parameters():
@@ -36,6 +36,32 @@ def test_a_learned_time_table_ends(positions: str) -> None:
             call()
     whole = model(clip[:, :, :4])
     torch.testing.assert_close(model(clip[:, :, :3]), whole[:, :3], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("positions", ["time", "space_time", "joint"])
+def test_the_last_row_is_held(positions: str) -> None:
+    """Later frames have it, in a clip and in a stream, and so has one of several lengths."""
+    model = causal_model(4, dict(type=positions, hold_last=True))
+    longer = causal_model(6, positions)
+    state = model.state_dict()
+    for name in longer.state_dict():
+        if name.endswith((".t", ".thw")):
+            state[name] = torch.cat([state[name], state[name][:, -1:].repeat(1, 2, 1, 1, 1)], dim=1)
+    longer.load_state_dict(state)
+    clip = torch.randn(1, 3, 6, 16, 16)
+    whole = longer(clip)
+    torch.testing.assert_close(model(clip), whole, atol=1e-5, rtol=0)
+    start, stream = model.step(clip[:, :, :3])
+    end, _ = model.step(clip[:, :, 3:], stream)
+    torch.testing.assert_close(torch.cat([start, end], dim=1), whole, atol=1e-5, rtol=0)
+    (features,) = model(clip, torch.ones(1, 6, dtype=torch.bool))
+    torch.testing.assert_close(features[None], whole, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("options", [dict(type="space"), dict(type="joint", fixed=True)])
+def test_nothing_to_hold(options: dict) -> None:
+    with pytest.raises(ValueError, match="hold_last=True needs a learned time table"):
+        causal_model(4, dict(options, hold_last=True))
 
 
 @pytest.mark.parametrize("positions", ["time", "space_time", "joint"])

@@ -8,8 +8,12 @@ model = dict(
         clip_len=16,
         img_size=224,
         stem=dict(tubelet=(1, 16, 16)),
-        block=[dict(pattern="causal_time", fc="gated"), dict(pattern="space")],
-        positions=dict(type="space_time", rule="bicubic"),
+        # In a stream, each frame after the 16th has the last position.
+        block=[
+            dict(pattern=dict(type="causal_time", past=16), fc="gated"),
+            dict(pattern="space"),
+        ],
+        positions=dict(type="space_time", rule="bicubic", hold_last=True),
         mlp=dict(type="mlp", act="gelu_tanh"),
         pool="none",
         frozen_stages=12,
