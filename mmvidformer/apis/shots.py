@@ -1,7 +1,9 @@
 """Windows within the shots of a video: no window crosses a cut."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from mmvidformer.video.cuts import FINDERS, NONE, CutsError, split_shots
 from mmvidformer.video.video import Video
 
 CUTS = next(iter(FINDERS))  # how cuts are found by default
+LONGEST = 600  # seconds: shots of longer videos are not counted
 
 
 def list_shot_windows(
@@ -47,6 +50,18 @@ def stream_shots(
     if cuts not in (None, CUTS, NONE):
         raise CutsError(f"cuts of a stream must be {CUTS} or {NONE}, got {cuts!r}")
     return iter([(0, images)]) if cuts == NONE else split_shots(images)
+
+
+def count_shots(path: Path) -> int:
+    """Return the number of shots of a video; 1 if it takes more than ``LONGEST``.
+
+    All frames are decoded. It is 1, too, for the files that decord reads and PyAV does not.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        video = Video.open(path)
+        if video.duration <= LONGEST:
+            return len(video.shots(CUTS))
+    return 1
 
 
 def _video_of(opened: dict) -> Video:

@@ -12,6 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.datasets.sources import Source
 from mmvidformer.tasks.boxes import read_boxes
@@ -116,6 +117,10 @@ class SourceAnswers:
         if not predictions and not task.needs_boxes:
             self._say(f"{video}: no segment with a score of at least {self.args.min_score:g}")
             return
+        is_whole = not (self.has_parts or task.needs_boxes)
+        if is_whole and len(self.args.sources) == 1 and (shots := count_shots(video)) > 1:
+            text = f"{video}: one answer for {shots} shots; with --window none crosses a cut"
+            tqdm.write(text, file=sys.stderr)
         if not task.needs_boxes:
             self._write_timeline(source, predictions)
         if self.args.out or self.args.show:

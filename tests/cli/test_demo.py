@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.video.writer import VideoOutput
 
 
 def read_lines(file: Path) -> list[dict]:
@@ -45,6 +46,21 @@ def test_features_of_two_videos_in_one_file_are_refused(
     assert not out.exists()
     assert main_of("features")(command) == 0
     assert sorted(path.name for path in out.glob("*.npz")) == ["a.avi.npz", "a.mp4.npz"]
+
+
+def test_an_answer_across_cuts_says_so(main_of, model, tmp_path, capsys) -> None:
+    still = np.full((12, 64, 64, 3), 40, np.uint8)
+    still[:, 8:20, 10:30] = 200
+    for name, frames in (("one", still), ("two", np.concatenate([still, 255 - still]))):
+        with VideoOutput(tmp_path / f"{name}.mp4", 12) as file:
+            for frame in frames:
+                file.add(frame)
+    assert demo(main_of, model, tmp_path / "one.mp4") == 0
+    assert "shots" not in capsys.readouterr().err
+    assert demo(main_of, model, tmp_path / "two.mp4") == 0
+    assert "two.mp4: one answer for 2 shots; with --window" in capsys.readouterr().err
+    assert demo(main_of, model, tmp_path / "two.mp4", "--window", 1) == 0
+    assert "shots" not in capsys.readouterr().err
 
 
 def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
