@@ -56,8 +56,8 @@ def family_of(name: str) -> str:
     for family, (prefixes, _, _) in FAMILIES.items():
         if name.startswith(prefixes):
             return family
-    prefixes = ", ".join(prefix for row in FAMILIES.values() for prefix in row[0])
-    raise ValueError(f"names of configs must start with {prefixes}; got {name!r}")
+    known = ", ".join(prefix for row in FAMILIES.values() for prefix in row[0])
+    raise ValueError(f"names of configs must start with {known}; got {name!r}")
 
 
 def metadata(cfg: Config) -> dict[str, object]:
