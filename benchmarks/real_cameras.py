@@ -1,9 +1,9 @@
 """Accuracy on cameras that really move: python -m benchmarks.real_cameras WINDOWS --out ROWS.csv.
 
 WINDOWS is a folder of ``camera_kept``: seconds of the videos of
-docs/benchmark/real_cameras_videos.csv, labelled by tracking at full resolution, or without a label.
-A model and the baselines of ``camera_baselines`` see 8 whole frames of the second, with a short
-side of 64 pixels, which the model crops to multiples of 8; the baselines also see 128 pixels.
+reports/benchmark/real_cameras_videos.csv, labelled by tracking at full resolution, or without a
+label. A model and the baselines of ``camera_baselines`` see 8 whole frames of the second, with a
+short side of 64 pixels, which the model crops to multiples of 8; the baselines also see 128 pixels.
 Labels are by tracking too, which favors the baselines. ``--model CONFIG CHECKPOINT`` is another
 model.
 

@@ -95,7 +95,9 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
         metavar="T",
         help="repeat the answer for windows each of whose frames changed by less than T of 255",
     )
-    answers.add_argument("--min-score", type=float, default=0.3, help="least score of a segment (0.3)")
+    answers.add_argument(
+        "--min-score", type=float, default=0.3, help="least score of a segment (0.3)"
+    )
     answers.add_argument("--boxes", type=Path, help="csv in AVA's format; persons: detect them")
     answers.add_argument(
         "--restart", type=float, help="seconds between resets of the state of a recurrent model"

@@ -35,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     answers.add_argument("--window", type=float, help="seconds of a window (default: whole videos)")
     answers.add_argument("--stride", type=float, help="seconds between windows (default: half)")
     add_cuts_argument(answers)
-    answers.add_argument("--min-score", type=float, default=0.3, help="least score of a segment (0.3)")
+    answers.add_argument(
+        "--min-score", type=float, default=0.3, help="least score of a segment (0.3)"
+    )
     answers.add_argument(
         "--boxes", type=Path, help="csv in AVA's format (default: persons are detected)"
     )
