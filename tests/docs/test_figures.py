@@ -97,9 +97,10 @@ def test_hostile_files() -> None:
 
 
 def test_real_cameras() -> None:
-    """The first two tables of the page, classes and speeds, are those of the csv file."""
+    """The tables of the page, classes, speeds and rates, are those of the csv file."""
     with open(DOCS / "benchmark" / "real_cameras.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["part"] == "test"]
+        tracked = [row for row in csv.DictReader(file) if row["part"] == "test"]
+    rows = [row for row in tracked if row["class"]]
     page = (DOCS / "camera_motion.md").read_text().replace("`camera_motion`", "camera_motion")
     classes = {name: lambda row, name=name: row["class"] == name for name in real_cameras.CLASSES}
     classes["all moving"] = lambda row: row["class"] != "static"
@@ -107,6 +108,7 @@ def test_real_cameras() -> None:
     speeds = real_cameras.in_ranges("speed", real_cameras.SPEEDS, moving=True)
     assert real_cameras.table(rows, "class", classes) in page
     assert real_cameras.table(rows, "speed, moving cameras", speeds) in page
+    assert real_cameras.rates_table(tracked) in page
     sure = [row for row in rows if float(row["probability"]) > 0.9]
     right = sum(row["camera_motion"] == row["class"] for row in sure)
     assert f"right in {right} of {len(sure)} windows" in page
