@@ -9,9 +9,10 @@ REPORTS = Path(__file__).parents[2] / "reports"
 
 
 def test_real_cameras() -> None:
-    """The tables of classes, speeds and probabilities are those of the csv file."""
+    """The tables of classes, speeds, probabilities and rates are those of the csv file."""
     with open(REPORTS / "benchmark" / "real_cameras.csv", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["part"] == "test" and row["class"]]
+        tested = [row for row in csv.DictReader(file) if row["part"] == "test"]
+    rows = [row for row in tested if row["class"]]
     page = (REPORTS / "camera_motion.md").read_text().replace("`camera_motion`", "camera_motion")
     classes = {name: lambda row, name=name: row["class"] == name for name in real_cameras.CLASSES}
     classes["all moving"] = lambda row: row["class"] != "static"
@@ -21,3 +22,4 @@ def test_real_cameras() -> None:
     assert real_cameras.table(rows, "speed, moving cameras", speeds) in page
     sure = real_cameras.in_ranges("probability", real_cameras.SURE)
     assert real_cameras.table(rows, "probability", sure) in page
+    assert real_cameras.rates_table(tested) in page
