@@ -78,6 +78,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     clips = []
     for video in args.check:
         views = pipeline.read(pipeline.open(video))["inputs"]
+        if views.shape[1:] != graph.size:
+            shape, taken = (
+                " ".join(map(str, sides[1:])) for sides in (views.shape[1:], graph.size)
+            )
+            parser.error(
+                f"clips of {video} are {shape}, the file takes {taken}; set --shape {shape}"
+            )
         clips.append(views.to(graph.dtype) if graph.dtype else normalize(model, views))
     try:
         difference = export(graph, args.out, card, args.int8, clips)
