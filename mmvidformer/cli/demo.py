@@ -93,7 +93,7 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
         "--skip-static",
         type=float,
         metavar="T",
-        help="repeat the answer for windows each of whose frames changed by less than T of 255",
+        help="reuse the last prediction while frames differ by less than T of 255",
     )
     answers.add_argument(
         "--min-score", type=float, default=0.3, help="least score of a segment (0.3)"
