@@ -35,7 +35,9 @@ STATIC = [
     ("docs/checkpoints.md", "read_model("),
     ("docs/checkpoints.md", "Recognizer("),
     ("docs/label.md", "read_parquet"),
-    *(("docs/python.md", "pretrained=True"), ("docs/tasks.md", "Recognizer(")),
+    ("docs/python.md", "pretrained=True"),
+    ("docs/python.md", "import mteb"),
+    ("docs/tasks.md", "Recognizer("),
 ]
 # Models of full size: run on the meta device, which computes shapes alone.
 SHAPES = [
