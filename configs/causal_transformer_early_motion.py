@@ -20,6 +20,6 @@ model = dict(
         topk=(1, 2),
     ),
 )
-# Of the validation clips 98.8% are right after half of the epochs (one seed). With patches alone
-# 54.4% are after all of them, and 20.6% with 5e-4, the rate of the schedule.
+# Of the validation clips 99.4, 98.8 and 98.8% are right (seeds 0, 1, 2; 21 to 24 of 30 epochs).
+# With patches alone 54.4% are, and 20.6% with 5e-4, the rate of the schedule.
 optim_wrapper = dict(optimizer=dict(lr=1e-3))
