@@ -15,7 +15,7 @@ THRESHOLD, FASTEST = 0.05, 0.5
 LOG_RANGE = math.log(1 + FASTEST / THRESHOLD)
 # Rates of a unit of speed: widths, widths, logarithm of zoom and degrees per second.
 PER_SPEED = (1.0, 1.0, 2.0, math.degrees(2.0))
-SHAKES = 0.005  # short sides: where the scale of the shake turns from linear to logarithmic
+SHAKE_SCALE = 0.005  # short sides: where the scale of the shake turns from linear to logarithmic
 BESIDE = 0.2  # of the speed of the fastest motion: that of others that are named, too
 # Of the losses of the flow and of the shake, beside that of the classes.
 FLOW_WEIGHT, SHAKE_WEIGHT = 5.0, 0.3
@@ -71,13 +71,12 @@ class CameraMotionHead(BaseHead):
         The rates are those of pan and tilt, in short sides of the frame per second, of zoom, in its
         logarithm, and of roll, in degrees; and the shake, in short sides.
         """
-        flow, weights, shake, places = self.read_places(x)
-        velocity = self.fit(flow, weights, places)
-        speeds = velocity * velocity.new_tensor(EDGE)
-        distance = SHAKES * ((weights * shake).sum(dim=1, keepdim=True).clamp(0, 5).exp() - 1)
-        return self.classify(speeds), torch.cat(
-            [speeds * speeds.new_tensor(PER_SPEED), distance], dim=1
-        )
+        flow, weights, shakes, places = self.read_places(x)
+        speeds = self.fit(flow, weights, places) * flow.new_tensor(EDGE)
+        log_shake = (weights * shakes).sum(dim=1, keepdim=True).clamp(0, 5)
+        shake = SHAKE_SCALE * (log_shake.exp() - 1)
+        rates = torch.cat([speeds * speeds.new_tensor(PER_SPEED), shake], dim=1)
+        return self.classify(speeds), rates
 
     def predict(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> Samples:
         """Store the scores, the rates, and the classes that hold at once."""
@@ -140,13 +139,13 @@ class CameraMotionHead(BaseHead):
 
     def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses and the accuracy of tokens (N, T, H, W, D)."""
-        flow, weights, shake, places = self.read_places(feats)
+        flow, weights, shakes, places = self.read_places(feats)
         speeds = self.fit(flow, weights, places) * flow.new_tensor(EDGE)
         losses = self.loss_by_feat(self.classify(speeds), data_samples)
         velocity = flow.new_tensor([list(sample.velocity) for sample in data_samples])
         flow_error = (flow - self.true_flow(velocity, places)).square().sum(dim=-1).mean()
-        distance = flow.new_tensor([sample.shake for sample in data_samples])
-        shake_error = (weights * shake).sum(dim=1) - (1 + distance / SHAKES).log()
+        shake = flow.new_tensor([sample.shake for sample in data_samples])
+        shake_error = (weights * shakes).sum(dim=1) - (1 + shake / SHAKE_SCALE).log()
         losses["loss_flow"] = FLOW_WEIGHT * flow_error
         losses["loss_shake"] = SHAKE_WEIGHT * shake_error.square().mean()
         return losses

@@ -97,7 +97,7 @@ class Places(CameraMotionHead):
         super().__init__(6, loss_cls=LOSS, average_clips="prob")
         places = super().read_places(torch.zeros(1, 1, 8, 8, 6))[-1]
         weights = torch.full((len(velocity), 64), 1 / 64)
-        log_shake = torch.full_like(weights, math.log(1 + shake / camera_head.SHAKES))
+        log_shake = torch.full_like(weights, math.log(1 + shake / camera_head.SHAKE_SCALE))
         self.outputs = self.true_flow(velocity, places), weights, log_shake, places
         self.log_scale.data.fill_(log_scale)
 
