@@ -16,6 +16,7 @@ from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.config import config_name
+from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, split_stages
 from mmvidformer.tasks.table import find_task, task_of_head
 
@@ -107,11 +108,8 @@ class LoadedModel:
         model: Any = self.fast_model
         if self._stages is not None:  # ``model`` was not asked for
             model = shared or SharedFrames(self._stages)
-        by_shape: dict[torch.Size, list[int]] = {}
-        for number, sample in enumerate(samples):
-            by_shape.setdefault(sample["inputs"].shape, []).append(number)
         outputs: dict[int, ActionDataSample] = {}
-        for numbers in by_shape.values():
+        for numbers in group_by_shape([sample["inputs"] for sample in samples]):
             stacks = {}
             for key in samples[numbers[0]]:
                 stacks[key] = [samples[number][key] for number in numbers]
