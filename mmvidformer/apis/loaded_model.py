@@ -18,7 +18,7 @@ from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.config import config_name
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, split_stages
-from mmvidformer.tasks.table import find_task, task_of_head
+from mmvidformer.tasks.table import task_of
 
 
 class LoadedModel:
@@ -41,10 +41,9 @@ class LoadedModel:
         # Checked before the model is loaded.
         self.names = class_names(tasks, names, self.cfg.get("class_names"))
         self._model = load_recognizer(self.cfg, checkpoint, device)
-        head = self._model.cls_head
         if not names:
             self.names = class_names(tasks, None, known_names(self.cfg, self._model))
-        self.task = find_task(self.cfg.task) if self.cfg.get("task") else task_of_head(head)
+        self.task = task_of(self.cfg, self._model.cls_head)
         # An optimized copy (None: the model itself), and what compares its answers with exact ones
         # (None: they are exact).
         self._fast, self.check = make_fast(self._model, int8, static)

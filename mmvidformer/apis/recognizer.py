@@ -11,9 +11,10 @@ from mmengine.structures import InstanceData
 
 from mmvidformer.apis.detector import load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
+from mmvidformer.apis.part_clock import without_gaps
 from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Source
-from mmvidformer.apis.stream import StreamFrame, without_gaps
+from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.apis.windows import times_of
 from mmvidformer.models.shared_frames import SharedFrames
 from mmvidformer.tasks.prediction import Prediction
