@@ -42,7 +42,7 @@ class Recognizer(LoadedModel):
     Args:
         config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the
             address of a checkpoint (``mmvidformer.checkpoints.addresses``), whose config is found
-            or made (``engine.checkpoint_config``).
+            or made (``apis.checkpoint_config``).
         checkpoint: File or address; None: initial weights; ``'published'`` (default): the published
             weights of a shipped config.
         device: Where the model runs, such as ``'cuda:1'``; default: the GPU if there is one.

@@ -22,10 +22,9 @@ from transformers import (
 )
 from transformers.models.videoprism import VideoPrismVisionConfig
 
-from mmvidformer.apis import Recognizer, create_model
+from mmvidformer.apis import Recognizer, checkpoint_config, create_model
+from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints import convert_file, read_model
-from mmvidformer.engine import checkpoint_config
-from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 
 NAMES = ("pan_left", "static", "zoom_in")
 SMALL = dict(
