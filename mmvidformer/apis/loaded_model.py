@@ -8,16 +8,19 @@ from typing import Any
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
+from mmengine.structures import InstanceData
 from torch import nn
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.names import class_names, class_tasks, known_names
+from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.config import config_name
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, split_stages
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.table import task_of
 
 
@@ -117,6 +120,38 @@ class LoadedModel:
                 self.check.compare_outputs(stacks, answers)
             outputs |= zip(numbers, answers, strict=True)
         return [outputs[number] for number in range(len(samples))]
+
+    def answer_samples(
+        self,
+        samples: Sequence[dict],
+        places: Sequence[dict[str, Any]],
+        shared: SharedFrames | None = None,
+    ) -> list[list[Prediction]]:
+        """Answer for several samples of ``pipeline.read`` at once, of one video or of many.
+
+        Args:
+            samples: The samples.
+            places: What else the predictions of each say, such as ``source`` and ``seconds``.
+            shared: See ``run_samples``.
+        """
+        outputs = self.run_samples(samples, shared)
+        return [
+            self._answers(output, **place) for output, place in zip(outputs, places, strict=True)
+        ]
+
+    def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
+        """Make predictions of what the head returns.
+
+        ``where`` holds what else a ``Prediction`` says: its source, seconds, whether it is static.
+        """
+        is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
+        return self.task.answers(output, self.names, is_logits, **where)
+
+    def _part_reader(self) -> PartReader:
+        """Return what reads the parts of videos, and runs the model on them."""
+        num_classes = len(next(iter(self.names.values())))
+        model = self.fast_model
+        return PartReader(self.pipeline, self._start, model, num_classes, self.check)
 
     def _start(self) -> Callable[[dict], ActionDataSample]:
         """Return what runs the model on samples of one video, in the order of their frames.

@@ -3,20 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from mmaction.structures import ActionDataSample
-from mmengine.structures import InstanceData
 
 from mmvidformer.apis.detector import load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.part_clock import without_gaps
-from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Source
 from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.apis.windows import times_of
-from mmvidformer.models.shared_frames import SharedFrames
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
@@ -292,37 +287,6 @@ class Recognizer(LoadedModel):
             for second, boxes in moments.items()
             for prediction in self.boxes(video, second, boxes)
         ]
-
-    def answer_samples(
-        self,
-        samples: Sequence[dict],
-        places: Sequence[dict[str, Any]],
-        shared: SharedFrames | None = None,
-    ) -> list[list[Prediction]]:
-        """Answer for several samples of ``pipeline.read`` at once, of one video or of many.
-
-        Args:
-            samples: The samples.
-            places: What else the predictions of each say, such as ``source`` and ``seconds``.
-            shared: See ``run_samples``.
-        """
-        outputs = self.run_samples(samples, shared)
-        return [
-            self._answers(output, **place) for output, place in zip(outputs, places, strict=True)
-        ]
-
-    def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
-        """Make predictions of what the head returns.
-
-        ``where`` holds what else a ``Prediction`` says: its source, seconds, whether it is static.
-        """
-        is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
-        return self.task.answers(output, self.names, is_logits, **where)
-
-    def _part_reader(self) -> PartReader:
-        num_classes = len(next(iter(self.names.values())))
-        model = self.fast_model
-        return PartReader(self.pipeline, self._start, model, num_classes, self.check)
 
     def check_windows(self, options: dict[str, float | None]) -> None:
         """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""
