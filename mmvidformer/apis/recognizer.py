@@ -282,11 +282,10 @@ class Recognizer(LoadedModel):
         The first time the weights of the detector are downloaded (``apis.detector``).
         """
         moments = load_detector(self.device).moments(self.pipeline.open(video))
-        return [
-            prediction
-            for second, boxes in moments.items()
-            for prediction in self.boxes(video, second, boxes)
-        ]
+        predictions: list[Prediction] = []
+        for second, boxes in moments.items():
+            predictions += self.boxes(video, second, boxes)
+        return predictions
 
     def check_windows(self, options: dict[str, float | None]) -> None:
         """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""
