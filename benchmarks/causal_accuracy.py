@@ -28,11 +28,11 @@ from mmvidformer.synthetic import PRESETS
 TASKS = {  # preset and configs of each, HORST's first
     "early": (
         "phases",
-        ("horst_early_motion", "causal_transformer_early_motion", "recurrence_early_motion"),
+        ("horst_early_motion", "causal_transformer_early_motion", "causal_recurrence_early_motion"),
     ),
     "recall": (
         "recall",
-        ("horst_recall_motion", "causal_transformer_recall_motion", "recurrence_recall_motion"),
+        ("horst_recall_motion", "causal_transformer_recall_motion", "causal_recurrence_recall_motion"),
     ),
 }
 
