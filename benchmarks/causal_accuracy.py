@@ -26,7 +26,10 @@ from mmvidformer.papers.summary import interval
 from mmvidformer.synthetic import PRESETS
 
 TASKS = {  # preset and configs of each, HORST's first
-    "early": ("phases", ("horst_early_motion", "causal_transformer_early_motion")),
+    "early": (
+        "phases",
+        ("horst_early_motion", "causal_transformer_early_motion", "causal_recurrence_early_motion"),
+    ),
     "recall": (
         "recall",
         (

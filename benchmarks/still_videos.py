@@ -24,7 +24,8 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.apis.self_check import add_change, gives_classes, make_fast
 from mmvidformer.apis.speed import Variant, as_batches, share_computed
-from mmvidformer.cli.speed import read_clips
+from mmvidformer.cli.speed import read_clips, with_random_weights
+from mmvidformer.config import load_config
 from mmvidformer.datasets.sources import list_sources
 from mmvidformer.models.run_lengths import rule_of
 
@@ -102,8 +103,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if len(checkpoints) + args.random > 1:
         parser.error(f"at most a checkpoint before the folder, got {checkpoints}")
     torch.set_num_threads(args.threads)
-    checkpoint = None if args.random else next(iter(checkpoints), PUBLISHED)
-    recognizer = Recognizer(args.config, checkpoint, "cpu")
+    if args.random:
+        recognizer = Recognizer(with_random_weights(load_config(args.config)), None, "cpu")
+    else:
+        recognizer = Recognizer(args.config, next(iter(checkpoints), PUBLISHED), "cpu")
     fast, _ = make_fast(recognizer.model)
     still, _ = make_fast(fast, static=args.static)
     print(f"{machine('cpu', args.threads)}; {versions()}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mmengine.config import Config
 from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
@@ -63,8 +64,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if len(videos) > 1 or len(checkpoints) + args.random > 1:
         parser.error(f"at most a checkpoint and a video, got {args.inputs}")
     cfg = load_config(args.config, args.cfg_options)
-    checkpoint = None if args.random else next(iter(checkpoints), PUBLISHED)
-    recognizer = Recognizer(cfg, checkpoint, args.device)
+    if args.random:
+        recognizer = Recognizer(with_random_weights(cfg), None, args.device)
+    else:
+        recognizer = Recognizer(cfg, next(iter(checkpoints), PUBLISHED), args.device)
     batches = as_batches(read_clips(recognizer, next(iter(videos), None), args.clips))
     static = args.static if videos else None
     print(f"{recognizer}, {len(batches)} clips, {args.rounds} rounds", file=sys.stderr)
@@ -77,6 +80,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         draw_speed(rows, str(recognizer)).savefig(args.plot)
     for path in filter(None, (args.json, args.plot)):
         print(f"written: {path}", file=sys.stderr)
+
+
+def with_random_weights(cfg: Config) -> Config:
+    """Return a config without the image weights that its backbone starts from."""
+    if "init_from" in cfg.model.backbone:
+        cfg.merge_from_dict({"model.backbone.init_from": None})
+    return cfg
 
 
 def read_clips(recognizer: Any, video: str | None, count: int) -> list[dict]:

@@ -40,7 +40,8 @@ def test_still_parts(main_of, tmp_path: Path, tiny_videos, capsys) -> None:
 
 def test_noise_without_weights(main_of, model, capsys) -> None:
     options = ["--random", "--clips", "1", "--rounds", "1", "--device", "cpu"]
-    main_of("speed")([model[0], *options])
+    start = "model.backbone.init_from.source=timm:not_fetched"
+    main_of("speed")([model[0], *options, "--cfg-options", start])
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names == ["variant", "plain", "optimized", "bfloat16", "int8"]  # nothing is still
     with pytest.raises(SystemExit):
