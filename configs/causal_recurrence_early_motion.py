@@ -1,4 +1,4 @@
-# A gated linear recurrence and attention to the last four frames, both over time, as in Griffin: one
+# A gated linear recurrence and attention to the last four frames, both over time (Griffin): one
 # remembers, the other compares. The recurrence alone fits the training clips, and is at chance on
 # others.
 # mmvidformer data generate data/motion_phases --preset phases
