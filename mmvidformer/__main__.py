@@ -66,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         words.append(args.pop(0))
     warnings.filterwarnings("ignore", "Fail to import ``MultiScale")  # of mmcv-lite
+    # MMEngine reloads that module for each of MMAction2's configs.
+    warnings.filterwarnings("ignore", "pkg_resources is deprecated")
     from mmvidformer.engine.errors import run_tool
 
     command = import_module(".".join(["mmvidformer.cli", *words]))
