@@ -5,8 +5,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
-from mmvidformer.layers.lookup import look_up
-
 # Title of each command, and of the commands of each group.
 COMMANDS: dict[str, str | dict[str, str]] = {
     "train": "Train a recognizer",
@@ -59,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not args or args[0] in ("-h", "--help"):
             print(list_commands(words, commands))
             return 0 if args else 2
+        # Not above: processes that check a video import this module, and need no PyTorch.
+        from mmvidformer.layers.lookup import look_up
+
         try:
             commands = look_up(commands, args[0], "command")
         except KeyError as error:
