@@ -6,8 +6,6 @@ from pathlib import Path
 from mmengine.config import Config
 from tqdm import tqdm
 
-from mmvidformer.checkpoints.download import is_address
-from mmvidformer.checkpoints.image_init import TIMM
 from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.config.rows import Options, Row, Table
 from mmvidformer.papers.runs import generate, measure, results
@@ -39,7 +37,8 @@ def with_start(cfg: Config, start: str | None) -> Options:
 def check_start(row: Row, start: str) -> None:
     """Raise a ``FileNotFoundError`` if a row starts from a file that does not exist."""
     path = Path(start)
-    if start == RANDOM or start.startswith(TIMM) or is_address(start) or path.exists():
+    is_address = ":" in start  # such as timm:NAME and published://NAME
+    if start == RANDOM or is_address or path.exists():
         return
     hint = "--start names other weights"
     if path.parts[0] == "work_dirs":
