@@ -37,7 +37,7 @@ FAMILIES = {
         None,
         "checkpoints.md",
     ),
-    "Compositions": (("compose_", "causal_transformer_"), None, "compose.md"),
+    "Compositions": (("compose_", "causal_"), None, "compose.md"),
     "Camera motion": (("camera_",), None, "camera_motion.md"),
 }
 
