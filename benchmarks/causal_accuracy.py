@@ -26,13 +26,14 @@ from mmvidformer.papers.summary import interval
 from mmvidformer.synthetic import PRESETS
 
 TASKS = {  # preset and configs of each, HORST's first
-    "early": (
-        "phases",
-        ("horst_early_motion", "causal_transformer_early_motion", "causal_recurrence_early_motion"),
-    ),
+    "early": ("phases", ("horst_early_motion", "causal_transformer_early_motion")),
     "recall": (
         "recall",
-        ("horst_recall_motion", "causal_transformer_recall_motion", "causal_recurrence_recall_motion"),
+        (
+            "horst_recall_motion",
+            "causal_transformer_recall_motion",
+            "causal_recurrence_recall_motion",
+        ),
     ),
 }
 

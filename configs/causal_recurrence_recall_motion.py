@@ -1,9 +1,10 @@
-# The causal transformer with a gated linear recurrence in place of attention over time, on generated
-# clips of twelve objects: the class is the shape of the first.
+# The causal transformer with a gated linear recurrence in place of attention over time, on clips of
+# twelve objects, one in each frame: the class is the shape of the first.
 # mmvidformer data generate data/motion_recall --preset recall
 # mmvidformer train causal_recurrence_recall_motion
 _base_ = "./causal_transformer_recall_motion.py"
 
+# States decay slowly from the start. With the default of 0.9 training stays at chance.
 recurrence = dict(type="recurrence", expand=2, min_decay=0.99)
 model = dict(
     backbone=dict(

@@ -10,9 +10,7 @@ _base_ = [
 ]
 
 model = dict(
-    backbone=dict(
-        arch=dict(depth=3), stem=dict(tubelet=(1, 2, 2), convs=(16, 32))
-    ),
+    backbone=dict(arch=dict(depth=3), stem=dict(tubelet=(1, 2, 2), convs=(16, 32))),
     cls_head=dict(
         type="mmvidformer.LastStepHead",
         num_classes=3,

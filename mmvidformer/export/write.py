@@ -81,7 +81,7 @@ def export(
         write(program, graph, part, json.dumps(card or {}, ensure_ascii=False))
         difference = check_file(graph, load(part), out.name, TOLERANCE)
         if int8:
-            rounded = part.with_name("int8.onnx")
+            rounded = part.with_name(f"int8_{part.name}")
             round_to_int8(part, rounded)
             run = load(rounded)
             difference = check_file(graph, run, out.name, INT8_TOLERANCE)

@@ -17,6 +17,7 @@ ONEDNN = torch.ops.onednn
 WEIGHT_STEPS = 127  # of the largest weight of an output; symmetric, so that 0 is exact
 # Between the least and the largest number of a clip. One is left for what is rounded up.
 INPUT_STEPS = {8: 254, 7: 126}
+PART = 2**18  # inputs that are rounded at once: what is between stays in the cache
 
 
 class Int8Linear(nn.Module):
@@ -65,7 +66,10 @@ class Int8Linear(nn.Module):
         least, largest = min(least, 0.0), max(largest, 0.0)
         scale = (largest - least) / self.steps or 1.0
         zero = round(-least / scale)
-        rounded = torch.add(rows.new_tensor(zero + 0.5), rows, alpha=1 / scale).to(torch.uint8)
+        shift, rounded = rows.new_tensor(zero + 0.5), torch.empty_like(rows, dtype=torch.uint8)
+        size = max(PART // self.in_features, 1)
+        for part, target in zip(rows.split(size), rounded.split(size), strict=True):
+            target.copy_(torch.add(shift, part, alpha=1 / scale))
         name, algorithm = ("none", "") if act is None else ("gelu", act.approximate)
         weights = self.packed, self.scales, self.zeros, self.bias
         out = ONEDNN.qlinear_pointwise(

@@ -30,7 +30,7 @@ def test_linear_layers_of_blocks_have_8_bits(name: str, tmp_path: Path) -> None:
 
     torch.manual_seed(0)
     options = dict(stem=TUBES, temporal_depth=1) if name == "ViViT" else {}
-    model, path = build(clips(name, **options)), tmp_path / "model.onnx"
+    model, path = build(clips(name, **options)), tmp_path / "int8.onnx"
     graph = make_graph(model, SIZE)
     assert 1e-4 < export(graph, path, {"a card": 1}, int8=True) < 0.1
     assert [*tmp_path.iterdir()] == [path]
@@ -53,7 +53,7 @@ def test_answers_on_clips_of_the_user(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def load_reversed(file: Path) -> write.Run:
         run = load(file)
-        if file.name != "int8.onnx":
+        if not file.name.startswith("int8_"):
             return run
         return lambda inputs: [-x for x in run(inputs)]
 

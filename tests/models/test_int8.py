@@ -69,6 +69,16 @@ def test_a_layer(bias: bool, act: nn.GELU | None, shape: tuple[int, ...]) -> Non
 
 
 @torch.no_grad()
+def test_inputs_that_are_rounded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    rounded, x = Int8Linear(nn.Linear(24, 16)), torch.randn(2, 7, 24)
+    whole = rounded(x)
+    for part in (1, 48, 120):  # a row, two, five
+        monkeypatch.setattr(int8, "PART", part)
+        assert torch.equal(rounded(x), whole)
+
+
+@torch.no_grad()
 def test_inputs_of_one_number_of_zero_and_of_none() -> None:
     layer = nn.Linear(8, 4)
     rounded = Int8Linear(layer)
