@@ -5,8 +5,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
-from mmvidformer.layers.lookup import look_up
-
 # Title of each command, and of the commands of each group.
 COMMANDS: dict[str, str | dict[str, str]] = {
     "train": "Train a recognizer",
@@ -59,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not args or args[0] in ("-h", "--help"):
             print(list_commands(words, commands))
             return 0 if args else 2
+        # Not above: processes that check a video import this module, and need no PyTorch.
+        from mmvidformer.layers.lookup import look_up
+
         try:
             commands = look_up(commands, args[0], "command")
         except KeyError as error:
@@ -66,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         words.append(args.pop(0))
     warnings.filterwarnings("ignore", "Fail to import ``MultiScale")  # of mmcv-lite
+    # MMEngine reloads that module for each of MMAction2's configs.
+    warnings.filterwarnings("ignore", "pkg_resources is deprecated")
     from mmvidformer.engine.errors import run_tool
 
     command = import_module(".".join(["mmvidformer.cli", *words]))

@@ -1,6 +1,7 @@
 """The command ``mmvidformer``."""
 
 import sys
+import warnings
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -102,3 +103,17 @@ def test_weights_of_a_license(capsys) -> None:
     assert main(["models", "streamformer", "--license", "apache-2.0"]) == 1
     assert main(["models", "--license", "gpl"]) == 1
     assert "no weights have the license 'gpl'; there are Apache-2.0" in capsys.readouterr().err
+
+
+def test_a_config_of_mmaction2_brings_no_warnings_of_packages(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["mmvidformer"])
+    base = "recognition/timesformer/timesformer_divST_8xb8-8x32x1-15e_kinetics400-rgb.py"
+    arch = dict(embed_dims=32, depth=1, num_heads=2)
+    backbone = dict(_delete_=True, type="mmvidformer.TimeSformer", arch=arch, clip_len=8)
+    model = dict(backbone=backbone, cls_head=dict(in_channels=32))
+    path = tmp_path / "config.py"
+    path.write_text(f'_base_ = "mmaction::{base}"\nmodel = {model}\n')
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert main(["count", str(path)]) == 0
+    assert not [one for one in caught if "pkg_resources" in str(one.message)]

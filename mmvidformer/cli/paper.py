@@ -68,7 +68,7 @@ def list_tables(names: Sequence[str]) -> None:
         for table in read_paper(name).tables.values():
             counts = map(str, astuple(count_rows(table.rows.values())))
             lines.append((*table.name.split("/"), table.title, *counts))
-    print_table(("paper", "table", "title", "rows", "to run", "in miniature"), lines)
+    print_table(("paper", "table", "title", "rows", "can be run", "in miniature"), lines)
     total = count_rows(list_rows(names))
     print(f"{total.runnable} of {total.rows} rows can be run, {total.miniatures} in miniature.")
     if {*names} <= {*list_papers()}:

@@ -52,7 +52,8 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
         elif clips > 1:  # other samplers cover a video, or show a moment
             raise ValueError(f"the test pipeline must have a transform that samples; got {names}")
         if crop is None and crops > 1:
-            raise ValueError(f"the test pipeline must have one of {', '.join(CROPS)}; got {names}")
+            wanted = f"the test pipeline must have one of {', '.join(CROPS)}; got {names}"
+            raise ValueError(f"{wanted}; without, use {clips}x1 views")
         if crop is None or CROPS[type_name(crop)] == crops:
             continue
         size = crop["crop_size"]

@@ -8,13 +8,15 @@ from tqdm import tqdm
 
 from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.config.rows import Options, Row, Table
-from mmvidformer.papers.runs import generate, measure
+from mmvidformer.papers.runs import generate, measure, results
+
+RANDOM = "random weights"
 
 
 def start_of(cfg: Config) -> str:
-    """Source of the weights that training starts from, or ``random weights``."""
+    """Source of the weights that training starts from, or ``RANDOM``."""
     start = cfg.get("load_from") or cfg.model.backbone.get("init_from")
-    return (start.get("source") if isinstance(start, Mapping) else start) or "random weights"
+    return (start.get("source") if isinstance(start, Mapping) else start) or RANDOM
 
 
 def with_start(cfg: Config, start: str | None) -> Options:
@@ -30,6 +32,18 @@ def with_start(cfg: Config, start: str | None) -> Options:
     if start != "none" and isinstance(cfg.model.backbone.get("init_from"), Mapping):
         return {"load_from": None, "model.backbone.init_from.source": start}
     return {"load_from": None, "model.backbone.init_from": None if start == "none" else start}
+
+
+def check_start(row: Row, start: str) -> None:
+    """Raise a ``FileNotFoundError`` if a row starts from a file that does not exist."""
+    path = Path(start)
+    is_address = ":" in start  # such as timm:NAME and published://NAME
+    if start == RANDOM or is_address or path.exists():
+        return
+    hint = "--start names other weights"
+    if path.parts[0] == "work_dirs":
+        hint = f"mmvidformer train {path.parent.name} writes it, and {hint}"
+    raise FileNotFoundError(f"{row.name} starts from {start}, which does not exist; {hint}")
 
 
 def run_rows(
@@ -59,6 +73,7 @@ def run_rows(
 
     Raises:
         ValueError: If no row can be run or, without ``skip``, one of them cannot.
+        FileNotFoundError: If a row starts from a file that does not exist, before anything runs.
         ChildProcessError: As ``measure``.
     """
     jobs = []
@@ -73,6 +88,8 @@ def run_rows(
         cfg = load_config(name, {**options, **common})
         overrides = {**common, **with_start(cfg, start)}
         merge_overrides(cfg, overrides)
+        if not all(results(folder / row.name / f"seed_{seed}") for seed in seeds):
+            check_start(row, start_of(cfg))
         jobs.append((row, overrides))
         other = f"; the published figure from {row.start}" if row.start and not miniature else ""
         print(f"{row.name} starts from {start_of(cfg)}{other}", flush=True)

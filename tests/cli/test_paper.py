@@ -113,6 +113,7 @@ def test_run_says_first_where_rows_start(paper, capsys) -> None:
 
     paper.calls.clear()
     shutil.rmtree("work_dirs")
+    Path("best.pth").touch()
     paper.main([*run, "--start", "best.pth", "--cfg-options", "train_cfg.max_epochs=2"])
     assert "model_2 starts from best.pth; the published" in capsys.readouterr().out
     common = {"train_cfg.max_epochs": 2, "load_from": None, "model.backbone.init_from": "best.pth"}

@@ -54,7 +54,7 @@ def test_a_pipeline_without_crop_is_one_crop():
     cfg = config()
     set_views(cfg, 2, 1)
     assert get_views(cfg) == (2, 1)
-    with pytest.raises(ValueError, match="ThreeCrop.*SampleFrames, Resize, FormatShape"):
+    with pytest.raises(ValueError, match="ThreeCrop.*Resize, FormatShape; without, use 2x1 views"):
         set_views(cfg, 2, 3)
 
 

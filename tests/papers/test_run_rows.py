@@ -1,10 +1,13 @@
 """The weights from which rows start."""
 
+from pathlib import Path
+
 import pytest
 
 from mmvidformer.config import load_config, merge_overrides
-from mmvidformer.config.rows import find_row
-from mmvidformer.papers.run_rows import start_of, with_start
+from mmvidformer.config.rows import Row, Table, find_row, read_paper
+from mmvidformer.papers import run_rows as rows
+from mmvidformer.papers.run_rows import run_rows, start_of, with_start
 
 B21K = "timm:vit_base_patch16_224.orig_in21k"
 
@@ -57,3 +60,28 @@ def test_other_starts(name: str) -> None:
 def test_a_row_knows_what_its_published_figure_started_from(name: str, published: str) -> None:
     start = find_row(name).start
     assert start.startswith(published) and bool(start) == bool(published)
+
+
+def test_a_start_that_is_missing_is_named_before_videos_are_generated(
+    tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    measured: list[str] = []
+
+    def measure(table: Table, row: Row, *args: object, **settings: object) -> None:
+        measured.append(row.name)
+
+    monkeypatch.setattr(rows, "generate", lambda table: measured.append("videos"))
+    monkeypatch.setattr(rows, "measure", measure)
+    table = read_paper("vivit").tables["table2"]
+    settings = dict(miniature=True, procs=1, common={})
+    row = table.rows["model_3"]
+    wanted = "vivit/table2/model_3 starts from .*mmvidformer train timesformer_image_motion writes"
+    with pytest.raises(FileNotFoundError, match=wanted):
+        run_rows(table, [row], [0], tmp_path / "runs", **settings)
+    with pytest.raises(FileNotFoundError, match="starts from a.pth, which does not exist; --start"):
+        run_rows(table, [row], [0], tmp_path / "runs", start="a.pth", **settings)
+    assert measured == []
+    (tmp_path / "a.pth").touch()
+    run_rows(table, [row], [0], tmp_path / "runs", start="a.pth", **settings)
+    assert measured == ["videos", row.name]

@@ -1,3 +1,4 @@
+import operator
 import os
 import time
 from pathlib import Path
@@ -50,9 +51,11 @@ class AtomicCheckpointHook(CheckpointHook):
     Each is written atomically, and only then are outdated ones deleted. Checkpoints also hold what
     ``ResumableTrainLoop`` needs to resume in the middle of an epoch. Arguments are those of
     ``CheckpointHook``; ``out_dir`` may be an address in object storage, such as
-    ``s3://BUCKET/DIR``.
+    ``s3://BUCKET/DIR``. Of equally good checkpoints the last one is the best: with few validation
+    videos the first epochs may be as good by chance.
     """
 
+    rule_map = {"greater": operator.ge, "less": operator.le}
     _started: float | None = None
 
     def before_train(self, runner: Runner) -> None:

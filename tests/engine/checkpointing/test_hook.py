@@ -9,7 +9,7 @@ import torch
 
 from mmvidformer.engine.checkpointing.hook import AtomicBackend
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-from tests.engine.toys import Stop, StopAt, validated
+from tests.engine.toys import Rising, Stop, StopAt, validated
 
 
 def content(path: Path) -> dict:
@@ -88,6 +88,13 @@ def test_the_last_ones_and_the_best_are_kept(toy) -> None:
     kept = content(folder / "epoch_3.pth")["message_hub"]["runtime_info"]
     assert kept["keep_ckpt_ids"] == [2, 3]
     assert kept["best_ckpt"] == str(folder / "best_acc_epoch_3.pth")
+
+
+def test_of_equally_good_checkpoints_the_last_is_the_best(toy, monkeypatch) -> None:
+    monkeypatch.setattr(Rising, "compute_metrics", lambda self, results: {"acc": 0.5})
+    runner = validated(toy)
+    runner.train()
+    assert {"best_acc_epoch_3.pth"} == {x for x in names(Path(runner.work_dir)) if "best" in x}
 
 
 @pytest.mark.parametrize("fails_at", range(1, 10))
