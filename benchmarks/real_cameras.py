@@ -25,13 +25,21 @@ import torch
 
 from benchmarks.camera_baselines import Points, dense_flow, fit_steps, sparse_features
 from benchmarks.camera_kept import KeptWindows, resize
+from benchmarks.camera_rates import (
+    TRACKING,
+    Row,
+    interval,
+    mean_of_sums,
+    rates_table,
+    shares_table,
+)
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.models.camera_head import PER_SPEED
 from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, FPS, class_of, measure_shake
-from mmvidformer.tasks.camera_motion import RATES, UNITS
+from mmvidformer.tasks.camera_motion import RATES
 
-MODEL, TRACKING = "camera_motion", "tracking"
+MODEL = "camera_motion"
 SIDES = (64, 128)  # pixels of the short side that baselines see; the model sees 64
 BASELINES = {
     f"{name}, {side}": (track, side)
@@ -42,11 +50,8 @@ NAMES = (MODEL, *BASELINES)
 SURE = (0.0, 0.5, 0.7, 0.9, 1.0)
 SPEEDS = (0.0, 0.1, 0.2, 0.5, 10.0)
 KNOWN = "known"  # the part of the videos whose accuracy was known before
-DRAWS = 10_000
 COLUMNS = ("part", "video", "second", "class", "speed", "probability", *NAMES)
 COLUMNS += tuple(f"{name}: {rate}" for name in (TRACKING, *NAMES) for rate in RATES)
-
-Row = dict[str, str]
 
 
 class Answer(NamedTuple):
@@ -129,46 +134,6 @@ def write_rates(name: str, rates: np.ndarray) -> Row:
     return {f"{name}: {rate}": f"{number:.3g}" for rate, number in zip(RATES, rates, strict=True)}
 
 
-def read_rates(rows: Sequence[Row], name: str, rate: str) -> np.ndarray:
-    """Read a rate of a method from rows (N,)."""
-    return np.array([float(row[f"{name}: {rate}"]) for row in rows])
-
-
-def interval(
-    rows: Sequence[Row], terms: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]
-) -> tuple[float, float]:
-    """Draw the videos of rows again and again: the 95% interval of a statistic.
-
-    Args:
-        rows: Rows of windows.
-        terms: Numbers (rows, K) whose sums it takes.
-        statistic: Function of sums (..., K).
-    """
-    numbers = np.unique([row["video"] for row in rows], return_inverse=True)[1]
-    sums = np.zeros((numbers.max() + 1, terms.shape[1]))
-    np.add.at(sums, numbers, terms)
-    drawn = np.random.default_rng(0).integers(len(sums), size=(DRAWS, len(sums)))
-    low, high = np.nanpercentile(statistic(sums[drawn].sum(axis=1)), [2.5, 97.5])
-    return float(low), float(high)
-
-
-def mean_of_sums(sums: np.ndarray) -> np.ndarray:
-    """Return the mean of numbers, from sums (..., 2) of them and of ones."""
-    return sums[..., 0] / sums[..., 1]
-
-
-def correlation_of_sums(sums: np.ndarray) -> np.ndarray:
-    """Return Pearson's correlation, from sums (..., 6) of ``correlation_terms``, or NaN."""
-    ones, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
-    with np.errstate(invalid="ignore"):  # one number, drawn again and again
-        return (ones * xy - x * y) / np.sqrt((ones * xx - x * x) * (ones * yy - y * y))
-
-
-def correlation_terms(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return what must be summed for a correlation: (N, 6)."""
-    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
-
-
 def accuracy(rows: Sequence[Row], method: str) -> str:
     """Describe how often a method is right: ``'90.5% (82.1-97.0)'``.
 
@@ -180,20 +145,6 @@ def accuracy(rows: Sequence[Row], method: str) -> str:
         return share
     low, high = interval(rows, np.stack([100 * right, np.ones_like(right)], axis=1), mean_of_sums)
     return f"{share} ({low:.1f}-{high:.1f})"
-
-
-def mean_error(rows: Sequence[Row], method: str, rate: str) -> str:
-    """Describe the mean absolute difference from tracking: ``'0.021 (0.015-0.030)'``."""
-    errors = np.abs(read_rates(rows, method, rate) - read_rates(rows, TRACKING, rate))
-    low, high = interval(rows, np.stack([errors, np.ones_like(errors)], axis=1), mean_of_sums)
-    return f"{errors.mean():.2g} ({low:.2g}-{high:.2g})"
-
-
-def correlation(rows: Sequence[Row], method: str, rate: str) -> str:
-    """Describe the correlation with tracking: ``'0.81 (0.70-0.90)'``."""
-    terms = correlation_terms(*(read_rates(rows, name, rate) for name in (method, TRACKING)))
-    low, high = interval(rows, terms, correlation_of_sums)
-    return f"{correlation_of_sums(terms.sum(axis=0)):.2f} ({low:.2f}-{high:.2f})"
 
 
 def table(rows: Sequence[Row], title: str, groups: dict[str, Callable[[Row], bool]]) -> str:
@@ -209,19 +160,6 @@ def table(rows: Sequence[Row], title: str, groups: dict[str, Callable[[Row], boo
     return "\n".join(lines)
 
 
-def rates_table(rows: Sequence[Row]) -> str:
-    """Format the errors of the rates, and the correlation of the shake, in Markdown."""
-    columns = ["mean error", "mean by tracking", *NAMES]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for rate, unit in zip(RATES, UNITS, strict=True):
-        size = f"{np.abs(read_rates(rows, TRACKING, rate)).mean():.2g}"
-        cells = [mean_error(rows, name, rate) for name in NAMES]
-        lines.append(f"| {rate}, {unit} | {size} | {' | '.join(cells)} |")
-    cells = [correlation(rows, name, RATES[-1]) for name in NAMES]
-    lines.append(f"| {RATES[-1]}, correlation | | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
 def print_tables(rows: Sequence[Row]) -> None:
     """Print the accuracies, the errors of the rates, and the wrong answers."""
     tracked = [row for row in rows if row["part"] != KNOWN]
@@ -234,7 +172,8 @@ def print_tables(rows: Sequence[Row]) -> None:
     print(table(test, "speed, moving cameras", in_ranges("speed", SPEEDS, moving=True)), end="\n\n")
     print(table(test, "probability", in_ranges("probability", SURE)), end="\n\n")
     windows = f"{len(tracked)} windows in {len({row['video'] for row in tracked})} videos"
-    print(f"Rates, {windows}:", rates_table(tracked), sep="\n\n", end="\n\n")
+    print(f"Rates, {windows}:", rates_table(tracked, NAMES), sep="\n\n", end="\n\n")
+    print(shares_table(tracked, NAMES), end="\n\n")
     names = sorted({row["video"] for row in rows if row["part"] == KNOWN})
     known = {name: lambda row, name=name: row["video"] == name for name in names}
     print(table(rows, "video whose accuracy was known", known), end="\n\n")

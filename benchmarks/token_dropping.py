@@ -13,25 +13,21 @@ seeds), less 2 points. Numbers are means over the seeds and half of their 95% in
 t). A run whose record is in FOLDER is not repeated.
 """
 
-import json
-import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from mmengine.config import Config
-from mmengine.hooks import Hook
-from mmengine.runner import Runner
 
 from benchmarks.models import machine
+from benchmarks.training_time import Epoch, seconds_of, time_to, train, use_clips
 from benchmarks.versions import versions
 from mmvidformer.config import load_config
-from mmvidformer.engine.launch import build_runner
-from mmvidformer.papers.summary import interval, mean_interval
+from mmvidformer.papers.summary import interval
 from mmvidformer.synthetic import PRESETS
 from mmvidformer.synthetic.spec import SPLITS
 
@@ -51,33 +47,6 @@ class Way(NamedTuple):
 
 
 WAYS = (Way(1.0, 1), Way(0.5, 1), Way(0.5, 2))
-Epoch = tuple[float, float]  # CPU seconds of all steps so far, and accuracy
-
-
-class CpuClock(Hook):
-    """Measures the CPU time of the training steps, and notes it with the accuracy of each epoch.
-
-    Attributes:
-        epochs: An ``Epoch`` for each.
-    """
-
-    priority = "LOWEST"
-
-    def __init__(self) -> None:
-        self.epochs: list[Epoch] = []
-        self._seconds = self._start = 0.0
-
-    def before_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Start the clock."""
-        self._start = time.process_time()
-
-    def after_train_iter(self, runner: Runner, *args: Any, **kwargs: Any) -> None:
-        """Stop the clock."""
-        self._seconds += time.process_time() - self._start
-
-    def after_val_epoch(self, runner: Runner, metrics: Mapping[str, float]) -> None:
-        """Note time and accuracy."""
-        self.epochs.append((self._seconds, metrics["acc/top1"]))
 
 
 def make_config(task: str, way: Way, data: Path, workers: int) -> Config:
@@ -93,41 +62,13 @@ def make_config(task: str, way: Way, data: Path, workers: int) -> Config:
     cfg.model.backbone.token_keep = way.token_keep
     if way.token_keep < 1:
         cfg.custom_hooks = [dict(type="mmvidformer.AllTokensHook")]
-    cfg.train_cfg.update(max_epochs=way.times * cfg.train_cfg.max_epochs, val_interval=1)
+    cfg.train_cfg.max_epochs *= way.times
     for scheduler in cfg.param_scheduler:
         for name in ("begin", "end", "T_max"):
             if name in scheduler:
                 scheduler[name] *= way.times
-    cfg.train_dataloader.batch_size = cfg.auto_scale_lr.base_batch_size
-    for split in SPLITS:
-        loader = cfg[f"{split}_dataloader"]
-        loader.num_workers = workers
-        loader.dataset.ann_file = str(data / f"{split}.txt")
-        loader.dataset.data_prefix = dict(video=str(data))
-        loader.dataset.metainfo = dict(classes=str(data / "classes.txt"))
-    cfg.default_hooks.checkpoint = None
-    cfg.launcher = "none"
+    use_clips(cfg, data, workers)
     return cfg
-
-
-def train(task: str, way: Way, seed: int, root: Path, workers: int) -> list[Epoch]:
-    """Train, unless there is a record of it, and return the epochs."""
-    name = f"{task}_{way.token_keep:g}_{way.times}_{seed}"
-    record = root / f"{name}.json"
-    if not record.exists():
-        cfg = make_config(task, way, root / task, workers)
-        cfg.merge_from_dict(dict(work_dir=str(root / name), experiment_name=name))
-        cfg.randomness = dict(seed=seed)
-        runner, clock = build_runner(cfg), CpuClock()
-        runner.register_hook(clock)
-        runner.train()
-        record.write_text(json.dumps(clock.epochs))
-    return [(seconds, accuracy) for seconds, accuracy in json.loads(record.read_text())]
-
-
-def time_to(epochs: Sequence[Epoch], accuracy: float) -> float | None:
-    """Return the CPU seconds until an accuracy is reached; None: it never is."""
-    return next((seconds for seconds, reached in epochs if reached >= accuracy), None)
 
 
 def rows_of(runs: Mapping[Way, Sequence[Sequence[Epoch]]]) -> list[str]:
@@ -143,14 +84,6 @@ def rows_of(runs: Mapping[Way, Sequence[Sequence[Epoch]]]) -> list[str]:
         cells += [seconds_of(times), f"{len(times)} of {len(reached)}"]
         rows.append(f"| {' | '.join(cells)} |")
     return rows
-
-
-def seconds_of(times: Sequence[float]) -> str:
-    """Format the mean of times, and half of its interval."""
-    if len(times) < 2:
-        return f"{times[0]:.0f}" if times else "never"
-    middle, half = mean_interval(times)
-    return f"{middle:.0f} ± {half:.0f}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -172,7 +105,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         runs: dict[Way, list[list[Epoch]]] = {way: [] for way in WAYS}
         for seed in range(args.seeds):
             for way in WAYS:  # in turn, as the machine may change
-                runs[way].append(train(task, way, seed, args.root, args.workers))
+                cfg = make_config(task, way, args.root / task, args.workers)
+                name = f"{task}_{way.token_keep:g}_{way.times}_{seed}"
+                runs[way].append(train(cfg, seed, args.root, name))
         tables.append([f"\n{TASKS[task]}, {task}", *rows_of(runs)])
     print(f"\n{machine('cpu', 1)}; {versions()}")
     print("\n| tokens | accuracy at the end, % | CPU s | accuracy | CPU s to reach | runs |")

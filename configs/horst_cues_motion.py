@@ -6,7 +6,7 @@ _base_ = [
     "./_base_/default_runtime.py",
     "./_base_/models/horst_early_recognition.py",
     "./_base_/datasets/motion_cues.py",
-    "./_base_/schedules/horst_motion_20e.py",
+    "./_base_/schedules/horst_motion_4e.py",
 ]
 
 pipeline = _base_.pipeline
@@ -19,10 +19,3 @@ model = dict(
 train_dataloader = dict(batch_size=16, dataset=dict(pipeline=pipeline))
 val_dataloader = dict(dataset=dict(pipeline=pipeline))
 test_dataloader = dict(dataset=dict(pipeline=pipeline))
-train_cfg = dict(max_epochs=4, val_interval=1)
-# With the recipe's eps of 1e-16, steps get so large once the loss is near 0 that runs fell back to
-# chance.
-optim_wrapper = dict(optimizer=dict(eps=1e-8))
-param_scheduler = [
-    dict(type="CosineAnnealingLR", begin=3, end=4, T_max=1, convert_to_iter_based=True)
-]

@@ -2,22 +2,15 @@
 # the first, which nothing later repeats (reports/claims.md).
 # mmvidformer data generate data/motion_recall --preset recall
 # mmvidformer train horst_recall_motion --cfg-options model.neck.order=1
-_base_ = "./horst_cues_motion.py"
+_base_ = [
+    "./_base_/default_runtime.py",
+    "./_base_/models/horst_early_recognition.py",
+    "./_base_/datasets/motion_recall.py",
+    "./_base_/schedules/horst_motion_4e.py",
+]
 
-data_root = "data/motion_recall"
-
-
-def videos(split):
-    return dict(
-        dataset=dict(
-            ann_file=f"{data_root}/{split}.txt",
-            data_prefix=dict(video=data_root),
-            metainfo=dict(classes=f"{data_root}/classes.txt"),
-        )
-    )
-
-
-model = dict(cls_head=dict(num_classes=3))
-train_dataloader = videos("train")
-val_dataloader = videos("val")
-test_dataloader = videos("test")
+model = dict(
+    backbone=dict(channels=16),
+    neck=dict(in_channels=16, channels=[16, 32], strides=[1, 2]),
+    cls_head=dict(num_classes=3, in_channels=32, topk=(1, 2)),
+)

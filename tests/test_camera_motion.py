@@ -82,7 +82,7 @@ def test_hard_clips_of_other_scenes() -> None:
 
 @pytest.mark.slow
 def test_training_again_gives_the_shipped_accuracy(run: Callable, tmp_path: Path) -> None:
-    """About 40 minutes on two cores: the weights come from this command."""
+    """About 75 minutes on two cores."""
     command = [sys.executable, "-m", "mmvidformer", "train", NAME, "--procs", 2]
     process = run(*command, "--work-dir", tmp_path)
     printed, _ = process.communicate(timeout=4 * 3600)

@@ -39,10 +39,6 @@ ATTRIBUTES = {
         ("mmengine.config.Config", name): ("config/__init__.py", "variables that change nothing")
         for name in ("_get_base_files", "_get_cfg_path")
     },
-    ("mmengine.fileio.FileClient", "_prefix_to_backends"): (
-        "engine/checkpointing/remote.py",
-        "checkpoints in buckets, for whose addresses MMEngine keeps a client of its own",
-    ),
     ("mmengine.hooks.CheckpointHook", "_save_best_checkpoint"): (
         "engine/checkpointing/hook.py",
         "keeping the best checkpoint until the next is written",

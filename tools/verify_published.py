@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 
 import yaml
 
+from mmvidformer.apis.verify import Verified, verify
 from mmvidformer.checkpoints import published
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.engine.verify import Verified, verify
 
 
 def write_hashes(results: list[Verified]) -> None:

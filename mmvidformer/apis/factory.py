@@ -23,7 +23,7 @@ def find_model(
     """Find a config and the address of its weights; see ``Recognizer``."""
     named = isinstance(config, str | Path)
     if is_address(config) or (named and Path(config, "config.json").is_file()):
-        from mmvidformer.engine.checkpoint_config import config_of_checkpoint
+        from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 
         return config_of_checkpoint(config).cfg, str(config)
     if checkpoint == PUBLISHED:

@@ -8,16 +8,20 @@ from typing import Any
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
+from mmengine.structures import InstanceData
 from torch import nn
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.names import class_names, class_tasks, known_names
+from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.config import config_name
+from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, split_stages
-from mmvidformer.tasks.table import find_task, task_of_head
+from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.table import task_of
 
 
 class LoadedModel:
@@ -40,10 +44,9 @@ class LoadedModel:
         # Checked before the model is loaded.
         self.names = class_names(tasks, names, self.cfg.get("class_names"))
         self._model = load_recognizer(self.cfg, checkpoint, device)
-        head = self._model.cls_head
         if not names:
             self.names = class_names(tasks, None, known_names(self.cfg, self._model))
-        self.task = find_task(self.cfg.task) if self.cfg.get("task") else task_of_head(head)
+        self.task = task_of(self.cfg, self._model.cls_head)
         # An optimized copy (None: the model itself), and what compares its answers with exact ones
         # (None: they are exact).
         self._fast, self.check = make_fast(self._model, int8, static)
@@ -107,11 +110,8 @@ class LoadedModel:
         model: Any = self.fast_model
         if self._stages is not None:  # ``model`` was not asked for
             model = shared or SharedFrames(self._stages)
-        by_shape: dict[torch.Size, list[int]] = {}
-        for number, sample in enumerate(samples):
-            by_shape.setdefault(sample["inputs"].shape, []).append(number)
         outputs: dict[int, ActionDataSample] = {}
-        for numbers in by_shape.values():
+        for numbers in group_by_shape([sample["inputs"] for sample in samples]):
             stacks = {}
             for key in samples[numbers[0]]:
                 stacks[key] = [samples[number][key] for number in numbers]
@@ -120,6 +120,38 @@ class LoadedModel:
                 self.check.compare_outputs(stacks, answers)
             outputs |= zip(numbers, answers, strict=True)
         return [outputs[number] for number in range(len(samples))]
+
+    def answer_samples(
+        self,
+        samples: Sequence[dict],
+        places: Sequence[dict[str, Any]],
+        shared: SharedFrames | None = None,
+    ) -> list[list[Prediction]]:
+        """Answer for several samples of ``pipeline.read`` at once, of one video or of many.
+
+        Args:
+            samples: The samples.
+            places: What else the predictions of each say, such as ``source`` and ``seconds``.
+            shared: See ``run_samples``.
+        """
+        outputs = self.run_samples(samples, shared)
+        return [
+            self._answers(output, **place) for output, place in zip(outputs, places, strict=True)
+        ]
+
+    def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
+        """Make predictions of what the head returns.
+
+        ``where`` holds what else a ``Prediction`` says: its source, seconds, whether it is static.
+        """
+        is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
+        return self.task.answers(output, self.names, is_logits, **where)
+
+    def _part_reader(self) -> PartReader:
+        """Return what reads the parts of videos, and runs the model on them."""
+        num_classes = len(next(iter(self.names.values())))
+        model = self.fast_model
+        return PartReader(self.pipeline, self._start, model, num_classes, self.check)
 
     def _start(self) -> Callable[[dict], ActionDataSample]:
         """Return what runs the model on samples of one video, in the order of their frames.

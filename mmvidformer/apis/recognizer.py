@@ -3,19 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from mmaction.structures import ActionDataSample
-from mmengine.structures import InstanceData
 
 from mmvidformer.apis.detector import load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
-from mmvidformer.apis.parts import PartReader
+from mmvidformer.apis.part_clock import without_gaps
 from mmvidformer.apis.pipeline import Source
-from mmvidformer.apis.stream import StreamFrame, without_gaps
+from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.apis.windows import times_of
-from mmvidformer.models.shared_frames import SharedFrames
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
@@ -41,7 +37,7 @@ class Recognizer(LoadedModel):
     Args:
         config: A config, its file, or the name of a shipped config; or a HuggingFace folder or the
             address of a checkpoint (``mmvidformer.checkpoints.addresses``), whose config is found
-            or made (``engine.checkpoint_config``).
+            or made (``apis.checkpoint_config``).
         checkpoint: File or address; None: initial weights; ``'published'`` (default): the published
             weights of a shipped config.
         device: Where the model runs, such as ``'cuda:1'``; default: the GPU if there is one.
@@ -286,42 +282,10 @@ class Recognizer(LoadedModel):
         The first time the weights of the detector are downloaded (``apis.detector``).
         """
         moments = load_detector(self.device).moments(self.pipeline.open(video))
-        return [
-            prediction
-            for second, boxes in moments.items()
-            for prediction in self.boxes(video, second, boxes)
-        ]
-
-    def answer_samples(
-        self,
-        samples: Sequence[dict],
-        places: Sequence[dict[str, Any]],
-        shared: SharedFrames | None = None,
-    ) -> list[list[Prediction]]:
-        """Answer for several samples of ``pipeline.read`` at once, of one video or of many.
-
-        Args:
-            samples: The samples.
-            places: What else the predictions of each say, such as ``source`` and ``seconds``.
-            shared: See ``run_samples``.
-        """
-        outputs = self.run_samples(samples, shared)
-        return [
-            self._answers(output, **place) for output, place in zip(outputs, places, strict=True)
-        ]
-
-    def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
-        """Make predictions of what the head returns.
-
-        ``where`` holds what else a ``Prediction`` says: its source, seconds, whether it is static.
-        """
-        is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
-        return self.task.answers(output, self.names, is_logits, **where)
-
-    def _part_reader(self) -> PartReader:
-        num_classes = len(next(iter(self.names.values())))
-        model = self.fast_model
-        return PartReader(self.pipeline, self._start, model, num_classes, self.check)
+        predictions: list[Prediction] = []
+        for second, boxes in moments.items():
+            predictions += self.boxes(video, second, boxes)
+        return predictions
 
     def check_windows(self, options: dict[str, float | None]) -> None:
         """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""

@@ -13,9 +13,9 @@ from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormat
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints import convert_file
 from mmvidformer.checkpoints.convert import OUTPUTS
-from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 
 
 def _grid(text: str) -> tuple[int, int, int]:

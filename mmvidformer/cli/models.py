@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def verify_weights(name: str, by: str, out: Path | None) -> int:
     """Verify published weights and print, or write, the page; returns the exit status."""
-    from mmvidformer.engine.verify import report, verify  # loads MMAction2's models
+    from mmvidformer.apis.verify import report, verify  # loads MMAction2's models
 
     row = row_of(f"{PREFIX}{name}")
     assert row is not None, "other names are a KeyError"

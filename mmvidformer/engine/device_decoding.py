@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmvidformer.config import leaf_datasets, type_name
-from mmvidformer.video.readers import import_torchcodec
+from mmvidformer.video.torchcodec_reader import import_torchcodec
 
 if TYPE_CHECKING:  # takes seconds to import
     from mmengine.runner import Runner

@@ -5,8 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import nn
-
 from mmvidformer.export.graphs import ClipGraph
 from mmvidformer.registry import TRANSFORMS
 
@@ -44,7 +42,7 @@ def make_card(
     return {
         "config": config,
         "inputs": inputs,
-        "outputs": describe_outputs(graph, names),
+        "outputs": graph.task.describe_outputs(graph.model.cls_head, names),
         "normalize": {
             "by": "the graph" if graph.dtype else "you",
             "flip_channels": bool(preprocessor.to_rgb),
@@ -53,37 +51,6 @@ def make_card(
         },
         "transforms": [with_defaults(transform) for transform in transforms],
     }
-
-
-def describe_outputs(
-    graph: ClipGraph, names: Mapping[str, Sequence[str]]
-) -> dict[str, dict[str, Any]]:
-    """Describe the outputs, but for the state of a stream, by name.
-
-    Of each: ``classes``, or the names of values; ``activation``, which makes probabilities of
-    logits, or None; ``views``, what is averaged over the views of a video; ``shape``; and if one
-    output has the classes of several tasks, ``tasks``, their numbers of classes, in this order.
-    """
-    head: nn.Module = graph.model.cls_head
-    outputs = [name for name in graph.output_names if not name.startswith("next_")]
-    if "rates" in outputs:
-        classes = {**graph.task.describe_output(head), "classes": list_classes(names)}
-        return {outputs[0]: classes, "rates": graph.task.describe_rates()}
-    if len(outputs) > 1:
-        described = graph.task.describe_output(head)
-        return {name: {**described, "classes": list(names[name])} for name in outputs}
-    described = {**graph.task.describe_output(head), "classes": list_classes(names)}
-    if len(names) > 1:
-        described["tasks"] = {task: len(labels) for task, labels in names.items()}
-        described["activation"] = f"{described['activation']} of each task"
-    return {outputs[0]: described}
-
-
-def list_classes(names: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names of the classes of all tasks in the order of the logits, as ``'verb: open'``."""
-    if len(names) == 1:
-        return list(*names.values())
-    return [f"{task}: {label}" for task, labels in names.items() for label in labels]
 
 
 def with_defaults(transform: Mapping[str, Any]) -> dict[str, Any]:

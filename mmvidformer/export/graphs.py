@@ -1,7 +1,7 @@
 """What is exported: a recognizer from pixels to logits, for clips or for the frames of a stream."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -54,17 +54,13 @@ class ClipGraph(nn.Module):
         self.model.eval()
         self.size = tuple(size)
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
-        steps = ahead or getattr(model.cls_head, "logged_time", None)
         self.task = task_of_head(model.cls_head)
         if self.task.needs_boxes:
             self.input_names = ("clip", "boxes")
-        if ahead and not hasattr(model.cls_head, "logged_time"):
+        if ahead and not self.task.is_about_future:
             raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
-        self.options = {"ahead": [steps]} if steps else {}
-        names = list(model.cls_head.tasks) if steps else [self.task.output_name]
-        if hasattr(model.cls_head, "measure"):
-            names.append("rates")
-        self.output_names: Sequence[str] = names
+        self.options = {"ahead": ahead} if ahead else {}
+        self.output_names: Sequence[str] = self.task.output_names(model.cls_head)
 
     def forward(self, clip: Tensor, boxes: Tensor | None = None) -> tuple[Tensor, ...]:
         """Map clips (B, 3, T, H, W) to logits (B, classes), for each of ``output_names``."""
@@ -102,12 +98,7 @@ class ClipGraph(nn.Module):
         return images.to(self._device())
 
     def _classify(self, features: Features, **more: Tensor) -> tuple[Tensor, ...]:
-        if "rates" in self.output_names:
-            return self.model.cls_head.measure(features)
-        outputs = self.model.cls_head(features, **self.options, **more)
-        if not isinstance(outputs, Mapping):
-            return (outputs,)
-        return tuple(outputs[name][:, -1] for name in self.output_names[: len(outputs)])
+        return self.task.run_head(self.model.cls_head, features, **self.options, **more)
 
 
 class StreamGraph(ClipGraph):

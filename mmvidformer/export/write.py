@@ -110,9 +110,10 @@ def compare_answers(graph: ClipGraph, run: Run, clips: Sequence[Tensor]) -> Chan
     """Compare the answers of a loaded file with those of the model on batches of clips."""
     change = Change()
     for batch in clips:
-        expected, written = graph(batch), run([batch])
-        scores = (dict(zip(graph.output_names, x, strict=True)) for x in (expected, written))
-        change.add(*scores, has_classes=graph.task.activation is not None)
+        outputs = zip(graph.output_names, graph(batch), run([batch]), strict=True)
+        for name, expected, written in outputs:
+            has_classes = name not in graph.task.value_outputs
+            change.add({name: expected}, {name: written}, has_classes)
     return change
 
 

@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmvidformer.config.fragments import Fragment, replace
 from mmvidformer.datasets.own_videos import SPLITS
 from mmvidformer.engine.optim.precision import precision_fragment
-from mmvidformer.tasks.table import TASKS
+from mmvidformer.tasks.table import DEFAULT, TASKS
 
 METHODS = ("full", "lora", "attentive", "linear", "knn")
 PROBES = METHODS[2:]  # on features that are computed once
@@ -124,7 +124,7 @@ class Recipe(RunSettings):
         ),
     )
     task: str = field(
-        default="classes",
+        default=DEFAULT.name,
         metadata=dict(
             metavar=f"{{{','.join(TASKS)}}}",
             help="what to predict, or MODULE:CLASS of a task of your own",

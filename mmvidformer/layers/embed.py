@@ -174,13 +174,13 @@ class TubeletEmbedding(nn.Module):
             raise ValueError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
         boxes = keep.take(self.boxes(clip))
         sizes = dict(zip("ijk", self.size_of(clip.shape[2]), strict=True))
-        return rearrange(boxes, "b t 1 n (i j k c) -> b c (t i) j (n k)", **sizes)
+        return rearrange(boxes, "b t 1 n (c i j k) -> b c (t i) j (n k)", **sizes)
 
     def boxes(self, clip: Tensor) -> Tensor:
-        """Cut a clip (B, C, T', H', W') into tubelets (B, T, H, W, i j k C) of pixels."""
+        """Cut a clip (B, C, T', H', W') into tubelets (B, T, H, W, C i j k) of pixels."""
         (i, j, k), (t, h, w) = self.size_of(clip.shape[2]), self.grid(clip.shape[2:])
         whole = clip[:, :, : t * i, : h * j, : w * k]
-        return rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (i j k c)", i=i, j=j, k=k)
+        return rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=i, j=j, k=k)
 
 
 def _triple(values: Sequence[int]) -> Size:

@@ -148,7 +148,11 @@ class Places(NamedTuple):
         Returns (B, T, 1, N, D) if the places are those of frames, (B, 1, 1, N, D) if of clips.
         """
         rows = grid.flatten(2, 3) if self.in_frames else grid.flatten(1, 3)[:, None]
-        return rows.take_along_dim(self.numbers[:, None, :, None], 2)[:, :, None]
+        clips, frames, size = rows.shape[:3]
+        firsts = torch.arange(0, clips * frames * size, size, device=grid.device)
+        index = firsts.view(clips, frames, 1) + self.numbers[:, None]  # copies whole tokens
+        taken = rows.flatten(0, 2).index_select(0, index.flatten())
+        return taken.unflatten(0, index.shape)[:, :, None]
 
     def put(self, tokens: Tensor, others: Tensor) -> Tensor:
         """Put what ``take`` returns into a grid (B, T, H, W, D) of another token."""

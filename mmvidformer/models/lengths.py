@@ -46,13 +46,18 @@ def valid_frames(clips: Tensor, valid: Tensor, multiple: int = 1) -> list[Tensor
     return [clip[..., mask, :, :] for clip, mask in zip(clips, valid, strict=True)]
 
 
+def group_by_shape(clips: Sequence[Tensor]) -> list[list[int]]:
+    """Return the places of the clips of each shape, in the order in which shapes come first."""
+    groups: dict[torch.Size, list[int]] = {}
+    for place, clip in enumerate(clips):
+        groups.setdefault(clip.shape, []).append(place)
+    return [*groups.values()]
+
+
 def run_by_length(run: Callable[[Tensor], Any], clips: Sequence[Tensor]) -> list[Tensor]:
     """Return the output for each clip of a function of stacked clips (N, ...), called per size."""
-    groups: dict[torch.Size, list[int]] = {}
-    for i, clip in enumerate(clips):
-        groups.setdefault(clip.shape, []).append(i)
     outputs: list = [None] * len(clips)
-    for rows in groups.values():
+    for rows in group_by_shape(clips):
         stack = torch.stack([clips[row] for row in rows])
         for row, output in zip(rows, run(stack), strict=True):
             outputs[row] = output

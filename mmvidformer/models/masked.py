@@ -125,7 +125,8 @@ class MaskedPretraining(BaseModel):
 
     def pixels(self, clips: Tensor) -> Tensor:
         """Cut clips (B, 3, T', H', W') into tubelets (B, T, H, W, i j k, 3)."""
-        return self.backbone.embed.boxes(clips).unflatten(-1, (-1, clips.shape[1]))
+        boxes = self.backbone.embed.boxes(clips)
+        return boxes.unflatten(-1, (clips.shape[1], -1)).transpose(-1, -2)
 
     def reconstruct(self, clips: Tensor, visible: Places | None = None) -> tuple[Tensor, Places]:
         """Predict the pixels of all places of clips (B, 3, T', H', W').
@@ -145,11 +146,12 @@ class MaskedPretraining(BaseModel):
     def loss(self, clips: Tensor, visible: Places, masked: Places) -> Tensor:
         """Return the mean squared error of the normalized pixels of masked places."""
         pixels = masked.take(self.backbone.embed.boxes(clips))
-        target = pixels.unflatten(-1, (-1, clips.shape[1])).float()  # (B, T, 1, N, i j k, 3)
-        std, mean = torch.std_mean(target, -2, keepdim=True)
+        target = pixels.unflatten(-1, (clips.shape[1], -1)).float()  # (B, T, 1, N, 3, i j k)
+        std, mean = torch.std_mean(target, -1, keepdim=True)
+        target = ((target - mean) / (std + 1e-6)).transpose(-1, -2)
         tokens = self.decode(self.encode(clips, visible), visible)
         predicted = self.to_pixels(masked.take(tokens)).float()
-        return mse_loss(predicted, ((target - mean) / (std + 1e-6)).flatten(-2))
+        return mse_loss(predicted, target.flatten(-2))
 
     def forward(self, inputs: Tensor, data_samples: Any = None, mode: str = "tensor") -> Any:
         """Return the loss, or a reconstruction; see the class."""

@@ -1,12 +1,15 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import torch
+from mmaction.models.heads import BaseHead
 from mmaction.models.recognizers import Recognizer3D
+from mmaction.structures import ActionDataSample
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from mmvidformer.checkpoints.on_load import ConvertsWeights
-from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
+from mmvidformer.models.lengths import ClipList, check_unsharded, group_by_shape, run_by_length
+from mmvidformer.registry.repairs.half_scores import widen
 
 
 @MODELS.register_module()
@@ -21,32 +24,43 @@ class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
     through backbone and head together, so each clip gets the scores that it gets alone.
 
     Raises:
-        ValueError: If clips differ in length and the model has a neck or is fully sharded.
+        ValueError: If clips differ in length and the model has a neck or is fully sharded, or the
+            head has a loss of its own, which needs the features of the whole batch.
     """
 
     def loss(self, inputs: Tensor | ClipList, data_samples: list, **kwargs) -> dict:
         """Compute the losses of clips (B, views, C, T, H, W), or of a list of B clips."""
         if not isinstance(inputs, list):
             return super().loss(inputs, data_samples, **kwargs)
-        return self.cls_head.loss_by_feat(self._scores(inputs), data_samples)
+        self._check_lengths()
+        if type(self.cls_head).loss is not BaseHead.loss:
+            name = type(self.cls_head).__name__
+            raise ValueError(f"clips of different lengths cannot train {name}; use one length")
+
+        def run(stack: Tensor) -> Tensor:
+            features, arguments = self.extract_feat(stack)
+            return self.cls_head(features, **arguments).unflatten(0, stack.shape[:2])
+
+        scores = torch.cat(run_by_length(run, inputs))
+        return self.cls_head.loss_by_feat(widen(scores), data_samples)
 
     def predict(self, inputs: Tensor | ClipList, data_samples: list, **kwargs) -> list:
         """Predict the classes of clips (B, views, C, T, H, W), or of a list of B clips."""
         if not isinstance(inputs, list):
             return super().predict(inputs, data_samples, **kwargs)
-        return self.cls_head.predict_by_feat(self._scores(inputs, test_mode=True), data_samples)
+        self._check_lengths()
+        answers: dict[int, ActionDataSample] = {}
+        for rows in group_by_shape(inputs):
+            stack = torch.stack([inputs[row] for row in rows])
+            samples = [data_samples[row] for row in rows]
+            answers |= zip(rows, super().predict(stack, samples, **kwargs), strict=True)
+        return [answers[row] for row in range(len(inputs))]
 
-    def _scores(self, clips: list[Tensor], test_mode: bool = False) -> Tensor:
-        """Map B clips (views, C, T_i, H, W) to scores (B * views, classes)."""
+    def _check_lengths(self) -> None:
+        """Raise a ``ValueError`` if the model cannot run clips of different lengths."""
         check_unsharded(self)
         if self.with_neck:
             raise ValueError("clips of different lengths cannot run in a model with a neck")
-
-        def run(stack: Tensor) -> Tensor:
-            features, arguments = self.extract_feat(stack, test_mode=test_mode)
-            return self.cls_head(features, **arguments).unflatten(0, stack.shape[:2])
-
-        return torch.cat(run_by_length(run, clips))
 
     def extract_feat(
         self,

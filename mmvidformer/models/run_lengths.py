@@ -37,10 +37,9 @@ class RunLengths(NamedTuple):
         context = tokens.context._replace(keep=None, weight=None)
         if not context.grid.t:
             return Tokens(tokens.tensor, context)
-        (t, h, w), numbers = self.run_of_place.shape[1:], self.run_of_place.flatten(1)[..., None]
-        places = tokens.places[:, 0, 0].take_along_dim(numbers, dim=1)
-        grid = Grid(t, h, w, context.grid.prefix)
-        return Tokens(torch.cat([tokens.prefix, places], dim=1), context._replace(grid=grid))
+        grid = Grid(*self.run_of_place.shape[1:], context.grid.prefix)
+        places = Places(self.run_of_place.flatten(1), context.grid.size).take(tokens.places)
+        return Tokens(grid.join(tokens.prefix, places), context._replace(grid=grid))
 
 
 def find_runs(embed: TubeletEmbedding, clips: Tensor, tolerance: float) -> RunLengths | None:

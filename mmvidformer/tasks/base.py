@@ -12,6 +12,7 @@ import numpy as np
 from mmvidformer.config import type_name
 from mmvidformer.datasets.csv_rows import read_text
 from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.tasks.exported import Exported
 from mmvidformer.tasks.prediction import Answers
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.video.errors import with_suffix
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 Steps = Sequence[Mapping[str, Any]]  # transforms of a pipeline, as in a config
 
 
-class Task(Answers):
+class Task(Answers, Exported):
     """What a model predicts of videos. A subclass is a task, and its file knows all of it.
 
     This class has what concerns training and testing. What concerns predictions is in ``Answers``,
     with the attributes ``part``, ``has_windows``, ``needs_boxes``, ``runs_frame_by_frame``,
     ``is_about_past``, ``is_about_future``, ``has_one_class``, ``finds_parts``, ``threshold``,
-    ``combine``, ``activation`` and ``output_name``. Words such as step, span and part are told
-    apart in ``tasks.prediction``.
+    ``combine`` and ``activation``; what concerns exported models in ``Exported``. Words such as
+    step, span and part are told apart in ``tasks.prediction``.
 
     Annotations go from ``read`` by ``write_lists`` to lists, which ``read_lists`` reads. Configs of
     one class a video become those of another task by ``fragment``, which is what a child config
@@ -48,6 +49,8 @@ class Task(Answers):
         has_probes: Whether classifiers fit on features that are computed once.
         needs_places: Whether the head reads tokens at several places of a frame.
         head: Type of the head. None: that of the config, which is left as it is.
+        heads_by_classifier: Heads that have the same weights as a classifier of one class, by the
+            type of that; of others, it is ``head``. None: no head has.
         metric: Type of the metric.
         best_metric: Result by which the best checkpoint is kept, the greatest.
         unaware: Arguments of the preprocessor that are left out, as they know no such annotations.
@@ -65,6 +68,7 @@ class Task(Answers):
     has_probes = False
     needs_places = False
     head: str | None = None
+    heads_by_classifier: Mapping[str, str] | None = None
     metric: str | None = None
     best_metric: str | None = None
     unaware: tuple[str, ...] = ("blending",)

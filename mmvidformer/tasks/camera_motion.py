@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from torch import Tensor, nn
 
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.prediction import Bars, Names, Prediction
@@ -22,7 +23,9 @@ class CameraMotion(Classification):
 
     name, has_probes = "camera", False
     head = "mmvidformer.CameraMotionHead"
+    heads_by_classifier = None
     runs_frame_by_frame = False
+    value_outputs = ("rates",)
 
     def answers(
         self, output: Any, names: Names, is_logits: bool = True, **where: Any
@@ -77,15 +80,25 @@ class CameraMotion(Classification):
         shares = {name: names.count(name) / len(names) for name in dict.fromkeys(names)}
         return dict(sorted(shares.items(), key=lambda pair: -pair[1])[:k])
 
-    def describe_rates(self) -> dict[str, Any]:
-        """Describe the output ``rates`` of an exported head."""
-        return {
+    def output_names(self, head: nn.Module) -> list[str]:
+        """Return the names of the outputs: logits and rates."""
+        return [*super().output_names(head), *self.value_outputs]
+
+    def run_head(self, head: nn.Module, features: Tensor, **options: Any) -> tuple[Tensor, ...]:
+        """Map features to logits and rates."""
+        return head.measure(features)
+
+    def describe_outputs(self, head: nn.Module, names: Names) -> dict[str, dict[str, Any]]:
+        """Describe logits and rates."""
+        (rates,) = self.value_outputs
+        described = {
             "shape": "(batch, rates)",
             "activation": None,
             "views": "mean of values",
             "classes": [*RATES],
             "units": [*UNITS],
         }
+        return {**super().describe_outputs(head, names), rates: described}
 
 
 def find_doubt(sample: Any) -> str:

@@ -19,6 +19,7 @@ class Classification(Task):
     name, suffix, least_classes = "classes", "txt", 2
     balances = ("weights", "sampling")
     has_probes = True
+    heads_by_classifier: Mapping[str, str] | None = {}
 
     def read_lists(self, folder: str | Path) -> VideoLists:
         """Read the lists that ``mmvidformer data list FOLDER`` writes."""

@@ -18,6 +18,7 @@ class MultiLabel(Classification):
     has_probes = False
     loss = "BCELossWithLogits"
     head = "mmvidformer.MultiLabelHead"
+    heads_by_classifier = {"AttentiveHead": "mmvidformer.MultiLabelAttentiveHead"}
     metric, best_metric = "AccMetric", "acc/mean_average_precision"
     has_one_class = False
     activation, threshold = "sigmoid", 0.5

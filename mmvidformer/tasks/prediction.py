@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 Names = Mapping[str, Sequence[str]]  # of classes or values, by output of the head
 
@@ -55,7 +55,6 @@ class Answers:
             and ``axis``.
         activation: What makes probabilities of logits: ``'softmax'``, ``'sigmoid'``, or None for
             values, which have no probabilities.
-        output_name: Name of the output of an exported model.
     """
 
     part = "windows"
@@ -69,7 +68,6 @@ class Answers:
     threshold: float | None = None
     combine: Callable = staticmethod(np.mean)
     activation: str | None = "softmax"
-    output_name = "logits"
 
     def answers(
         self, output: Any, names: Names, is_logits: bool = True, **where: Any
@@ -192,15 +190,6 @@ class Answers:
             best = np.argsort(-shares)[:k]
             classes |= {prefix + labels[i]: float(shares[i]) for i in best}
         return classes
-
-    def describe_output(self, head: nn.Module) -> dict[str, Any]:
-        """Describe the output of an exported head: ``shape``, ``activation`` and ``views``."""
-        score = getattr(head, "average_clips", None) == "score"
-        return {
-            "shape": getattr(head, "output_shape", "(batch, classes)"),
-            "activation": self.activation,
-            "views": "mean of logits" if score else "mean of probabilities",
-        }
 
 
 ONE_CLASS = Answers()

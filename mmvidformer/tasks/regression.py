@@ -28,7 +28,7 @@ class Regression(Task):
     head = "mmvidformer.NumberHead"
     metric, best_metric = "mmvidformer.NumberMetric", "number/r2"
     has_one_class, activation = False, None
-    output_name = "values"
+    output_name, value_outputs = "values", ("values",)
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
         """Whether there are columns of values."""
@@ -88,9 +88,9 @@ class Regression(Task):
         means = zip(predictions[0].values, np.mean(rows, axis=0), strict=True)
         return ", ".join(_texts(dict(means)))
 
-    def describe_output(self, head: nn.Module) -> dict[str, Any]:
-        """Describe the output of an exported head."""
-        return {**super().describe_output(head), "views": "mean of values"}
+    def describe_scores(self, head: nn.Module) -> dict[str, Any]:
+        """Describe the values."""
+        return {**super().describe_scores(head), "views": "mean of values"}
 
 
 def _texts(values: Mapping[str, float]) -> list[str]:

@@ -61,11 +61,14 @@ def spell_task(task: Task) -> str:
     return f"{type(task).__module__}:{type(task).__qualname__}"
 
 
-def task_of(cfg: Config) -> Task:
-    """Return the task of a config: the one that it states as ``task``, else that of its head."""
+def task_of(cfg: Config, head: Any = None) -> Task:
+    """Return the task of a config: the one that it states as ``task``, else that of its head.
+
+    The head that was built, if it is given, says more than its config: the classes it is made from.
+    """
     if cfg.get("task"):
         return find_task(cfg.task)
-    return task_of_head(cfg.model.get("cls_head"))
+    return task_of_head(cfg.model.get("cls_head") if head is None else head)
 
 
 def task_of_head(head: Any) -> Task:

@@ -21,7 +21,7 @@ from av.video.reformatter import VideoReformatter
 
 from mmvidformer.video.containers import keep_time, open_container, video_stream
 from mmvidformer.video.index import index_of, repeat_frames
-from mmvidformer.video.readers import upright
+from mmvidformer.video.pyav_reader import upright
 from mmvidformer.video.times import FrameTimes
 
 # What addresses may use; not files of this machine, which a playlist could name.

@@ -15,7 +15,8 @@ import cv2
 import numpy as np
 
 from mmvidformer.storage.errors import UserError
-from mmvidformer.video.readers import READERS, Reader
+from mmvidformer.video.reader import Reader
+from mmvidformer.video.readers import READERS
 
 SIZE = (64, 36)  # width and height of the pictures that are compared
 AROUND = 4  # pictures before and after a step that it is compared with

@@ -10,7 +10,8 @@ import numpy as np
 
 from mmvidformer.video.cuts import find_cuts
 from mmvidformer.video.index import Index
-from mmvidformer.video.readers import READERS, ArrayReader, Reader
+from mmvidformer.video.reader import ArrayReader, Reader
+from mmvidformer.video.readers import READERS
 from mmvidformer.video.times import EPSILON, FrameTimes
 
 Source = str | Path | bytes | BinaryIO | np.ndarray

@@ -6,9 +6,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
@@ -16,10 +14,10 @@ from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.datasets.sources import Source
 from mmvidformer.tasks.boxes import read_boxes
-from mmvidformer.video.capture import Frame, FrameSource
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization import annotate
 from mmvidformer.visualization.horst import look_back, watch_states
+from mmvidformer.visualization.shown_frames import ShownFrames
 from mmvidformer.visualization.timeline import WindowTable, draw_timeline
 
 Answers = Iterator[Prediction | dict]
@@ -172,7 +170,7 @@ class SourceAnswers:
             stack.enter_context(bar)
             try:
                 for frame, extras in self._frames(capture):
-                    if self.is_late(frame.seconds):
+                    if args.seconds is not None and frame.seconds >= args.seconds:
                         break
                     count += 1
                     bar.update(frame.number + 1 - bar.n)
@@ -219,7 +217,7 @@ class SourceAnswers:
             Capture(source.name, self.args.queue, self.args.patience) as capture,
             VideoOutput(target, capture.fps, title) as output,
         ):
-            shown = ShownFrames(capture, output, self)
+            shown = ShownFrames(capture, output, self.args.topk, self.args.seconds)
             try:
                 for prediction in self.recognizer.stream(shown, **self.options):
                     shown.latest = prediction
@@ -229,14 +227,11 @@ class SourceAnswers:
             except ConnectionError as error:
                 yield {"source": capture.name, "error": str(error)}
             finally:  # Ctrl-C too
+                self.is_closed |= shown.is_closed
                 if shown.latest is None:
                     tqdm.write(f"{shown.name}: no answer in {shown.seconds:.2f} s", file=sys.stderr)
                 if capture.is_live:
                     tqdm.write(capture.report(), file=sys.stderr)
-
-    def is_late(self, seconds: float) -> bool:
-        """Whether a source has been read for as long as ``--seconds`` says."""
-        return self.args.seconds is not None and seconds >= self.args.seconds
 
     def _write_timeline(self, source: Source, predictions: Sequence[Prediction]) -> None:
         target = source.target(self.args.timeline, "_timeline.png")
@@ -267,39 +262,3 @@ class SourceAnswers:
     def _say(self, text: str) -> None:
         """Print a line, to the standard error if JSON lines go to the standard output."""
         tqdm.write(text, file=sys.stderr if str(self.args.json) == "-" else None)
-
-
-class ShownFrames(FrameSource):
-    """Frames of a camera or an address, shown with the latest prediction as the model takes them.
-
-    Args:
-        capture: The camera or address.
-        output: What shows the frames.
-        answers: Of which the frames are a part.
-
-    Attributes:
-        latest: The latest prediction.
-        seconds: Time of the last frame.
-    """
-
-    def __init__(self, capture: Capture, output: VideoOutput, answers: SourceAnswers) -> None:
-        self.capture, self.output, self.answers = capture, output, answers
-        self.name, self.fps = capture.name, capture.fps
-        self.is_live, self.cuts = capture.is_live, capture.cuts
-        self.latest: Prediction | None = None
-        self.seconds = 0.0
-
-    def frames(self, *steps: Any, **named_steps: Any) -> Iterator[Frame]:
-        """Yield the frames of ``Capture.frames`` until time is over, or q is pressed."""
-        for number, seconds, pixels in self.capture.frames(*steps, **named_steps):
-            self.seconds = seconds
-            if self.answers.is_late(seconds):
-                return
-            if self.latest is not None and not self.output.add(self._draw(pixels)):
-                self.answers.is_closed = True
-                return
-            yield number, seconds, pixels
-
-    def _draw(self, pixels: np.ndarray) -> np.ndarray:
-        bars = annotate.prediction_bars(self.latest, self.answers.args.topk)
-        return annotate.annotate_frame(pixels, self.name, bars)

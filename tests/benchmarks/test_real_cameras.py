@@ -7,6 +7,14 @@ import pytest
 from benchmarks import camera_kept
 from benchmarks.camera_baselines import dense_flow, fit_velocity, sparse_features
 from benchmarks.camera_kept import KeptWindows, resize
+from benchmarks.camera_rates import (
+    correlation,
+    correlation_of_sums,
+    correlation_terms,
+    interval,
+    mean_error,
+    said_share,
+)
 from benchmarks.camera_tracking import (
     CLASSES,
     EDGE,
@@ -18,12 +26,7 @@ from benchmarks.camera_tracking import (
 from benchmarks.real_cameras import (
     NAMES,
     accuracy,
-    correlation,
-    correlation_of_sums,
-    correlation_terms,
-    interval,
     main,
-    mean_error,
     rates_of,
     write_rates,
 )
@@ -166,6 +169,13 @@ def test_errors_and_correlations_are_by_video() -> None:
     assert correlation(rows, NAMES[0], "shake") == f"{found:.2f} ({low:.2f}-{high:.2f})"
     # Units of the head: a speed of 0.1 is a zoom of 0.2 and a roll of 11.5 degrees a second.
     np.testing.assert_allclose(rates_of(np.full(4, 0.1), 0.3), [0.1, 0.1, 0.2, 11.459, 0.3], 1e-4)
+
+
+def test_a_rate_counts_in_the_direction_of_tracking() -> None:
+    rows = [measured("a", 0.1, 0.2), measured("b", -0.3, -0.4)]
+    assert said_share(rows, NAMES[0], "pan") == "0.67 (0.50-0.75)"
+    rows.append(measured("c", -0.4, 0.4))
+    assert said_share(rows, NAMES[0], "pan") == "0.00 (-1.00-0.75)"
 
 
 def test_answers_and_tables(write, tmp_path, capsys) -> None:

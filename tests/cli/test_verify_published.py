@@ -20,10 +20,10 @@ from transformers import (
 )
 from transformers.models.videoprism import VideoPrismVisionConfig
 
+from mmvidformer.apis import checkpoint_config
+from mmvidformer.apis.verify import CHECKS, Verified, check_clip, report
 from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import hash_of
-from mmvidformer.engine import checkpoint_config
-from mmvidformer.engine.verify import CHECKS, Verified, check_clip, report
 
 # That of transformers 4; 5 has one on the GPU, too.
 VideoMAE = getattr(transformers, "VideoMAEImageProcessorPil", VideoMAEImageProcessor)

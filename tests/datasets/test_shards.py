@@ -9,7 +9,7 @@ from mmvidformer.datasets.shards import index as shards
 from mmvidformer.datasets.shards.dataset import ShardedVideoDataset
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.shards import shard_list
-from mmvidformer.video import readers
+from mmvidformer.video import pyav_reader
 from mmvidformer.video.errors import BadVideo
 from tests.datasets.shard_lists import LISTS, PIPELINE, assert_equal, read
 from tests.video import fake_torchcodec
@@ -55,7 +55,7 @@ def test_nothing_is_demuxed_and_only_the_video_is_read(annotate, tmp_path, monke
     shard_list(file, tmp_path / "out")
     dataset = ShardedVideoDataset(str(tmp_path / "out"), PIPELINE)
     sizes = []
-    monkeypatch.setattr(readers, "index_of", lambda source: pytest.fail("the index is known"))
+    monkeypatch.setattr(pyav_reader, "index_of", lambda source: pytest.fail("the index is known"))
     read_cached = shards.read_cached
     monkeypatch.setattr(
         shards, "read_cached", lambda *place: sizes.append(place[2]) or read_cached(*place)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.video import readers, video
+from mmvidformer.video import pyav_reader, video
 from mmvidformer.video.errors import BadVideo
 from tests.video.toys import PACK, READ, Index, some_good, videos
 
@@ -55,7 +55,7 @@ def test_an_error_that_passes_costs_nothing(
 ) -> None:
     data = videos(tmp_path, some_good(tmp_path, 3), OURS, test_mode, max_bad_share=0.0)
     whole = data[2]["inputs"]
-    fail(monkeypatch, video if place == "open" else readers, place, error, times=2)
+    fail(monkeypatch, video if place == "open" else pyav_reader, place, error, times=2)
     sample = data[2]
     assert int(sample["data_samples"].gt_label) == 2 and "bad_video" not in sample["data_samples"]
     assert sample["inputs"].shape == whole.shape

@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from benchmarks import real_cameras
+from benchmarks import camera_rates, real_cameras
 
 REPORTS = Path(__file__).parents[2] / "reports"
 
@@ -22,4 +22,5 @@ def test_real_cameras() -> None:
     assert real_cameras.table(rows, "speed, moving cameras", speeds) in page
     sure = real_cameras.in_ranges("probability", real_cameras.SURE)
     assert real_cameras.table(rows, "probability", sure) in page
-    assert real_cameras.rates_table(tested) in page
+    assert camera_rates.rates_table(tested, real_cameras.NAMES) in page
+    assert camera_rates.shares_table(tested, real_cameras.NAMES) in page

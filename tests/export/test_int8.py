@@ -11,7 +11,7 @@ import torch
 from mmvidformer.export import export, make_graph, write
 from mmvidformer.export.card import KEY
 from mmvidformer.tasks.changes import TooInexact
-from tests.export.recognizers import SIZE, TUBES, build, clips
+from tests.export.recognizers import MODEL_LIST, SIZE, TUBES, build, clips
 from tests.export.test_export import need_onnx
 
 SMALL = clips("ViViT", stem=TUBES, temporal_depth=1)
@@ -63,6 +63,22 @@ def test_answers_on_clips_of_the_user(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(TooInexact, match=r"int8: 4 of 4 answers changed, .* more than 10%"):
         export(graph, path, int8=True, clips=[torch.randn(2, *SIZE)] * 2)
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(("output", "changed"), [("logits", 2), ("rates", 0)])
+def test_only_classes_are_answers(output: str, changed: int) -> None:
+    """The largest of several rates is no answer."""
+    graph = make_graph(build(MODEL_LIST["camera motion"]), SIZE)
+    place = graph.output_names.index(output)
+
+    def run(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        outputs = [*graph(*inputs)]
+        outputs[place] = -outputs[place]
+        return outputs
+
+    change = write.compare_answers(graph, run, [torch.randn(2, *SIZE)])
+    assert (change.answers, change.changed) == (2, changed)
+    assert change.difference > 0
 
 
 def test_other_files_say_so(tmp_path: Path) -> None:

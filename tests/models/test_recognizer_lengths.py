@@ -17,6 +17,8 @@ VIVIT = dict(type="mmvidformer.ViViT", **SIZE, scheme="spacetime", stem=dict(tub
 FIXATION = dict(type="mmvidformer.FeatureFixationTransformer", **SIZE, stem=dict(tubelet=(1, 8, 8)))
 HEAD = dict(in_channels=16, average_clips="score", dropout_ratio=0.0)
 LINEAR = dict(type="TimeSformerHead", num_classes=3, topk=(1,), **HEAD)
+CAMERA = dict(type="mmvidformer.CameraMotionHead", in_channels=16, average_clips="prob", topk=(1,))
+TOKENS = dict(VIVIT, pool="none")
 MODELS_AND_LABELS = {
     "class token": (VIVIT, LINEAR, [[0], [1], [2], [1]]),
     "tokens": (FIXATION, dict(LINEAR, type="mmvidformer.TokenMlpHead"), [[0], [1], [2], [1]]),
@@ -80,6 +82,30 @@ def test_views_are_fused_as_alone(name: str, limit: int | None) -> None:
         for found, one in zip(together, alone(data), strict=True):
             (expected,) = model.test_step(one)
             torch.testing.assert_close(found.pred_score, expected.pred_score)
+
+
+def test_rates_are_those_of_the_clips_alone() -> None:
+    model, data = build(TOKENS, CAMERA).eval(), batch(views=2)
+    with torch.no_grad():
+        together = model.test_step(copy.deepcopy(data))
+        for found, one in zip(together, alone(data), strict=True):
+            (expected,) = model.test_step(one)
+            torch.testing.assert_close(found.pred_score, expected.pred_score)
+            torch.testing.assert_close(found.pred_rates, expected.pred_rates)
+            assert torch.equal(found.pred_moves, expected.pred_moves)
+    assert len({tuple(sample.pred_rates.tolist()) for sample in together}) == len(LENGTHS)
+
+
+def test_heads_with_a_loss_of_their_own_do_not_train_on_the_list() -> None:
+    message = "clips of different lengths cannot train CameraMotionHead; use one length"
+    with pytest.raises(ValueError, match=message):
+        losses(build(TOKENS, CAMERA).train(), batch())
+
+
+def test_the_loss_is_in_float32_under_autocast() -> None:
+    model = build().train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert losses(model, batch()).dtype == torch.float32
 
 
 def test_other_recognizers_do_not_take_the_list() -> None:

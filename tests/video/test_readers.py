@@ -15,7 +15,7 @@ from mmengine.dataset import Compose
 
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
 from mmvidformer.video import index
-from mmvidformer.video.readers import _PyAVReader
+from mmvidformer.video.pyav_reader import PyAVReader
 from mmvidformer.video.video import Video
 from tests.video.numbered_videos import (
     ALL,
@@ -131,8 +131,8 @@ def test_pyav_skips_frames_that_no_other_needs(videos):
 @pytest.mark.parametrize("kind", ["b_frames", "one_key", "uneven", "mpeg4.avi", "vp9.webm"])
 def test_pyav_goes_on_where_the_last_call_stopped(videos, monkeypatch, kind, threads):
     """Windows of 8 frames at interval 2, which move by 4; then back to the first."""
-    starts, start = [], _PyAVReader._decode_from
-    monkeypatch.setattr(_PyAVReader, "_decode_from", lambda *a: starts.append(a[1]) or start(*a))
+    starts, start = [], PyAVReader._decode_from
+    monkeypatch.setattr(PyAVReader, "_decode_from", lambda *a: starts.append(a[1]) or start(*a))
     video = Video.open(videos[kind], num_threads=threads)
     whole = Video.open(videos[kind]).get_batch(np.arange(FRAMES))
     starts.clear()

@@ -33,17 +33,19 @@ train_dataloader = dict(
     sampler=dict(shuffle=False),
     dataset=dict(
         type="mmvidformer.CameraMotionDataset",
-        clips=800_000,
+        clips=992_000,
         curriculum=(100_000, 400_000),
         copies=16,
         # Square, 4:3, 16:9 and 16:9 upright; two batches of four are wide. A batch of a process has
         # 64 clips, and the clips of two processes take turns: batches of 128 have one size.
         size=[(64, 64), (88, 64), (112, 64), (64, 112)],
         same_size=128,
-        # Also fast pans, several motions at once, and cameras in shaking hands.
+        # Half of the drawings are slow and steady. The others also have fast pans, several motions
+        # at once, and cameras in shaking hands.
         fastest=1.2,
         beside=1.0,
         shakiest=0.02,
+        steady=0.5,
         pipeline=train_pipeline,
     ),
 )

@@ -16,6 +16,7 @@ from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.windows import check_step, list_windows, times_of
 from mmvidformer.datasets.inputs import VideoSource
+from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
 
 
@@ -134,11 +135,8 @@ class FeatureExtractor:
     def _run(self, model: nn.Module, clips: Sequence[Clip]) -> list[torch.Tensor]:
         """Run a model on clips, those of one shape together."""
         views = [clip.sample["inputs"] for clip in clips]  # (views, C, T, H, W)
-        by_shape: dict[torch.Size, list[int]] = {}
-        for number, clip in enumerate(views):
-            by_shape.setdefault(clip.shape[1:], []).append(number)
         features: dict[int, torch.Tensor] = {}
-        for numbers in by_shape.values():
+        for numbers in group_by_shape([clip[0] for clip in views]):
             stack = torch.cat([views[number] for number in numbers])
             values = backbone_features(model, stack, self.tokens, layers=self.layers)
             parts = values.split([len(views[number]) for number in numbers])

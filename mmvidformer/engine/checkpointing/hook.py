@@ -12,7 +12,7 @@ from torch import nn
 from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
-from mmvidformer.engine.checkpointing.remote import register_remote, write_last
+from mmvidformer.engine.checkpointing.remote import CLIENT, write_last
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, STARTED
 from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
@@ -60,7 +60,7 @@ class AtomicCheckpointHook(CheckpointHook):
         # For all plain paths, since not every writer of MMEngine accepts a backend.
         register_backend("local", AtomicBackend, force=True, prefixes="")
         if self.out_dir and is_remote(self.out_dir):
-            register_remote(self.out_dir)
+            self.file_client_args = CLIENT
         super().before_train(runner)
         self.file_backend = _DeferredDeletes()
         if self._started is None:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from mmengine.fileio import BaseStorageBackend, FileClient, register_backend
+from mmengine.fileio import BaseStorageBackend, FileClient
 from mmengine.hooks import CheckpointHook
 from mmengine.runner import Runner
 
@@ -18,7 +18,13 @@ from mmvidformer.storage.files import (
     write_file,
 )
 
+# Argument ``file_client_args`` of MMEngine's hooks whose ``out_dir`` is in object storage. With the
+# newer ``backend_args`` they make MMEngine's own client of the address as well
+# (``FileClient.infer_client``); that of ``s3://`` needs a package that is not public.
+CLIENT = {"backend": "mmvidformer"}
 
+
+@FileClient.register_backend(CLIENT["backend"], force=True)
 class RemoteBackend(BaseStorageBackend):
     """MMEngine's interface to the storage that ``storage.files`` reads and writes."""
 
@@ -53,18 +59,6 @@ class RemoteBackend(BaseStorageBackend):
     def remove(self, filepath: str) -> None:
         """Delete a file."""
         remove(filepath)
-
-
-def register_remote(address: str) -> None:
-    """Let MMEngine write to addresses with the scheme of this one, in this process.
-
-    It has a client of its own for ``s3://``, whose package is not public, so call it only for runs
-    whose config has such an ``out_dir``.
-    """
-    scheme = address.partition("://")[0]
-    register_backend("mmvidformer", RemoteBackend, force=True, prefixes=scheme)
-    FileClient._prefix_to_backends.pop(scheme, None)  # which it does not replace
-    FileClient.register_backend("mmvidformer", RemoteBackend, force=True, prefixes=scheme)
 
 
 def write_last(folder: str, checkpoint: str) -> None:

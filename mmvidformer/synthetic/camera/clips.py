@@ -58,7 +58,7 @@ def draw_clip(
     scene, *surfaces = (texture(int(number), not scenes) for number in numbers)
     clip = film(scene, steps, *_place(rng, size), size)
     for surface in surfaces:
-        _add_object(clip, steps, surface, rng)
+        add_object(clip, steps, surface, rng)
     brightness = rng.uniform(60, 190) + rng.uniform(-30, 30, 3)
     clip = (clip - np.float32(128)) * (6 ** rng.random() / 4) + np.float32(brightness)
     if light:
@@ -102,17 +102,26 @@ def _place(rng: np.random.Generator, size: Size) -> tuple[complex, complex]:
     return center, min(sides_of(size)) * rng.uniform(0.8, 1.8) * np.exp(2j * np.pi * rng.random())
 
 
-def _add_object(
+def add_object(
     clip: np.ndarray, steps: np.ndarray, picture: np.ndarray, rng: np.random.Generator
 ) -> None:
-    """Add an object, up to half as wide as the image, that moves through the scene on its own."""
+    """Add an object that moves through the scene on its own.
+
+    It is up to half as wide as a square image. It covers as large a part of a wide one.
+
+    Args:
+        clip: Frames (T, H, W, 3), changed in place.
+        steps: Motion of the camera (T - 1, 4).
+        picture: What is on its surface.
+        rng: Generator.
+    """
     height, width = clip.shape[1:3]
     size, side = (width, height), min(width, height)
     path = steps + rng.normal(0, [0.4, 0.2, 0.2, 0.2], 4) / FPS
     shown = film(picture, path, *_place(rng, size), size) // 2 + rng.integers(128, dtype=np.uint8)
     corners = int(rng.choice([3, 4, 24]))
     turns = rng.uniform(0, 2 * np.pi) + np.arange(corners) * 2 * np.pi / corners
-    radii = rng.uniform(0.08, 0.25, 2)
+    radii = rng.uniform(0.08, 0.25, 2) * np.sqrt(width * height) / side
     outline = radii[0] * np.cos(turns) + 1j * radii[1] * np.sin(turns)
     middle = np.array([width, height]) / side
     outline += complex(*(rng.uniform(-0.45, 0.45, 2) * middle))

@@ -35,6 +35,8 @@ class CameraMotionDataset(Dataset):
         fastest: Largest speed.
         beside: Largest speed of motions beside the main one, as a share of its speed.
         shakiest: Largest standard deviation of the shake.
+        steady: Share of the drawings that have the defaults of ``fastest``, ``beside`` and
+            ``shakiest`` in any case.
         curriculum: Clips before the first number are plain (noise at steady motion, hardness 0);
             the hardness rises until the second. Default: all clips are equally hard.
         copies: Number of successive clips that are one drawing under different flips,
@@ -57,6 +59,7 @@ class CameraMotionDataset(Dataset):
         fastest: float = FASTEST,
         beside: float = MIXED,
         shakiest: float = SHAKIEST,
+        steady: float = 0.0,
         curriculum: tuple[int, int] = (-1, 0),
         copies: int = 1,
         test_mode: bool = False,
@@ -66,6 +69,7 @@ class CameraMotionDataset(Dataset):
         self.clips = clips
         self.seed = seed
         self.hardness = hardness
+        self.steady = steady
         self.curriculum = curriculum
         self.copies = copies
         self.test_mode = test_mode
@@ -73,8 +77,8 @@ class CameraMotionDataset(Dataset):
         pictures = range(seed * textures, (seed + 1) * textures)
         self.sizes = [(size, size)] if isinstance(size, int) else [*map(tuple, size)]
         self.same_size = same_size
-        motions = dict(fastest=fastest, beside=beside, shakiest=shakiest)
-        self.options = dict(frames=frames, pictures=pictures, **motions)
+        self.options = dict(frames=frames, pictures=pictures)
+        self.motions = dict(fastest=fastest, beside=beside, shakiest=shakiest)
         self._last: tuple = (None,)
 
     def __len__(self) -> int:
@@ -106,8 +110,9 @@ class CameraMotionDataset(Dataset):
             share = float(np.interp(drawing, self.curriculum, (0, 1)))
             number = drawing // copies
             rng = np.random.default_rng([self.seed, number])
-            hardness = share * self.hardness
-            clip = draw_clip(number % len(CLASSES), rng, size, **self.options, hardness=hardness)
-            self._last = (drawing, *clip)
+            is_steady = self.steady > 0 and rng.random() < self.steady
+            options = self.options if is_steady else self.options | self.motions
+            options = options | dict(hardness=share * self.hardness)
+            self._last = (drawing, *draw_clip(number % len(CLASSES), rng, size, **options))
         _, frames, velocity, shake = self._last
         return *apply_symmetries(frames, velocity, index % copies, symmetries), shake

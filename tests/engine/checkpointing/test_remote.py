@@ -3,10 +3,11 @@
 import fsspec
 import pytest
 import torch
+from mmengine.fileio import FileClient
 from mmengine.fileio.backends.registry_utils import prefix_to_backends
 
-from mmvidformer.engine.checkpointing.hook import SaveTrainedHook
-from mmvidformer.engine.checkpointing.remote import RemoteBackend, find_last
+from mmvidformer.engine.checkpointing.hook import AtomicBackend, SaveTrainedHook
+from mmvidformer.engine.checkpointing.remote import find_last
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
 from mmvidformer.storage import files
 from mmvidformer.storage.errors import StorageError, UserError
@@ -70,13 +71,12 @@ def test_a_note_in_the_work_dir_is_enough(toy, memory) -> None:
     assert latest_checkpoint(runner.work_dir) is None
 
 
-def test_only_the_scheme_of_the_run_is_taken_from_mmengine(toy, memory) -> None:
+def test_clients_of_mmengine_stay(toy, memory) -> None:
     before = dict(prefix_to_backends)
-    toy("local").train()
-    assert prefix_to_backends["s3"] is before["s3"]
     toy("cut", checkpoint=dict(out_dir=FOLDER)).train()
-    assert prefix_to_backends["memory"] is RemoteBackend
-    assert prefix_to_backends["s3"] is before["s3"]
+    assert prefix_to_backends == {**before, "": AtomicBackend}
+    with pytest.raises(ValueError, match="prefix memory is not supported"):
+        FileClient(prefix="memory")
 
 
 def test_a_run_that_is_stopped_saves_there(toy, memory) -> None:

@@ -1,7 +1,7 @@
 """Optimizers that update all weights of a GPU in few kernels, on a device of shapes alone."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 import torch
@@ -65,10 +65,18 @@ def test_other_optimizers_and_wrappers_stay() -> None:
     assert several == dict(constructor="Several", backbone=dict(optimizer=dict(type="SGD")))
 
 
-def test_runners_get_a_fused_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrapper = ConfigDict(optimizer=dict(type="SGD", lr=0.1))
-    runner = SimpleNamespace(optim_wrapper=wrapper, model=on_gpu())
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_the_config_of_a_run_says_how_it_steps(
+    device: str, toy: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = dict(optimizer=dict(type="SGD", lr=0.1))
+    cfg = Config(dict(launcher="none", optim_wrapper=wrapper))
+    runner = toy(optim_wrapper=ConfigDict(wrapper), cfg=cfg)
+    model = on_gpu() if device == "cuda" else nn.Linear(2, 1)
     monkeypatch.setattr(launch, "apply_policy", lambda runner: None)
+    monkeypatch.setattr(launch, "use_fused", lambda wrapper, _: use_fused(wrapper, model))
     monkeypatch.setattr(launch.RUNNERS, "build", lambda cfg: runner)
-    launch.build_runner(Config(dict(launcher="none")))
-    assert wrapper.optimizer.fused is True
+    launch.build_runner(cfg)
+    (saved,) = Path(runner.work_dir).glob("*.py")
+    for said in (runner.optim_wrapper, Config.fromfile(saved).optim_wrapper):
+        assert said.optimizer.get("fused", False) is (device == "cuda")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mmvidformer.registry import DATASETS
-from mmvidformer.synthetic.camera.clips import draw_clip, film
+from mmvidformer.synthetic.camera.clips import add_object, draw_clip, film
 from mmvidformer.synthetic.camera.dataset import CameraMotionDataset
-from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, FPS, class_of, draw_velocity
+from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, FASTEST, FPS, class_of, draw_velocity
 from mmvidformer.synthetic.camera.symmetry import SYMMETRIES, flip_clip, flip_velocity
 from mmvidformer.synthetic.camera.textures import SIDE, texture
 
@@ -96,6 +96,21 @@ def test_hard_clips() -> None:
     assert np.abs(drawn[0].astype(int) - drawn[1]).mean() > 5
 
 
+@pytest.mark.parametrize("size", [(88, 64), (112, 64), (64, 112)])
+def test_objects_cover_as_much_of_wide_frames(size: tuple[int, int]) -> None:
+    """About 5% each; objects of one size covered 40% less of a frame of 16:9."""
+
+    def covered(width: int, height: int) -> float:
+        shares = []
+        for number in range(150):
+            clip = np.full((8, height, width, 3), -1, np.int16)
+            add_object(clip, np.zeros((7, 4)), texture(3), np.random.default_rng(number))
+            shares.append((clip >= 0).mean())
+        return float(np.mean(shares))
+
+    assert covered(*size) == pytest.approx(covered(64, 64), rel=0.1)
+
+
 @pytest.fixture
 def dataset():
     def build(**options: object) -> CameraMotionDataset:
@@ -117,6 +132,19 @@ def test_dataset(dataset) -> None:
     assert sample["data_samples"].gt_label.tolist() == [1]
     assert class_of(sample["data_samples"].velocity) == 1
     assert sample["data_samples"].shake == clips.draw(10)[2]
+
+
+def test_a_share_of_clips_is_slow_and_steady(dataset) -> None:
+    def shares(steady: float) -> tuple[float, float]:
+        """How many clips are fast, and how many shake."""
+        clips = dataset(fastest=2, shakiest=0.1, steady=steady)
+        velocities, shakes = zip(*(clips.draw(number)[1:] for number in range(180)), strict=True)
+        speeds = np.abs(np.array(velocities) * EDGE).max(axis=1)
+        return float(np.mean(speeds > FASTEST)), float(np.mean(np.array(shakes) > 0.02))
+
+    assert shares(1.0) == (0.0, 0.0)
+    for some, most in zip(shares(0.5), shares(0.0), strict=True):
+        assert 0.3 * most < some < 0.7 * most
 
 
 def test_copies_are_flips_of_one_drawing(dataset) -> None:

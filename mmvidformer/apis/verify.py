@@ -15,6 +15,7 @@ from PIL import Image
 from torch import Tensor
 from torchvision.transforms.functional import resize
 
+from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints import published, read_model
 from mmvidformer.checkpoints.backbones import backbone_arguments
 from mmvidformer.checkpoints.download import fetch, hash_of
@@ -23,7 +24,6 @@ from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER
 from mmvidformer.checkpoints.reading import WEIGHTS
 from mmvidformer.config import clip_shape, get_config, type_name
-from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.registry import MODELS
 

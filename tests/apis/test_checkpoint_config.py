@@ -9,11 +9,10 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer import get_config
-from mmvidformer.apis import known_names
+from mmvidformer.apis import checkpoint_config, known_names
+from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.config import clip_shape, config_scope
-from mmvidformer.engine import checkpoint_config
-from mmvidformer.engine.checkpoint_config import config_of_checkpoint
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.registry import MODELS
 

@@ -14,6 +14,8 @@ from mmvidformer.config import clip_shape, get_config, list_models, type_name
 from mmvidformer.config.fragments import merge
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import classes_fragment, dicts_in
+from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.table import DEFAULT, TASKS
 
 # Backbones, or schemes, whose arguments can be known, and the shipped configs that others are made
 # from. Configs of a backbone begin with the same word.
@@ -25,8 +27,6 @@ BASES = {
     "vjepa2": "vjepa2_l_sthv2",
     "videoprism": "videoprism_b_k400",
 }
-# Heads of any number of classes a video, by those of one class with the same weights.
-MULTI_LABEL = {"AttentiveHead": "MultiLabelAttentiveHead"}  # others: MultiLabelHead
 SIZES_OF_HEAD = ("num_classes", "in_channels", "num_heads", "depth", "norm", "pooling")
 
 
@@ -65,18 +65,19 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
         raise ValueError(f"{source} does not contain the arguments of its model; give its config")
     if not shipped and result.num_heads is None:
         raise ValueError(f"{source} does not contain the number of heads; give num_heads")
+    task = TASKS.get(result.info.get("task", DEFAULT.name))
+    if task is None or task.heads_by_classifier is None:
+        stated = result.info["task"]
+        raise ValueError(f"{source} answers the task {stated!r}, for which no config is made")
     cfg, changed = get_config(name), not shipped
     if changed:
-        _adapt(cfg, result, settings)
+        _adapt(cfg, result, settings, task.least_classes)
     for key in {"mean", "std"} & result.info.keys():
         changed |= list(cfg.model.data_preprocessor[key]) != result.info[key]
         cfg.model.data_preprocessor[key] = result.info[key]
-    task = result.info.get("task")
-    if task == "labels":
-        _allow_several_labels(cfg)
+    if task.head is not None:
+        _exchange_head(cfg, task)
         changed = True
-    elif task:
-        raise ValueError(f"{source} answers the task {task!r}, for which no config is made")
     return CheckpointConfig(cfg, name, changed)
 
 
@@ -98,7 +99,7 @@ def _find_shipped(result: Conversion, model_name: str) -> str | None:
     return None
 
 
-def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
+def _adapt(cfg: Config, result: Conversion, settings: dict, least_classes: int) -> None:
     """Give a config the model, the clips and the classes of a checkpoint."""
     size, side = settings.get("img_size"), clip_shape(cfg)[2]
     if size and size[0] != size[1]:
@@ -110,8 +111,7 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
     cfg.model.cls_head.update(result.head, in_channels=settings["arch"]["embed_dims"])
     count, names = len(result.state[CLASSIFIER]), class_names(result.info)
     names = names if len(names) == count else []
-    least = 1 if result.info.get("task") == "labels" else 2
-    merge(cfg, classes_fragment(cfg, names or [*map(str, range(count))], least))
+    merge(cfg, classes_fragment(cfg, names or [*map(str, range(count))], least_classes))
     cfg.class_names = names or None
     for step in dicts_in([part for name, part in cfg.items() if name != "model"]):
         if step.get("clip_len") is not None:
@@ -125,11 +125,12 @@ def _adapt(cfg: Config, result: Conversion, settings: dict) -> None:
                 step[key] = tuple(v if v < 0 else round(v * size[0] / side) for v in step[key])
 
 
-def _allow_several_labels(cfg: Config) -> None:
-    """Give a config a head of any number of classes a video, which has the same weights."""
-    head, preprocessor = cfg.model.cls_head, cfg.model.data_preprocessor
+def _exchange_head(cfg: Config, task: Task) -> None:
+    """Give a config of one class a video the head of another task, which has the same weights."""
+    head = cfg.model.cls_head
     sizes = {name: head[name] for name in SIZES_OF_HEAD if name in head}
-    head_type = MULTI_LABEL.get(type_name(head), "MultiLabelHead")
-    cfg.model.cls_head = dict(type=f"mmvidformer.{head_type}", **sizes)
-    preprocessor.pop("blending", None)  # it mixes clips of one class each
-    cfg.task = "labels"
+    head_type = task.heads_by_classifier.get(type_name(head), task.head)
+    cfg.model.cls_head = dict(type=head_type, **sizes)
+    for name in task.unaware:
+        cfg.model.data_preprocessor.pop(name, None)
+    cfg.task = task.name

@@ -22,10 +22,11 @@ from transformers import (
 )
 from transformers.models.videoprism import VideoPrismVisionConfig
 
-from mmvidformer.apis import Recognizer, create_model
+from mmvidformer.apis import Recognizer, checkpoint_config, create_model
+from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints import convert_file, read_model
-from mmvidformer.engine import checkpoint_config
-from mmvidformer.engine.checkpoint_config import config_of_checkpoint
+from mmvidformer.checkpoints.metadata import PROBLEMS
+from mmvidformer.tasks.table import TASKS
 
 NAMES = ("pan_left", "static", "zoom_in")
 SMALL = dict(
@@ -136,6 +137,10 @@ def test_numbers_are_refused(tmp_path: Path) -> None:
     assert read_model(tmp_path)[1].info["task"] == "number"
     with pytest.raises(ValueError, match="answers the task 'number', for which no config is made"):
         config_of_checkpoint(tmp_path)
+
+
+def test_problems_of_folders_are_tasks() -> None:
+    assert PROBLEMS.keys() <= TASKS.keys()
 
 
 def test_one_class_a_video_stays(tmp_path: Path) -> None:
