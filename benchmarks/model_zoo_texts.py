@@ -9,7 +9,7 @@ INTRO = """\
     mmvidformer paper show vivit table2          # rows of a paper, with its figures
 
 A name works wherever a config does: `mmvidformer train NAME`, `mmvidformer test NAME CHECKPOINT`.
-This page is written by `python -m benchmarks.model_zoo`.
+[Fine-tune](finetune.md#choose-a-model) has a picture that helps to choose.
 
 ## Configs
 Parameters and MACs are those of one view of T frames, with the classifier. The accuracy is as

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.pictures import clip, core, gates, horst, rooms, schemes
+from benchmarks.pictures import choice, clip, core, gates, horst, rooms, schemes
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 PICTURES = {
@@ -13,6 +13,7 @@ PICTURES = {
     "rooms": rooms.draw,
     "horst": horst.draw,
     "gates": gates.draw,
+    "choice": choice.draw,
 }
 
 

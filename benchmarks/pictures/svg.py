@@ -28,22 +28,15 @@ text{{font-family:'DejaVu Sans',Verdana,sans-serif;font-size:13px;fill:{text}}}
 .query{{fill:{query}}}
 .unseen{{fill:{unseen}}}
 """
-LIGHT = dict(
-    card="#ffffff",
-    edge="#d5d9e0",
-    text="#1f2733",
-    line="#5b6573",
-    unseen="#e3e6ea",
-    query="#d6294a",
-)
-DARK = dict(
-    card="#1e2129",
-    edge="#3a414c",
-    text="#e6e9ee",
-    line="#a8b1bd",
-    unseen="#363c46",
-    query="#ff6b81",
-)
+# Color of what is no box: on a light page, on a dark page.
+PAGE = {
+    "card": ("#ffffff", "#1e2129"),
+    "edge": ("#d5d9e0", "#3a414c"),
+    "text": ("#1f2733", "#e6e9ee"),
+    "line": ("#5b6573", "#a8b1bd"),
+    "unseen": ("#e3e6ea", "#363c46"),
+    "query": ("#d6294a", "#ff6b81"),
+}
 
 
 class Drawing:
@@ -118,8 +111,8 @@ class Drawing:
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
                 f"<title>{escape(self.title)}</title>",
-                f"<style>\n{style(LIGHT, 0)}@media (prefers-color-scheme:dark){{",
-                f"{style(DARK, 2)}}}\n</style>",
+                f"<style>\n{style(dark=False)}@media (prefers-color-scheme:dark){{",
+                f"{style(dark=True)}}}\n</style>",
                 f'<rect class="card" x=".5" y=".5" {card} rx="8"/>',
                 *self.parts,
                 "</svg>\n",
@@ -127,10 +120,10 @@ class Drawing:
         )
 
 
-def style(page: dict[str, str], first: int) -> str:
-    """Return the classes of a light page (``first`` 0) or a dark one (2)."""
-    lines = [STYLE.format(**page)]
+def style(dark: bool) -> str:
+    """Return the classes of a light page or a dark one."""
+    lines = [STYLE.format(**{name: colors[dark] for name, colors in PAGE.items()})]
     for name, row in COLORS.items():
-        fill, stroke = row[first : first + 2]
+        fill, stroke = row[2:] if dark else row[:2]
         lines.append(f".{name}{{fill:{fill};stroke:{stroke}}}\n.{name}-solid{{fill:{stroke}}}\n")
     return "".join(lines)

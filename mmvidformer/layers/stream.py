@@ -16,6 +16,8 @@ class StreamState:
 
     Each step fills a new state and leaves the previous one as it is. All that changes from step to
     step is in tensors, whose shapes stay if the past is bounded; so a compiled step runs for all.
+    ``torch.compile`` makes a graph of the first step and one of all others. Without a bound, it
+    makes a third one, whose length is a variable.
 
     Args:
         previous: State after the previous frames, or None at the start of a stream.
