@@ -207,19 +207,3 @@ def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
     cfg = dict(launcher="none", default_hooks=hooks, optim_wrapper=None, model=None)
     built = launch.build_runner(Config(cfg))
     assert built.default_hooks == dict(checkpoint=None, timer=dict(type="IterTimerHook"))
-
-
-def test_the_config_of_a_run_names_the_datasets_that_read_its_lists(monkeypatch) -> None:
-    monkeypatch.setattr(launch.RUNNERS, "build", lambda cfg: cfg)
-    monkeypatch.setattr(launch, "apply_policy", lambda runner: None)
-    monkeypatch.setattr(launch, "use_fused", lambda optim_wrapper, model: False)
-    datasets = [dict(type="VideoDataset"), dict(type="mmvidformer.SpanDataset")]
-    train = dict(type="RepeatDataset", dataset=datasets[0], times=2)
-    test = dict(type="ConcatDataset", datasets=datasets)
-    loaders = dict(train_dataloader=dict(dataset=train), test_dataloader=dict(dataset=test))
-    cfg = Config(dict(launcher="none", optim_wrapper=None, model=None, **loaders))
-    built = launch.build_runner(cfg)
-    listed = "mmvidformer.ListedVideoDataset"
-    assert built.train_dataloader.dataset.dataset.type == listed
-    types = [dataset.type for dataset in built.test_dataloader.dataset.datasets]
-    assert types == [listed, "mmvidformer.SpanDataset"]
