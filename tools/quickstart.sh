@@ -65,10 +65,14 @@ step() {
     local name=$1 start=$SECONDS status=0 shown=0
     shift
     printf '\n== %s\n' "$name" >>"$log"
+    # An interrupt waits until the group has its number, or the step would go on alone.
+    trap early=yes INT TERM HUP
     set -m # gives it a process group of its own
     (set -e; "$@") </dev/null >>"$log" 2>&1 &
     group=$!
     set +m
+    trap interrupted INT TERM HUP
+    [ -z "$early" ] || interrupted
     while kill -0 $group 2>/dev/null; do
         show_progress "$name" $((SECONDS - start))
         sleep 0.5
@@ -119,6 +123,7 @@ interrupted() {
 }
 
 group= # the process group of the step that runs
+early= # whether an interrupt came while it started
 line_start='' line_rest=''
 if [ -t 1 ]; then
     line_start='\r' line_rest='\033[K'

@@ -1,6 +1,7 @@
 from typing import TYPE_CHECKING
 
-from mmvidformer.config import type_name
+from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.registry import DATASETS
 
 if TYPE_CHECKING:  # takes seconds to import
     from mmengine.runner import Runner
@@ -13,9 +14,12 @@ def apply_policy(runner: "Runner") -> None:
 
     Puts ``mmvidformer.SafeDataset`` around each dataset that is none, and its metrics into a
     ``mmvidformer.BadVideoEvaluator``. Without a policy, or with an evaluator of another type, bad
-    videos raise. ``runner.cfg`` is not changed: it states the policy, and MMAction2's tools, which
-    read what a run saves, know no such wrappers.
+    videos raise. Lists of MMAction2's ``VideoDataset`` are read by ``ListedVideoDataset``, which
+    has the same samples. ``runner.cfg`` is not changed, since MMAction2's tools read what a run
+    saves.
     """
+    from mmaction.datasets import VideoDataset  # takes seconds, too
+
     for loader, name in (
         (runner._train_dataloader, ""),
         (runner._val_dataloader, "_val_evaluator"),
@@ -39,3 +43,6 @@ def apply_policy(runner: "Runner") -> None:
                 setattr(runner, name, wrapper)
         if not is_set:
             loader["dataset"] = dict(type="mmvidformer.SafeDataset", dataset=dataset, **policy)
+        for leaf in leaf_datasets(loader["dataset"]):
+            if DATASETS.get(leaf["type"]) is VideoDataset:  # its workers would copy the list
+                leaf["type"] = "mmvidformer.ListedVideoDataset"

@@ -1,3 +1,4 @@
+import atexit
 import ctypes
 import errno
 import multiprocessing
@@ -5,6 +6,7 @@ import os
 import signal
 import sys
 import sysconfig
+import threading
 import traceback
 from collections.abc import Callable
 from itertools import dropwhile
@@ -41,13 +43,14 @@ def run_tool(main: Callable[[], int | None]) -> int:
     runner runs, further ones are ``MISTAKES`` that ``PROJECTS`` raise or that concern files, and
     all errors of a part that is built from a config. The rest keep their traceback, so do errors in
     code of the user's own before a runner runs, and all with ``MMVIDFORMER_DEBUG``. Returns the
-    exit status: that of ``main``, 2 for a mistake before a runner runs, 1 for others.
+    exit status: that of ``main``, 2 for a mistake before a runner runs, 1 for others. A process of
+    a group ends here with that status.
     """
     end_with_launcher()
     try:
         status = main() or 0
         if distributed.is_initialized():
-            distributed.destroy_process_group()
+            leave_group(status)
         return status
     except SystemExit as end:
         if end.code and has_processes():
@@ -77,6 +80,24 @@ def run_tool(main: Callable[[], int | None]) -> int:
 def has_processes() -> bool:
     """Whether this process has dataloader workers, or belongs to a group of processes."""
     return bool(multiprocessing.active_children()) or distributed.is_initialized()
+
+
+def leave_group(status: int) -> NoReturn:
+    """Leave the group of processes, and end this process while the interpreter is intact.
+
+    A thread of gloo may hold a tensor for a moment after its collective has ended. It needs the
+    interpreter to release it, and aborts the process if that is gone (pytorch/pytorch#190489).
+    Leaving does not end these threads, since the wrapped model refers to the group, too. In PyTorch
+    2.6 the end of a group waits for them, and they for the interpreter.
+    """
+    _group = distributed.group.WORLD  # so that it does not end here
+    distributed.destroy_process_group()
+    # What Python does at exit before it takes down the interpreter.
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def end_process(status: int) -> NoReturn:

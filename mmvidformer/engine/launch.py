@@ -11,7 +11,6 @@ from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.device_decoding import decode_on_device
 from mmvidformer.engine.optim.fused import use_fused
 from mmvidformer.engine.process_group import join_processes
-from mmvidformer.registry import DATASETS
 from mmvidformer.storage.files import is_remote
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
@@ -30,20 +29,17 @@ PRELOADED = [
 def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     """Join the processes and build the runner of ``cfg`` (its ``runner_type``, or MMEngine's).
 
-    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Lists
-    of MMAction2's ``VideoDataset`` are read by ``ListedVideoDataset``, which has the same samples.
-    Hooks that are None are removed, and so are the settings of workers where there are none. Hooks
-    may write to addresses (``out_dir``). On a GPU, optimizers are fused if they can be
-    (``use_fused``). With ``decode_on_device`` in the config, the model's device decodes videos. The
-    config that the run saves has all of this; the policy is stated in it, and applied later.
+    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Hooks
+    that are None are removed, and so are the settings of workers where there are none. Hooks may
+    write to addresses (``out_dir``). On a GPU, optimizers are fused if they can be (``use_fused``),
+    and the config that the run saves says so. With ``decode_on_device`` in the config, the model's
+    device decodes videos.
 
     Args:
         cfg: Complete config.
         resume: Checkpoint to resume from; ``'auto'`` for the newest intact one of the run, if any.
     """
-    # Imported here: they register the runner and take seconds.
-    from mmaction.datasets import VideoDataset
-
+    # Imported here: it registers the runner and takes a second.
     from mmvidformer.checkpoints.addresses import read_all_kinds
     from mmvidformer.engine.checkpointing.remote import CLIENT, find_last
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
@@ -55,14 +51,12 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     if has_workers and mp_cfg.get("mp_start_method") == "forkserver":
         set_forkserver_preload(PRELOADED)
         forkserver.ensure_running()
-    for loader in filter(None, loaders):
+    for loader in loaders:
         if loader.get("num_workers") == 0:
             loader.update(persistent_workers=False, timeout=0)
-        for leaf in leaf_datasets(loader.dataset):
-            if cfg.get("class_names"):
+        if loader and cfg.get("class_names"):
+            for leaf in leaf_datasets(loader.get("dataset") or {}):
                 leaf.metainfo = {**leaf.get("metainfo", {}), "classes": cfg.class_names}
-            if DATASETS.get(leaf.type) is VideoDataset:  # its workers would copy the list
-                leaf.type = "mmvidformer.ListedVideoDataset"
     for name, hook in [*(cfg.get("default_hooks") or {}).items()]:
         if hook is None and name not in MMENGINE_HOOKS:
             del cfg.default_hooks[name]

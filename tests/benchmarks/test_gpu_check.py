@@ -47,10 +47,25 @@ kind, path = sys.argv[1], sys.argv[2].removeprefix("--out=")
 with open(path + ".csv", "w") as file:
     file.write("a,b\\n1,2\\n")
 if kind == "hangs":
-    time.sleep(60)
+    time.sleep(3600)
 if kind == "fails":
     raise ValueError("broken | here")
 """
+
+
+class Patient(subprocess.Popen):
+    """Its limit starts when the part that hangs has written its table."""
+
+    table: Path
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the table first."""
+        if "hangs" in self.args:
+            while not (self.table.exists() and self.table.stat().st_size):
+                time.sleep(0.05)
+        return super().wait(timeout)
+
+
 SKIPPED = "import pytest\ndef test_a():\n    pytest.skip('needs a thing')\n"
 
 
@@ -61,16 +76,17 @@ def test_a_part_that_fails_or_hangs_does_not_stop_the_others(
     (tmp_path / "test_toy.py").write_text(SKIPPED)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     parts = (
-        Part("fails", "nothing", 1, "", "toy_part fails"),
+        Part("fails", "nothing", 60, "", "toy_part fails"),
         Part("hangs", "nothing", 2 / 60, "", "toy_part hangs"),
-        Part("runs", "a table", 1, "", "toy_part runs"),
-        Part("tests", "a test", 1, "", f"pytest -c {os.devnull} {tmp_path / 'test_toy.py'}"),
+        Part("runs", "a table", 60, "", "toy_part runs"),
+        Part("tests", "a test", 60, "", f"pytest -c {os.devnull} {tmp_path / 'test_toy.py'}"),
         Part("gpu", "speed", 1, "toy_part runs"),
     )
     monkeypatch.setattr(gpu_check, "PARTS", parts)
-    start, out = time.monotonic(), tmp_path / "gpu"
-    assert gpu_check.main(["--tiny", "--out", str(out)]) == 1
-    assert time.monotonic() - start < 50
+    out = tmp_path / "gpu"
+    monkeypatch.setattr(Patient, "table", out / "hangs.csv", raising=False)
+    monkeypatch.setattr(gpu_check.subprocess, "Popen", Patient)
+    assert gpu_check.main(["--tiny", "--minutes", "60", "--out", str(out)]) == 1
     found = results(out)
     assert {name: (p["status"], p["reason"]) for name, p in found.items()} == {
         "fails": ("failed", "ValueError: broken | here (see fails.log)"),
@@ -137,9 +153,9 @@ def test_parts_name_tests_that_exist() -> None:
 @pytest.mark.skipif(torch.__version__ < "2.7", reason="FSDP of PyTorch 2.6 needs a GPU")
 def test_tiny_models_on_the_cpu(monkeypatch, tmp_path: Path) -> None:
     # The parts' own limits are for a GPU; how long a busy processor takes is not tested.
-    monkeypatch.setattr(gpu_check, "PARTS", [replace(part, minutes=30) for part in PARTS])
+    monkeypatch.setattr(gpu_check, "PARTS", [replace(part, minutes=300) for part in PARTS])
     parts = ("eager", "nccl", "fsdp", "speed", "horst", "fixation", "compiled")
-    options = ["--tiny", "--minutes", "30", "--parts", *parts, "--out", str(tmp_path)]
+    options = ["--tiny", "--minutes", "300", "--parts", *parts, "--out", str(tmp_path)]
     assert gpu_check.main(options) == 0
     found = results(tmp_path)
     assert {name: part["status"] for name, part in found.items()} == dict.fromkeys(parts, "ran")

@@ -25,6 +25,15 @@ esac
 [ "$1" != "$SLEEPS" ] || sleep 600
 [ "$1" != "$FAILS" ] || { echo "the disk is full"; exit 3; }
 """
+# Bash reads it first: the script interrupts itself before it notes the process group of a step.
+EARLY = r"""
+set -T
+trap '
+    if [ "$BASH_COMMAND" = "group=\$!" ]; then
+        until grep -q "warning: lite" "$log"; do sleep 0.1; done
+        kill -INT $$
+    fi' DEBUG
+"""
 
 
 @pytest.fixture
@@ -93,23 +102,27 @@ def test_a_step_that_fails_shows_its_end(start: Callable, name: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_all(start: Callable, tmp_path: Path, name: str, number: int) -> None:
     process = start(SLEEPS=name)
-    deadline = time.monotonic() + 60
-    logs = [tmp_path / LOG, (tmp_path / LOG).with_name("pictures.log")]
-    while f"warning: {name} is" not in "".join(map(_text, logs)) and time.monotonic() < deadline:
+    while b"sleep\x00600\x00" not in _running(tmp_path):
+        assert process.poll() is None
         time.sleep(0.1)
-    assert _running(tmp_path)
     process.send_signal(number)
+    _check_end(process, tmp_path)
+
+
+def test_an_interrupt_ends_a_step_that_has_just_started(start: Callable, tmp_path: Path) -> None:
+    hook = tmp_path / "hook.sh"
+    hook.write_text(EARLY)
+    _check_end(start(SLEEPS="lite", BASH_ENV=str(hook)), tmp_path)
+
+
+def _check_end(process: subprocess.Popen, folder: Path) -> None:
     printed, _ = process.communicate(timeout=600)  # returns when no child holds the pipe
     assert process.returncode == 130 and "stopped after" in printed
-    assert not _running(tmp_path)
+    assert not _running(folder)
 
 
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
-
-
-def _running(folder: Path) -> list[int]:
-    """Return processes whose working folder is the tree of the test, but its script."""
+def _running(folder: Path) -> list[bytes]:
+    """Return commands whose working folder is the tree of the test, but its script."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -118,5 +131,5 @@ def _running(folder: Path) -> list[int]:
         except OSError:  # it has just ended
             continue
         if inside and b"quickstart" not in command:
-            found.append(int(entry.name))
+            found.append(command)
     return found
