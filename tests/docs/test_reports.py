@@ -66,6 +66,20 @@ def test_compositions_and_presets(name: str) -> None:
     ]
 
 
+def test_authors_code() -> None:
+    """All times and differences are those of the csv file."""
+    with open(REPORTS / "benchmark" / "cpu_authors.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    forms = ("authors", "plain", "optimized", "HuggingFace")
+    for encoder in {row["encoder"] for row in rows}:
+        found = {row["model"]: row for row in rows if row["encoder"] == encoder}
+        times = [f"{float(found[f]['CPU s']):.1f}" if f in found else "" for f in forms]
+        difference = max(float(row["difference"]) for row in found.values())
+        last = [found["authors"]["authors / optimized"], f"{difference:.0e}"]
+        cells = table_row("speed.md", "encoder | clip", f"`{encoder}`")
+        assert cells[1:] == [*times, *last], encoder
+
+
 def test_claims() -> None:
     """Means and intervals are those of the csv file."""
     measured = {
