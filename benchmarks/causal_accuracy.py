@@ -43,7 +43,8 @@ TASKS = {  # preset and configs of each, HORST's first
 
 def accuracy_within(epochs: Sequence[Epoch], seconds: float) -> float:
     """Return the accuracy of the last epoch that ends within CPU seconds; 0 if none does."""
-    return max((epoch for epoch in epochs if epoch[0] <= seconds), default=(0.0, 0.0))[1]
+    within = [accuracy for spent, accuracy in epochs if spent <= seconds]
+    return within[-1] if within else 0.0
 
 
 def rows_of(runs: Mapping[str, Sequence[Sequence[Epoch]]]) -> list[str]:

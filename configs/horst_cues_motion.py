@@ -4,18 +4,14 @@
 # mmvidformer train horst_cues_motion
 _base_ = [
     "./_base_/default_runtime.py",
-    "./_base_/models/horst_early_recognition.py",
+    "./_base_/models/horst_small.py",
     "./_base_/datasets/motion_cues.py",
     "./_base_/schedules/horst_motion_4e.py",
 ]
 
 pipeline = _base_.pipeline
 pipeline[1] = dict(type="mmvidformer.ObserveFirst", ratio=1.0, frame_interval=1)
-model = dict(
-    backbone=dict(channels=16),
-    neck=dict(in_channels=16, channels=[16, 32], strides=[1, 2]),
-    cls_head=dict(num_classes=8, in_channels=32, topk=(1, 2)),
-)
+model = dict(cls_head=dict(num_classes=8))
 train_dataloader = dict(batch_size=16, dataset=dict(pipeline=pipeline))
 val_dataloader = dict(dataset=dict(pipeline=pipeline))
 test_dataloader = dict(dataset=dict(pipeline=pipeline))

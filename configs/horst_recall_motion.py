@@ -4,13 +4,9 @@
 # mmvidformer train horst_recall_motion --cfg-options model.neck.order=1
 _base_ = [
     "./_base_/default_runtime.py",
-    "./_base_/models/horst_early_recognition.py",
+    "./_base_/models/horst_small.py",
     "./_base_/datasets/motion_recall.py",
     "./_base_/schedules/horst_motion_4e.py",
 ]
 
-model = dict(
-    backbone=dict(channels=16),
-    neck=dict(in_channels=16, channels=[16, 32], strides=[1, 2]),
-    cls_head=dict(num_classes=3, in_channels=32, topk=(1, 2)),
-)
+model = dict(cls_head=dict(num_classes=3))

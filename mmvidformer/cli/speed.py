@@ -6,6 +6,7 @@ how the answers differ from those of the model as it is. Without a video, pixels
 are right, answers are not those of videos, and nothing is still.
 """
 
+import copy
 import json
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -24,6 +25,8 @@ from mmvidformer.config import load_config
 from mmvidformer.datasets.sources import is_source
 from mmvidformer.engine.arguments import add_overrides, positive
 from mmvidformer.visualization.speed import draw_speed
+
+STARTS = {"init_from", "init_cfg", "pretrained"}  # arguments of backbones
 
 RATE = 30.0  # frames per second of the noise
 
@@ -83,9 +86,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def with_random_weights(cfg: Config) -> Config:
-    """Return a config without the image weights that its backbone starts from."""
-    if "init_from" in cfg.model.backbone:
-        cfg.merge_from_dict({"model.backbone.init_from": None})
+    """Return a copy of a config whose backbone starts from no weights, MMAction2's too."""
+    cfg = copy.deepcopy(cfg)
+    for source in STARTS & cfg.model.backbone.keys():
+        cfg.model.backbone[source] = None
     return cfg
 
 

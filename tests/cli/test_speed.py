@@ -6,8 +6,10 @@ from pathlib import Path
 import cv2
 import pytest
 import torch
+from mmengine.config import Config
 
 from mmvidformer.apis.speed import Variant, as_batches, measure
+from mmvidformer.cli.speed import with_random_weights
 
 
 def test_variants_on_a_video(main_of, model, tiny_videos, tmp_path: Path, capsys) -> None:
@@ -46,6 +48,14 @@ def test_noise_without_weights(main_of, model, capsys) -> None:
     assert names == ["variant", "plain", "optimized", "bfloat16", "int8"]  # nothing is still
     with pytest.raises(SystemExit):
         main_of("speed")([*model, *options])
+
+
+def test_random_weights_come_from_nowhere() -> None:
+    starts = dict(init_from="timm:vit", pretrained="https://x/y.pth", init_cfg=dict(checkpoint="z"))
+    cfg = Config(dict(model=dict(backbone=dict(type="TimeSformer", **starts))))
+    random = with_random_weights(cfg).model.backbone
+    assert random == {"type": "TimeSformer", **dict.fromkeys(starts)}
+    assert cfg.model.backbone.pretrained == starts["pretrained"]
 
 
 def test_what_fails_says_why() -> None:

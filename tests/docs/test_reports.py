@@ -1,6 +1,7 @@
 """Tables of the reports have the figures of the files that runs wrote."""
 
 import csv
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks import claims
+from benchmarks import causal_accuracy, claims, token_dropping
 from mmvidformer.papers.summary import interval
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +79,76 @@ def test_authors_code() -> None:
         last = [found["authors"]["authors / optimized"], f"{difference:.0e}"]
         cells = table_row("speed.md", "encoder | clip", f"`{encoder}`")
         assert cells[1:] == [*times, *last], encoder
+
+
+def read_epochs(name: str) -> dict[str, list[tuple[float, float]]]:
+    """CPU seconds and accuracy of the epochs, by run."""
+    runs = json.loads((REPORTS / "benchmark" / f"{name}.json").read_text())
+    return {run: [(seconds, accuracy) for seconds, accuracy in runs[run]] for run in runs}
+
+
+def rows_in(report: str, table: str) -> list[list[str]]:
+    """The cells of the rows of a table whose header begins with ``table``."""
+    text = (REPORTS / report).read_text().partition(f"\n| {table} |")[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
+
+
+def cells_of(line: str) -> list[str]:
+    return [cell.strip() for cell in line.split("|")[1:-1]]
+
+
+def test_token_dropping() -> None:
+    epochs = read_epochs("token_dropping")
+    written = rows_in("inexact.md", "model, clips | tokens")
+    assert len(written) == 2 * len(token_dropping.WAYS)
+    for task in token_dropping.TASKS:
+        runs = {
+            way: [epochs[f"{task}_{way.token_keep:g}_{way.times}_{seed}"] for seed in range(3)]
+            for way in token_dropping.WAYS
+        }
+        for row in map(cells_of, token_dropping.rows_of(runs)):
+            tokens, *found = written.pop(0)[1:]
+            row[3] = row[3] if tokens == "100%" else ""  # stated once for a task
+            assert [tokens, *found] == row
+
+
+def test_causal_models_beside_horst() -> None:
+    epochs = read_epochs("causal_accuracy")
+    written = rows_in("guides.md", "task | config | seeds")
+    _, configs = causal_accuracy.TASKS["recall"]
+    runs = {config: [epochs[f"{config}_{seed}"] for seed in range(3)] for config in configs}
+    for row in map(cells_of, causal_accuracy.rows_of(runs)):
+        assert written.pop(0)[1:] == [f"`{row[0]}`", "3", *row[1:]]
+    for _, config, count, *cells in written:  # fewer seeds: each of them
+        runs = [epochs[f"{config.strip('`')}_{seed}"] for seed in range(int(count))]
+        limits = [epochs[f"horst_early_motion_{seed}"][-1][0] for seed in range(int(count))]
+        within = [
+            f"{100 * causal_accuracy.accuracy_within(*pair):.1f}"
+            for pair in zip(runs, limits, strict=True)
+        ]
+        if "horst" in config:
+            within = []
+        assert cells == [
+            ", ".join(f"{100 * run[-1][1]:.1f}" for run in runs),
+            ", ".join(f"{run[-1][0]:.0f}" for run in runs),
+            ", ".join(within),
+        ]
+
+
+@pytest.mark.parametrize("cameras", ["still", "moving"])
+def test_run_lengths_on_real_videos(cameras: str) -> None:
+    with open(REPORTS / "benchmark" / f"run_lengths_{cameras}_cameras.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        name = Path(row["video"]).stem
+        name = f"**{cameras} cameras, all** (median)" if name == "all" else name
+        assert table_row("inexact.md", "video | windows", name) == [
+            row["clips"],
+            f"{float(row['tokens']):.0%}",
+            f"{float(row['faster']):.2f} x",
+            f"{float(row['scores']):.2g}",
+            f"{row['changed']} of {row['answers']}",
+        ]
 
 
 def test_claims() -> None:

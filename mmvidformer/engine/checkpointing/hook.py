@@ -63,7 +63,7 @@ class AtomicCheckpointHook(CheckpointHook):
         # For all plain paths, since not every writer of MMEngine accepts a backend.
         register_backend("local", AtomicBackend, force=True, prefixes="")
         if self.out_dir and is_remote(self.out_dir):
-            self.file_client_args = CLIENT
+            self.file_client_args = dict(CLIENT)
         super().before_train(runner)
         self.file_backend = _DeferredDeletes()
         if self._started is None:
