@@ -17,8 +17,8 @@ LOG_RANGE = math.log(1 + FASTEST / THRESHOLD)
 PER_SPEED = (1.0, 1.0, 2.0, math.degrees(2.0))
 SHAKE_SCALE = 0.005  # short sides: where the scale of the shake turns from linear to logarithmic
 BESIDE = 0.2  # of the speed of the fastest motion: that of others that are named, too
-# Of the losses of the flow and of the shake, beside that of the classes.
-FLOW_WEIGHT, SHAKE_WEIGHT = 5.0, 0.3
+# Of the losses of the flow, of the speeds and of the shake, beside that of the classes.
+FLOW_WEIGHT, SPEED_WEIGHT, SHAKE_WEIGHT = 5.0, 0.5, 0.3
 
 
 @MODELS.register_module()
@@ -35,8 +35,8 @@ class CameraMotionHead(BaseHead):
     ``pred_moves`` (``moves``).
 
     In training, the flow of each place is compared with that of the clip's ``velocity`` (metainfo
-    of the data sample), on a logarithmic scale, the shake with its ``shake``, and the logits with
-    the label.
+    of the data sample), on a logarithmic scale, the fitted speeds with those of ``velocity``,
+    relative to the fastest, the shake with the clip's ``shake``, and the logits with the label.
 
     Args:
         in_channels: Token width D.
@@ -144,9 +144,13 @@ class CameraMotionHead(BaseHead):
         losses = self.loss_by_feat(self.classify(speeds), data_samples)
         velocity = flow.new_tensor([list(sample.velocity) for sample in data_samples])
         flow_error = (flow - self.true_flow(velocity, places)).square().sum(dim=-1).mean()
+        true_speeds = velocity * velocity.new_tensor(EDGE)
+        fastest = true_speeds.abs().amax(dim=1, keepdim=True)
+        speed_error = (speeds - true_speeds).abs() / (THRESHOLD + fastest)
         shake = flow.new_tensor([sample.shake for sample in data_samples])
         shake_error = (weights * shakes).sum(dim=1) - (1 + shake / SHAKE_SCALE).log()
         losses["loss_flow"] = FLOW_WEIGHT * flow_error
+        losses["loss_speed"] = SPEED_WEIGHT * speed_error.sum(dim=1).mean()
         losses["loss_shake"] = SHAKE_WEIGHT * shake_error.square().mean()
         return losses
 

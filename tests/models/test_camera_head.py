@@ -72,17 +72,31 @@ def test_a_motion_is_fitted_to_its_flow(head, grid) -> None:
     assert clear.sum() > 100 and (found == right)[clear].all()
 
 
-def test_losses_reach_all_weights(head) -> None:
-    velocity = velocities()[:5]
+def samples_of(velocity: torch.Tensor) -> list[ActionDataSample]:
     samples = [ActionDataSample().set_gt_label(class_of(v)) for v in velocity.numpy()]
     for sample, one in zip(samples, velocity, strict=True):
         sample.set_metainfo(dict(velocity=one.numpy(), shake=0.01))
+    return samples
+
+
+def test_losses_reach_all_weights(head) -> None:
+    samples = samples_of(velocities()[:5])
     tokens = torch.randn(5, 2, 4, 4, 6)
     losses = head.loss(tokens, samples)
-    assert losses.keys() == {"top1_acc", "loss_cls", "loss_flow", "loss_shake"}
+    assert losses.keys() == {"top1_acc", "loss_cls", "loss_flow", "loss_speed", "loss_shake"}
     sum(losses[name] for name in losses if name.startswith("loss")).backward()
     assert all(weight.grad.abs().sum() > 0 for weight in head.parameters())
     assert head(tokens).shape == (5, 9)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_the_loss_of_the_speeds_is_relative_to_the_fastest(head, monkeypatch, share) -> None:
+    velocity = torch.tensor([[0.3, 0.0, 0.0, 0.0], [0.1, 0.0, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    monkeypatch.setattr(head, "fit", lambda *_: share * velocity)
+    losses = head.loss(torch.randn(3, 2, 4, 4, 6), samples_of(velocity))
+    # The second pans at 0.1, and its zoom moves an edge at 0.1; a still camera has no error.
+    error = (1 - share) * (0.3 / 0.35 + 0.2 / 0.15) / 3
+    assert losses["loss_speed"].item() == pytest.approx(camera_head.SPEED_WEIGHT * error, abs=1e-6)
 
 
 def test_other_classes_are_an_error() -> None:
