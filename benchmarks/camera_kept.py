@@ -3,9 +3,12 @@
 Tracking takes minutes a video, and a model milliseconds a window. Each file of the folder VIDEOS
 becomes WINDOWS/<name>.npz, unless it is there already. It holds, without pickles, the windows of
 ``camera_tracking`` in which tracking agreed: with a label, and without one.
+
+``--rows ROWS.csv`` takes windows and labels from a run of ``benchmarks.real_cameras`` instead.
 """
 
 import argparse
+import csv
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +19,10 @@ import av
 import cv2
 import numpy as np
 
-from benchmarks.camera_tracking import label_windows
+from benchmarks.camera_rates import TRACKING, Row
+from benchmarks.camera_tracking import MOMENTS, RATE, label_windows, read_steps
+from mmvidformer.models.camera_head import PER_SPEED
+from mmvidformer.tasks.camera_motion import RATES
 
 SIDE = 128  # pixels of the short side of frames that are kept
 
@@ -86,19 +92,38 @@ def label_video(path: Path) -> tuple[KeptWindows | None, str]:
     return windows, found
 
 
+def keep_rows(path: Path, rows: Sequence[Row]) -> KeptWindows:
+    """Keep the windows of a video that an earlier run had, with its labels and speeds."""
+    frames = [resize(image[None], SIDE)[0] for image, *_ in read_steps(path)]
+    starts = np.array([float(row["second"]) for row in rows])
+    clips = [frames[round(start * RATE) :][:MOMENTS] for start in starts]
+    rates = np.array([[float(row[f"{TRACKING}: {rate}"]) for rate in RATES] for row in rows])
+    labels = np.array([row["class"] for row in rows])
+    return KeptWindows(starts, labels, rates[:, :4] / PER_SPEED, rates[:, 4], np.stack(clips))
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Label the videos, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("videos", type=Path, help="folder of videos")
     parser.add_argument("windows", type=Path, help="folder for the windows")
+    parser.add_argument("--rows", type=Path, help="csv file of benchmarks.real_cameras")
     args = parser.parse_args(argv)
     cv2.setNumThreads(1)
     args.windows.mkdir(parents=True, exist_ok=True)
+    earlier: list[Row] = []
+    if args.rows:
+        with open(args.rows, newline="") as file:
+            earlier = list(csv.DictReader(file))
     for path in sorted(args.videos.iterdir()):
         out = args.windows / f"{path.name}.npz"
-        if out.exists():
+        rows = [row for row in earlier if row["video"] == path.name]
+        if out.exists() or (args.rows and not rows):
             continue
-        windows, found = label_video(path)
+        if rows:
+            windows, found = keep_rows(path, rows), f"{len(rows)} windows of {args.rows}"
+        else:
+            windows, found = label_video(path)
         if windows is not None:
             windows.save(out)
         print(f"{path.name}: {found or 'no window'}", file=sys.stderr, flush=True)

@@ -161,11 +161,23 @@ def track(gray: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 def read_moments(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Read the frames of a video that are nearest to the moments, and how the camera got there.
 
+    Yields:
+        The RGB frame, and the motion (4,) per second since the last one (``fit_step``).
+    """
+    for image, since, rate in read_steps(path):
+        motion = fit_step(since) if len(since) > 1 else None
+        yield image, None if motion is None else motion * rate / (len(since) - 1)
+
+
+def read_steps(path: Path) -> Iterator[tuple[np.ndarray, list[np.ndarray], float]]:
+    """Read the frames of a video that are nearest to the moments, and those between them.
+
     Frames count as evenly spaced, as they do for the model; some containers have wrong times. They
     are turned as their container says.
 
     Yields:
-        The RGB frame, and the motion (4,) per second since the last one (``fit_step``).
+        The RGB frame of a moment, the gray frames from the last moment to it (at the first moment
+        only its own), and the frames per second of the video.
     """
     with av.open(str(path)) as file:
         stream = file.streams.video[0]
@@ -178,6 +190,5 @@ def read_moments(path: Path) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
             image = np.ascontiguousarray(image)
             since.append(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
             if number == round(moment / RATE * rate):
-                motion = fit_step(since) if moment else None
-                yield image, None if motion is None else motion * rate / (len(since) - 1)
+                yield image, since, rate
                 moment, since = moment + 1, since[-1:]

@@ -218,3 +218,15 @@ def test_answers_and_tables(write, tmp_path, capsys) -> None:
     assert "| zoom, log zoom/s | 0.2 | " in said
     main([str(out)])
     assert capsys.readouterr().out == said
+
+    camera_kept.main([str(folder), str(tmp_path / "again"), "--rows", str(out)])
+    assert sorted(path.stem for path in kept.iterdir()) == ["mixed.avi", "still.avi", "zooms.avi"]
+    for path in kept.iterdir():
+        first, again = (
+            vars(KeptWindows.load(path)),
+            vars(KeptWindows.load(tmp_path / "again" / path.name)),
+        )
+        for name in ("starts", "labels", "frames"):
+            np.testing.assert_array_equal(again[name], first[name])
+        for name in ("speeds", "shakes"):  # three digits are written
+            np.testing.assert_allclose(again[name], first[name], rtol=5e-3)
