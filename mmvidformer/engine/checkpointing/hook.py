@@ -81,9 +81,7 @@ class AtomicCheckpointHook(CheckpointHook):
         """Add when the run started, and what determines the order of the samples."""
         checkpoint["meta"][STARTED] = self._started
         if isinstance(runner.train_loop, ResumableTrainLoop):
-            loader = runner.train_loop.dataloader
-            order = dict(epoch_length=len(loader), seed=getattr(loader.sampler, "seed", None))
-            checkpoint["meta"]["sampling"] = order
+            checkpoint["meta"]["sampling"] = runner.train_loop.describe_order()
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Resume the order of the samples, and schedules if the epoch has the same length."""

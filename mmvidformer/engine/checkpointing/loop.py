@@ -1,13 +1,16 @@
+import hashlib
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import PurePath
 
 import numpy as np
 import torch
 from mmengine.dataset import DefaultSampler
 from mmengine.runner import EpochBasedTrainLoop, set_random_seed
 from torch import nn
+from torch.utils.data import Dataset
 
 from mmvidformer.engine.process_group import STOP_SIGNALS
 from mmvidformer.registry import DATA_SAMPLERS, LOOPS
@@ -60,6 +63,22 @@ class ResumableSampler(DefaultSampler):
         return torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
 
 
+def digest_names(dataset: Dataset) -> str | None:
+    """Return a digest of the file names of 100 samples, evenly spaced.
+
+    It is None for datasets without MMEngine's ``get_data_info``. Folders do not count, since videos
+    may be moved.
+    """
+    if not hasattr(dataset, "get_data_info"):
+        return None
+    count = len(dataset)
+    rows = map(
+        dataset.get_data_info, np.linspace(0, count - 1, min(count, 100), dtype=int).tolist()
+    )
+    names = [PurePath(row.get("filename") or row.get("frame_dir") or "").name for row in rows]
+    return hashlib.sha256("\n".join([str(count), *names]).encode()).hexdigest()
+
+
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
     """Note the first SIGTERM or SIGUSR1 in a list, where it would end the process.
@@ -100,6 +119,12 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
     saved: dict | None = None  # what a checkpoint holds of the order of samples
     _seen: int = 0
 
+    def describe_order(self) -> dict:
+        """Return what determines the order of the samples, for checkpoints."""
+        seed = getattr(self.dataloader.sampler, "seed", None)
+        names = digest_names(self.dataloader.dataset)
+        return dict(epoch_length=len(self.dataloader), seed=seed, names=names)
+
     def has_new_length(self) -> bool:
         """Whether an epoch had another number of batches when the checkpoint was saved."""
         length = len(self.dataloader)
@@ -120,6 +145,11 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
         if seed is not None and hasattr(sampler, "seed"):
             sampler.seed = seed
         seen = self._iter - self._epoch * (saved_length or length)
+        names = self.saved.get("names")
+        if names is not None and names != digest_names(self.dataloader.dataset):
+            self.runner.logger.warning(
+                "the training list has other videos than when the checkpoint was saved"
+            )
         resumable = isinstance(sampler, ResumableSampler) and self.dataloader.batch_size is not None
         if resumable and saved_length == length and 0 <= seen <= length:
             self._seen = seen

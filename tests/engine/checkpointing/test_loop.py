@@ -11,7 +11,11 @@ from mmengine.dataset import DefaultSampler, sampler
 from mmengine.hooks import Hook
 from torch.utils.data import DataLoader
 
-from mmvidformer.engine.checkpointing.loop import ResumableSampler, ResumableTrainLoop
+from mmvidformer.engine.checkpointing.loop import (
+    ResumableSampler,
+    ResumableTrainLoop,
+    digest_names,
+)
 
 
 @pytest.fixture
@@ -73,6 +77,49 @@ def test_an_epoch_continues_or_says_why_not(kind, saved, reason, caplog) -> None
         assert (loop._seen, loop.iter) == (0, 5)
         assert caplog.messages[0].startswith("epoch 2 restarts after step 7: ")
         assert re.search(reason, caplog.messages[0])
+
+
+class Listed:
+    """A dataset of MMEngine's interface."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = paths
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def get_data_info(self, place: int) -> dict:
+        return dict(filename=self.paths[place])
+
+
+@pytest.mark.parametrize(
+    ("now", "warns"),
+    [
+        (["a.mp4", "b.mp4"], False),
+        (["moved/a.mp4", "moved/b.mp4"], False),
+        (["a.mp4", "c.mp4"], True),
+        (["b.mp4", "a.mp4"], True),
+    ],
+)
+def test_another_list_is_noticed(now, warns, caplog) -> None:
+    def loop_of(*paths):
+        data = DataLoader(Listed(*paths), batch_size=1, sampler=ResumableSampler(paths, seed=0))
+        runner = SimpleNamespace(logger=logging.getLogger())
+        return ResumableTrainLoop(runner, data, max_epochs=3)
+
+    loop = loop_of(*now)
+    loop.saved = loop_of("a.mp4", "b.mp4").describe_order()
+    loop._find_seen()
+    assert caplog.messages == warns * [
+        "the training list has other videos than when the checkpoint was saved"
+    ]
+
+
+def test_long_lists_are_sampled_and_others_have_no_names() -> None:
+    names = [f"{number}.mp4" for number in range(1000)]
+    digest = digest_names(Listed(*names))
+    assert digest != digest_names(Listed(*names[:-1])) != digest_names(Listed(*names[:-1], "b"))
+    assert digest_names(range(10)) is None and digest_names(Listed()) == digest_names(Listed())
 
 
 def test_indices_carry_the_seeds_of_their_draws(ranks) -> None:
