@@ -13,6 +13,7 @@ from mmengine.dist import master_only
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
+from torch import nn
 
 from mmvidformer.checkpoints.published import PREFIX
 from mmvidformer.config import config_name, load_config
@@ -162,21 +163,30 @@ def in_words(value: float, share: bool) -> str:
     return str(value) if isinstance(value, int | np.integer) else f"{value:.4g}"
 
 
+def is_certain(name: str, head: nn.Module | None) -> bool:
+    """Whether a result is 100% whatever a model says: ``acc/top5`` of three classes."""
+    rank = name.removeprefix("acc/top")
+    classes = getattr(head, "num_classes", None)
+    return rank.isdecimal() and isinstance(classes, int) and int(rank) >= classes
+
+
 @master_only
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
     """Print the metrics and save them as test_<views>_<fusion>.json in the work dir.
 
-    The name ends in _aligned, _int8 or _static if they are.
+    Those that cannot be less than 100% are not printed. The name of the file ends in _aligned,
+    _int8 or _static if they are.
     """
     from mmvidformer.tasks.shares import is_share  # not in each worker
 
     model = runner.model.module if is_model_wrapper(runner.model) else runner.model
     views = "x".join(map(str, get_views(runner.cfg)))
-    fuse = getattr(getattr(model, "cls_head", None), "average_clips", None)
+    head = getattr(model, "cls_head", None)
+    fuse = getattr(head, "average_clips", None)
     for name, value in metrics.items():
         if name == "bad_videos":
             print(f"bad videos: {value}")  # the log says which, and what they count as
-        elif np.ndim(value) == 0:  # not a confusion matrix
+        elif np.ndim(value) == 0 and not is_certain(name, head):  # not a confusion matrix
             called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
             share = is_share(name, getattr(runner.test_loop.evaluator, "metrics", ()))
             print(f"{called}: {in_words(value, share)}")

@@ -83,6 +83,7 @@ def test_testing_repeats_the_validation_figure(trained, test, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert f"top-1: {100 * validated['acc/top1']:.2f}%" in printed
     assert f"mean class accuracy: {100 * validated['acc/mean1']:.2f}%" in printed
+    assert "top-5" not in printed and validated["acc/top5"] == 1  # of three classes
 
 
 @pytest.mark.parametrize("fuse", ["score", "prob"])
