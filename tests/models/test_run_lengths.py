@@ -7,7 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models import (
+    FeatureFixationTransformer,
+    TimeSformer,
+    VideoTransformer,
+    ViViT,
+    run_lengths,
+)
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.run_lengths import begins_run, find_runs, rule_of
 from mmvidformer.models.vivit import SCHEMES as VIVIT
@@ -110,6 +116,22 @@ def test_moving_clips_are_computed_as_they_are() -> None:
     model.compute_runs(0.1)
     assert find_runs(model.embed, clips, 0.1) is None
     assert torch.equal(model(clips), expected)
+
+
+@pytest.mark.parametrize("color", [0, 2])
+def test_a_moving_camera_is_seen_in_one_color(color: int, monkeypatch) -> None:
+    """Then the others are not compared; where it stands still in one color, they are."""
+    model, clips = build(), noise(1, 3, 1, 16, 16, seed=1).repeat(1, 1, 6, 1, 1)
+    clips[:, color] += noise(1, 6, 16, 16, seed=2)
+    compared: list[Tensor] = []
+
+    def begins(boxes: Tensor, tolerance: float) -> Tensor:
+        compared.append(boxes)
+        return begins_run(boxes, tolerance)
+
+    monkeypatch.setattr(run_lengths, "begins_run", begins)
+    assert find_runs(model.embed, clips, 0.1) is None
+    assert len(compared) == (color != 0)
 
 
 def test_what_is_given_is_used() -> None:
