@@ -82,7 +82,7 @@ def test_hard_clips_of_other_scenes() -> None:
 
 @pytest.mark.slow
 def test_training_again_gives_the_shipped_accuracy(run: Callable, tmp_path: Path) -> None:
-    """About 75 minutes on two cores."""
+    """Up to 90 minutes on two cores."""
     command = [sys.executable, "-m", "mmvidformer", "train", NAME, "--procs", 2]
     process = run(*command, "--work-dir", tmp_path)
     printed, _ = process.communicate(timeout=4 * 3600)
@@ -91,7 +91,7 @@ def test_training_again_gives_the_shipped_accuracy(run: Callable, tmp_path: Path
     again, shipped = (
         accuracy(Recognizer(NAME, weights, "cpu", clips=1), 1800) for weights in (trained, WEIGHTS)
     )
-    assert again == pytest.approx(shipped, abs=0.02)
+    assert again == pytest.approx(shipped, abs=0.01)
 
 
 def test_a_film_is_cut_into_its_motions(main_of, tmp_path: Path, capsys) -> None:

@@ -33,8 +33,8 @@ train_dataloader = dict(
     sampler=dict(shuffle=False),
     dataset=dict(
         type="mmvidformer.CameraMotionDataset",
-        clips=992_000,
-        curriculum=(100_000, 400_000),
+        clips=640_000,
+        curriculum=(64_000, 256_000),
         copies=16,
         # Square, 4:3, 16:9 and 16:9 upright; two batches of four are wide. A batch of a process has
         # 64 clips, and the clips of two processes take turns: batches of 128 have one size.
