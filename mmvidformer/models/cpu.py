@@ -1,6 +1,8 @@
-"""Linear layers that multiply in oneDNN on a CPU; PyTorch multiplies in MKL, slower on AMD's."""
+"""Linear layers that multiply in oneDNN on a CPU, where MKL, PyTorch's own way, is slow."""
 
+import platform
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +15,34 @@ from mmvidformer.layers.linear import QueryValueBias, full_bias, has_hooks, is_p
 from mmvidformer.models.int8 import Int8Linear
 
 ONEDNN = torch.ops.mkldnn
+CPUINFO = Path("/proc/cpuinfo")
+
+
+def mkl_is_slow() -> bool:
+    """Return whether PyTorch multiplies in MKL on a processor of AMD that has AVX-512.
+
+    There, a training step of TimeSformer takes 0.62 of the time in oneDNN. On an Intel Xeon, and on
+    AMD's processors without AVX-512, it takes longer (reports/speed.md).
+    """
+    return _mkl_on_amd() and "avx512f" in _processor()
+
+
+def mkl_is_fast() -> bool:
+    """Return whether PyTorch multiplies in MKL on a processor of AMD that lacks AVX-512.
+
+    There, inference of TimeSformer takes 0.8 of the time in MKL. On an Intel Xeon both take as long
+    (reports/speed.md).
+    """
+    return _mkl_on_amd() and "avx512f" not in _processor()
+
+
+def _mkl_on_amd() -> bool:
+    return torch.backends.mkl.is_available() and "AuthenticAMD" in _processor()
+
+
+@cache
+def _processor() -> str:
+    return CPUINFO.read_text() if CPUINFO.exists() else platform.processor()
 
 
 def optimize_for_training(model: nn.Module) -> None:
@@ -150,6 +180,8 @@ def _onednn_type(input: Tensor, weight: Tensor) -> torch.dtype | None:
         if autocast or not (input.requires_grad or weight.requires_grad):
             return None
         fast_types = fast_types & {torch.float32}
+    elif mkl_is_fast():
+        fast_types = fast_types - {torch.float32}
     return dtype if types <= fast_types and (autocast or len(types) == 1) else None
 
 

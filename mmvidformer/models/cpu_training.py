@@ -1,15 +1,9 @@
 from mmvidformer.registry import HOOKS  # isort: skip  (repairs MMAction2 first)
 
-import platform
-from pathlib import Path
-
-import torch
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from mmvidformer.models.cpu import optimize_for_training
-
-CPUINFO = Path("/proc/cpuinfo")
+from mmvidformer.models.cpu import mkl_is_slow, optimize_for_training
 
 
 @HOOKS.register_module()
@@ -24,13 +18,3 @@ class CpuTrainingHook(Hook):
         """Change the model."""
         if mkl_is_slow():
             optimize_for_training(runner.model)
-
-
-def mkl_is_slow() -> bool:
-    """Return whether PyTorch multiplies in MKL on an AMD processor.
-
-    There, a training step of TimeSformer takes 0.62 of the time in oneDNN; on an Intel Xeon it
-    takes longer (reports/speed.md). Others have not been measured.
-    """
-    processor = CPUINFO.read_text() if CPUINFO.exists() else platform.processor()
-    return torch.backends.mkl.is_available() and "AuthenticAMD" in processor

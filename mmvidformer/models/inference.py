@@ -34,8 +34,8 @@ def optimize_for_inference(
     - If only the class token is read, the last block computes no output projection and MLP of the
       places, and ``forward_features`` of the copy returns none.
     - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
-    - On a CPU, linear layers run in oneDNN, with the activation if it comes next. For bfloat16, a
-      copy of the weights is kept.
+    - On a CPU, linear layers run in oneDNN, with the activation if it comes next, unless MKL is
+      faster (``models.cpu.mkl_is_fast``). For bfloat16, a copy of the weights is kept.
 
     Weights are folded in float64, so outputs change by rounding only. Names and values of the
     weights change: load checkpoints first, and save those of the original. Hooks, wrappers (such as

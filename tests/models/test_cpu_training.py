@@ -1,17 +1,53 @@
-"""On which processors shipped configs train in oneDNN."""
+"""On which processors linear layers multiply in oneDNN."""
 
 import pytest
 import torch
+from torch import nn
 
-from mmvidformer.models import cpu_training
+from mmvidformer.models import cpu
+from mmvidformer.models.cpu import CpuLinear, mkl_is_fast, mkl_is_slow
 
 
-@pytest.mark.parametrize(("vendor", "slow"), [("AuthenticAMD", True), ("GenuineIntel", False)])
-def test_mkl_is_slow_on_processors_of_amd(vendor: str, slow: bool, tmp_path, monkeypatch) -> None:
-    cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\nmodel name\t: a name\n")
-    monkeypatch.setattr(cpu_training, "CPUINFO", cpuinfo)
+@pytest.fixture
+def processor(tmp_path, monkeypatch):
+    """Pretend to be a processor."""
+
+    def pretend(vendor: str, flags: str) -> None:
+        cpuinfo = tmp_path / "cpuinfo"
+        cpuinfo.write_text(f"vendor_id\t: {vendor}\nmodel name\t: a name\nflags\t\t: {flags}\n")
+        monkeypatch.setattr(cpu, "CPUINFO", cpuinfo)
+        cpu._processor.cache_clear()
+
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    assert cpu_training.mkl_is_slow() is slow
+    yield pretend
+    cpu._processor.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "slow", "fast"),
+    [
+        ("AuthenticAMD", "avx2 avx512f", True, False),
+        ("AuthenticAMD", "avx2", False, True),
+        ("GenuineIntel", "avx2 avx512f", False, False),
+        ("GenuineIntel", "avx2", False, False),
+    ],
+)
+def test_mkl_is_slow_on_processors_of_amd_with_avx512(
+    vendor: str, flags: str, slow: bool, fast: bool, processor, monkeypatch
+) -> None:
+    processor(vendor, flags)
+    assert (mkl_is_slow(), mkl_is_fast()) == (slow, fast)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
-    assert not cpu_training.mkl_is_slow()
+    assert not mkl_is_slow() and not mkl_is_fast()
+
+
+@pytest.mark.skipif(not cpu.onednn_types(), reason="PyTorch was built without oneDNN")
+@pytest.mark.parametrize("flags", ["avx2", "avx2 avx512f"])
+def test_inference_multiplies_where_it_is_fast(flags: str, processor, monkeypatch) -> None:
+    processor("AuthenticAMD", flags)
+    layer, x = nn.Linear(4, 3), torch.randn(2, 4)
+    multiplied = []
+    monkeypatch.setattr(cpu, "_multiply", lambda *args: multiplied.append(args) or layer(x))
+    with torch.no_grad():
+        torch.testing.assert_close(CpuLinear(layer, frozen=True)(x), layer(x))
+    assert len(multiplied) == ("avx512f" in flags)
