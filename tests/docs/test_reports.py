@@ -151,6 +151,19 @@ def test_run_lengths_on_real_videos(cameras: str) -> None:
         ]
 
 
+@pytest.mark.parametrize("cameras", ["still", "moving"])
+def test_run_lengths_of_a_large_model(cameras: str) -> None:
+    path = REPORTS / "benchmark" / f"run_lengths_vivit_b_{cameras}_cameras.csv"
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 9
+    for row in rows:
+        name = Path(row["video"]).stem
+        name = f"**{cameras} cameras** (median)" if name == "all" else name
+        cells = [f"{float(row['tokens']):.0%}", f"{float(row['faster']):.2f} x"]
+        assert table_row("inexact.md", "video | tokens of ViViT-B computed", name) == cells
+
+
 def test_claims() -> None:
     """Means and intervals are those of the csv file."""
     measured = {
