@@ -120,13 +120,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         rows = [row for row in earlier if row["video"] == path.name]
         if out.exists() or (args.rows and not rows):
             continue
-        if rows:
+        if args.rows:
             windows, found = keep_rows(path, rows), f"{len(rows)} windows of {args.rows}"
         else:
             windows, found = label_video(path)
         if windows is not None:
             windows.save(out)
         print(f"{path.name}: {found or 'no window'}", file=sys.stderr, flush=True)
+    missing = {row["video"] for row in earlier} - {path.name for path in args.videos.iterdir()}
+    for name in sorted(missing):
+        print(f"{name}: not in {args.videos}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ def in_words(value: float, share: bool) -> str:
 
 
 def is_certain(name: str, head: nn.Module | None) -> bool:
-    """Whether a result is 100% whatever a model says: ``acc/top5`` of three classes."""
+    """Whether a result counts every answer as right, as ``acc/top5`` of three classes does."""
     rank = name.removeprefix("acc/top")
     classes = getattr(head, "num_classes", None)
     return rank.isdecimal() and isinstance(classes, int) and int(rank) >= classes
@@ -174,8 +174,8 @@ def is_certain(name: str, head: nn.Module | None) -> bool:
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
     """Print the metrics and save them as test_<views>_<fusion>.json in the work dir.
 
-    Those that cannot be less than 100% are not printed. The name of the file ends in _aligned,
-    _int8 or _static if they are.
+    A top-k of at least all classes is not printed: it is 100%, even for bad videos. The name of the
+    file ends in _aligned, _int8 or _static if the test was.
     """
     from mmvidformer.tasks.shares import is_share  # not in each worker
 

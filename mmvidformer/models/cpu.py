@@ -42,7 +42,10 @@ def _mkl_on_amd() -> bool:
 
 @cache
 def _processor() -> str:
-    return CPUINFO.read_text() if CPUINFO.exists() else platform.processor()
+    """Return the vendor and the flags of the first core: a server has hundreds, all alike."""
+    if not CPUINFO.exists():
+        return platform.processor()
+    return CPUINFO.read_text().partition("\n\n")[0]
 
 
 def optimize_for_training(model: nn.Module) -> None:

@@ -219,7 +219,10 @@ def test_answers_and_tables(write, tmp_path, capsys) -> None:
     main([str(out)])
     assert capsys.readouterr().out == said
 
+    lines.append(lines[1].replace("mixed.avi", "lost.avi"))
+    out.write_text("\n".join(lines))
     camera_kept.main([str(folder), str(tmp_path / "again"), "--rows", str(out)])
+    assert "lost.avi: not in" in capsys.readouterr().err
     assert sorted(path.stem for path in kept.iterdir()) == ["mixed.avi", "still.avi", "zooms.avi"]
     for path in kept.iterdir():
         first, again = (

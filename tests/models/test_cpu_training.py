@@ -14,7 +14,8 @@ def processor(tmp_path, monkeypatch):
 
     def pretend(vendor: str, flags: str) -> None:
         cpuinfo = tmp_path / "cpuinfo"
-        cpuinfo.write_text(f"vendor_id\t: {vendor}\nmodel name\t: a name\nflags\t\t: {flags}\n")
+        core = f"vendor_id\t: {vendor}\nmodel name\t: a name\nflags\t\t: {flags}\n\n"
+        cpuinfo.write_text(2 * core)
         monkeypatch.setattr(cpu, "CPUINFO", cpuinfo)
         cpu._processor.cache_clear()
 
