@@ -8,6 +8,7 @@ Needs Gradio: pip install "gradio>=6".
 import os
 import shutil
 import signal
+import socket
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -19,12 +20,24 @@ from mmvidformer.checkpoints import published
 from mmvidformer.config import config_name, load_config
 from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.engine.arguments import add_classes_argument, add_overrides
+from mmvidformer.storage.errors import UserError
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows
 
 EXAMPLE = PACKAGE / "weights" / "camera_motion.mp4"  # video that the page offers
 YOUR_MODEL = "own"  # beside the names of published models
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise a ``UserError`` if nothing can listen there, before a model is loaded."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((host, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error).rstrip(".")
+            raise UserError(f"--port {port} of --host {host}: {reason}; choose another") from None
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -57,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error("--config and --checkpoint go together")
     if find_spec("gradio") is None:
         raise ImportError('the page needs Gradio: pip install "gradio>=6"')
+    if args.port is not None:
+        check_port(args.host, args.port)
     from starlette.middleware import Middleware  # comes with Gradio
 
     models, titles = {}, {}

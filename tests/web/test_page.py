@@ -24,6 +24,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import cached_path
 from mmvidformer.registry import MODELS
+from mmvidformer.storage.errors import UserError
 from mmvidformer.video.video import Video
 from mmvidformer.web.page import KEPT, UploadQuota
 from tests.video.numbered_videos import write as encode
@@ -40,6 +41,26 @@ def test_mistakes_are_named_before_a_model_is_loaded(load, capsys, monkeypatch) 
     monkeypatch.setattr(tool, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match='pip install "gradio'):
         tool.main([])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_port_that_is_in_use_is_named(load, host: str) -> None:
+    pytest.importorskip("gradio")
+    if host == "::1" and not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    family = socket.AF_INET6 if host == "::1" else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as used:
+        port = used.getsockname()[1]
+        expected = f"--port {port} of --host {host}: Address already in use; choose another"
+        with pytest.raises(UserError, match=expected):
+            load("web").main(["camera_motion", "--host", host, "--port", str(port)])
+
+
+@pytest.mark.parametrize("port", [70000, -1])
+def test_a_port_out_of_range_is_named(load, port: int) -> None:
+    pytest.importorskip("gradio")
+    with pytest.raises(UserError, match=f"--port {port} of .*0-65535"):
+        load("web").main(["--port", str(port)])
 
 
 def caches(folder: Path) -> dict[str, str]:
