@@ -11,7 +11,7 @@ from torch import nn
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.segments import stream_segments
 from mmvidformer.apis.self_check import SelfCheck
-from mmvidformer.apis.shots import list_shot_windows, stream_shots
+from mmvidformer.apis.shots import ShotWindow, list_shot_windows, stream_shots
 from mmvidformer.apis.windows import (
     Answer,
     Frames,
@@ -37,7 +37,7 @@ class PartReader:
     They yield pairs (``output``, ``where``). ``output`` is what ``Answers.answers`` of the task
     takes: a data sample with ``pred_score``, or the ``InstanceData`` of one segment. ``where`` has
     further attributes of its predictions: ``seconds``, start and end since the first frame; and of
-    windows ``static``. It is empty for segments, whose output has their seconds.
+    windows ``shot`` and ``static``. It is empty for segments, whose output has their seconds.
 
     Args:
         pipeline: Reads the clips.
@@ -60,8 +60,8 @@ class PartReader:
 
     def windows(
         self, video: dict, window: float | None, stride: float | None, cuts: str | None
-    ) -> list[tuple[int, int]]:
-        """First and last frame of the windows of an opened video."""
+    ) -> list[ShotWindow]:
+        """Return the windows of an opened video."""
         times = times_of(video)  # which numbers frames by time
         sizes = self._sizes(times.rate, window, stride)
         return list_shot_windows(video, *sizes, cuts)
@@ -70,9 +70,15 @@ class PartReader:
         """Answer for the windows of an opened video."""
         times = times_of(video)
         sizes = options["window"], options["stride"], options["cuts"]
-        spans = self.windows(video, *sizes)[options["first"] :]
-        windows = read_ahead((self.pipeline.read(video, span), times.span(*span)) for span in spans)
-        return answer_windows(windows, self.start(), options["skip_static"])
+        windows = self.windows(video, *sizes)[options["first"] :]
+        samples = read_ahead(
+            (
+                self.pipeline.read(video, window.span),
+                dict(seconds=times.span(*window.span), shot=window.shot),
+            )
+            for window in windows
+        )
+        return answer_windows(samples, self.start(), options["skip_static"])
 
     def steps_of(self, video: dict) -> Iterator[Answer]:
         """Answer for the steps of an opened video."""
@@ -101,12 +107,12 @@ class PartReader:
             raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
         sizes = self._sizes(fps, options["window"], options["stride"])
         shots = stream_shots(frames, options["cuts"])
-        windows = (
-            window
-            for first, shot in shots
-            for window in stream_windows(self.pipeline, shot, fps, *sizes, first)
+        samples = (
+            (sample, dict(seconds=seconds, shot=number))
+            for number, (first, shot) in enumerate(shots)
+            for sample, seconds in stream_windows(self.pipeline, shot, fps, *sizes, first)
         )
-        return answer_windows(windows, self.start(), options["skip_static"])
+        return answer_windows(samples, self.start(), options["skip_static"])
 
     def steps_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Answer for the steps of a stream."""

@@ -10,6 +10,7 @@ from mmvidformer.apis.detector import load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.part_clock import without_gaps
 from mmvidformer.apis.pipeline import Source
+from mmvidformer.apis.shots import ShotWindow
 from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.apis.windows import times_of
 from mmvidformer.tasks.prediction import Prediction
@@ -146,8 +147,8 @@ class Recognizer(LoadedModel):
         window: float | None = None,
         stride: float | None = None,
         cuts: str | None = None,
-    ) -> list[tuple[int, int]]:
-        """Return the first and last frame of each window that ``timeline`` classifies.
+    ) -> list[ShotWindow]:
+        """Return the first and last frame, and the shot, of each window of ``timeline``.
 
         ``opened`` is a result of ``pipeline.open``. Errors are those of ``timeline``.
         """

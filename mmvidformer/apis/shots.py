@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,10 +16,23 @@ CUTS = next(iter(FINDERS))  # how cuts are found by default
 LONGEST = 600  # seconds: shots of longer videos are not counted
 
 
+class ShotWindow(NamedTuple):
+    """A window of a video: its first and last frame, and the number of its shot, from 0."""
+
+    first: int
+    last: int
+    shot: int = 0
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last frame."""
+        return self.first, self.last
+
+
 def list_shot_windows(
     opened: dict, size: int, step: int, cuts: str | None = None
-) -> list[tuple[int, int]]:
-    """First and last frame of each window of an opened video (``list_windows`` of each shot).
+) -> list[ShotWindow]:
+    """Return the windows of an opened video, those (``list_windows``) of each shot.
 
     A shot that is shorter than a window is one window.
 
@@ -33,9 +47,9 @@ def list_shot_windows(
     """
     windows = []
     borders = [*_video_of(opened).shots(cuts or CUTS), opened["total_frames"]]
-    for start, end in pairwise(borders):
+    for shot, (start, end) in enumerate(pairwise(borders)):
         for first, last in list_windows(end - start, size, step):
-            windows.append((start + first, start + last))
+            windows.append(ShotWindow(start + first, start + last, shot))
     return windows
 
 

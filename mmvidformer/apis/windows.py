@@ -150,19 +150,19 @@ def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
 
 
 def answer_windows(
-    windows: Iterable[tuple[dict, tuple[float, float]]], predict: Predict, skip_static: float | None
+    windows: Iterable[tuple[dict, dict]], predict: Predict, skip_static: float | None
 ) -> Iterator[Answer]:
-    """Predict windows (samples and seconds), but those that hardly differ from the last predicted.
+    """Predict windows (samples, and where), but those that hardly differ from the last predicted.
 
     With ``skip_static`` these are windows each of whose frames differs from that of the last one by
     less than this, in the mean of pixels of 0 to 255. The last answer stands for them, and is
     ``static``.
 
     Yields:
-        The answer, and where: its ``seconds``, and whether it is ``static``.
+        The answer, and where: also whether it is ``static``.
     """
     last, answer = torch.empty(0), None
-    for sample, seconds in windows:
+    for sample, where in windows:
         inputs, static = sample["inputs"], False  # (views, C, T, H, W) or (T, C, H, W)
         if skip_static is not None and inputs.shape == last.shape:
             change = (inputs.int() - last.int()).abs().float()
@@ -170,7 +170,7 @@ def answer_windows(
             static = of_frame.max().item() < skip_static
         if not static:
             last, answer = inputs, predict(sample)
-        yield answer, dict(seconds=seconds, static=static)
+        yield answer, dict(where, static=static)
 
 
 def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[Answer]:

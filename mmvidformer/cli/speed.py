@@ -109,7 +109,7 @@ def read_clips(recognizer: Any, video: str | None, count: int) -> list[dict]:
         opened = pipeline.open(video)
     windows = recognizer.windows(opened)
     places = np.linspace(0, len(windows) - 1, min(count, len(windows))).astype(int)
-    return [pipeline.read(opened, windows[place]) for place in tqdm(places, disable=None)]
+    return [pipeline.read(opened, windows[place].span) for place in tqdm(places, disable=None)]
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:

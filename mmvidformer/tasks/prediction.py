@@ -206,6 +206,7 @@ class Prediction:
         names: Names of the classes or values by output.
         source: Path of the file; None for arrays and streams of frames.
         seconds: Begin and end of the part; None for a whole video.
+        shot: Number of the shot of a window, from 0; windows end at cuts.
         ahead: Seconds until the predicted action, if the model anticipates at known times.
         box: Left, top, right and bottom, in shares of width and height, if it is about a box.
         static: Whether it is that of an earlier window, which hardly differs (``--skip-static``).
@@ -222,6 +223,7 @@ class Prediction:
     names: Names
     source: str | None = None
     seconds: tuple[float, float] | None = None
+    shot: int = 0
     ahead: float | None = None
     box: tuple[float, ...] | None = None
     static: bool = False

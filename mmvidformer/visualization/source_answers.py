@@ -145,10 +145,10 @@ class SourceAnswers:
         if self.recognizer.task.has_windows:
             opened = self.recognizer.pipeline.open(video)
             sizes = self.args.window, self.args.stride, self.args.cuts
-            spans = self.recognizer.windows(opened, *sizes)
-            total, times = len(spans), times_of(opened)
+            windows = self.recognizer.windows(opened, *sizes)
+            total, times = len(windows), times_of(opened)
             if self.window_table:
-                seconds = [times.span(first, last) for first, last in spans]
+                seconds = [times.span(*window.span) for window in windows]
                 done = self.window_table.count(str(video), seconds)
         predictions = self.recognizer.timeline(video, **self.options, first=done)
         bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)

@@ -25,7 +25,7 @@ COLUMNS = ("video", "start", "end", "label", PROBABILITY)  # of segments; then t
 
 
 class Segment(NamedTuple):
-    """A part of a video in which the most likely class is the same.
+    """A part of a shot in which the most likely class is the same.
 
     Attributes:
         video: Path of the file; None for an array or a camera.
@@ -47,8 +47,8 @@ class Segment(NamedTuple):
 def list_segments(predictions: Iterable[Prediction]) -> list[Segment]:
     """List the segments of the windows of a video, in their order, for the first task.
 
-    Two segments meet in the middle between the centers of their nearest windows, or where these
-    meet, as at a cut. Segments that a model found are as they are.
+    A segment ends at a cut. Two segments of a shot meet in the middle between the centers of their
+    nearest windows, or where these meet. Segments that a model found are as they are.
     """
     joined = _JoinedWindows()
     segments = [joined.add(prediction) for prediction in predictions] + [joined.end()]
@@ -56,7 +56,7 @@ def list_segments(predictions: Iterable[Prediction]) -> list[Segment]:
 
 
 class _JoinedWindows:
-    """Joins successive windows of one class to segments, with constant memory."""
+    """Joins successive windows of one class and shot to segments, with constant memory."""
 
     def __init__(self) -> None:
         self._last: Prediction | None = None
@@ -74,6 +74,8 @@ class _JoinedWindows:
             self._start = start
         elif last.source != prediction.source:
             ended, self._start = self.end(), start
+        elif last.shot != prediction.shot:
+            ended, self._start = self._segment(start), start
         elif last.top(1)[0][1] != label:
             meet = not prediction.so_far and math.isclose(last.end, start, abs_tol=1e-6)
             border = start if meet else (last.moment + prediction.moment) / 2

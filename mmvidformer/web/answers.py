@@ -108,8 +108,8 @@ def answer(
     count = math.ceil(seconds / WINDOW)  # a guess, for the progress
     if has_windows:
         opened = recognizer.pipeline.open(video)
-        spans = recognizer.windows(opened, window)
-        count = len(spans)
+        windows = recognizer.windows(opened, window)
+        count = len(windows)
     predictions = []
     for prediction in recognizer.timeline(video, window):
         predictions.append(prediction)
@@ -120,8 +120,8 @@ def answer(
         return
     progress(0, "attention rollout")
     shares = [prediction.top(1)[0][2] for prediction in predictions]
-    span, film = spans[shares.index(max(shares))], Path(folder, "rollout.mp4")
-    sample = recognizer.pipeline.read(opened, span)
+    surest, film = windows[shares.index(max(shares))], Path(folder, "rollout.mp4")
+    sample = recognizer.pipeline.read(opened, surest.span)
     try:
         ((_, images),) = rollout_clips(recognizer, sample, Path(video).name)
     except ValueError as error:  # not defined for the model

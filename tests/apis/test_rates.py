@@ -39,7 +39,7 @@ def test_windows_hold_the_frames_of_their_seconds(cfg, burst: Path) -> None:
     windows = recognizer.windows(opened, window=1.0, stride=0.5)
     assert (opened["avg_fps"], opened["total_frames"]) == (25, 113)
     assert len(windows) == len([*recognizer.timeline(burst, window=1.0, stride=0.5)]) == 9
-    for (first, last), prediction in zip(
+    for (first, last, _), prediction in zip(
         windows, recognizer.timeline(burst, 1.0, 0.5), strict=True
     ):
         start, end = prediction.seconds

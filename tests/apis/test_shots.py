@@ -10,9 +10,12 @@ from mmvidformer.apis.bulk.reading import Windows
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.video.cuts import CutsError
 from mmvidformer.video.writer import VideoOutput
+from mmvidformer.visualization.timeline import list_segments
 from tests.video.test_cuts import shot
 
 WINDOWS = [(0, 1), (0.5, 1.5), (1, 2), (2, 2.4), (2.4, 3.4), (2.8, 3.8)]  # seconds; cuts: 2, 2.4
+
+SHOTS = [0, 0, 0, 1, 2, 2]
 
 
 @pytest.fixture
@@ -45,11 +48,16 @@ def test_windows_of_a_timeline(recognizer, frames, video) -> None:
         assert seconds_of(windows) == [pytest.approx(window) for window in WINDOWS]
         opened = recognizer.pipeline.open(source, **options)
         assert recognizer.windows(opened, 1, 0.5) == [
-            tuple(round(10 * second) - last for second, last in zip(window, (0, 1), strict=True))
-            for window in WINDOWS
+            (round(10 * start), round(10 * end) - 1, shot)
+            for (start, end), shot in zip(WINDOWS, SHOTS, strict=True)
         ]
+        assert [window.shot for window in windows] == SHOTS
+        assert [segment.end for segment in list_segments(windows)][-3:] == pytest.approx(
+            [2, 2.4, 3.8]
+        )
         whole = [*recognizer.timeline(source, 1, 0.5, cuts="none", **options)]
         assert len(whole) == 7 and whole[2].seconds == pytest.approx((1, 2))
+        assert {window.shot for window in whole} == {0}
         left = recognizer.timeline(source, 1, 0.5, first=3, **options)
         assert seconds_of(left) == [pytest.approx(window) for window in WINDOWS[3:]]
     with pytest.raises(CutsError, match="got 'x'"):
@@ -71,6 +79,7 @@ def test_windows_of_a_stream_begin_anew(recognizer, frames) -> None:
     windows = [*recognizer.stream(iter(frames), 10, window=1, stride=0.5)]
     expected = [(0, 1), (0.5, 1.5), (1, 2), (2.4, 3.4)]
     assert seconds_of(windows) == [pytest.approx(window) for window in expected]
+    assert [window.shot for window in windows] == [0, 0, 0, 2]
     timeline = {window.seconds[0]: window for window in recognizer.timeline(frames, 1, 0.5, fps=10)}
     for window in windows:
         same = min(timeline.values(), key=lambda other: abs(other.start - window.start))

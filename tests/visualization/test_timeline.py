@@ -36,6 +36,17 @@ def test_segments_meet_between_windows(rights, expected) -> None:
     assert list_segments(windows(*rights)) == [Segment("x.mp4", *row) for row in expected]
 
 
+def test_a_segment_ends_at_a_cut_also_if_the_class_stays() -> None:
+    """And begins with the first window of the next shot, wherever the last one before it ended."""
+    before = windows(0.25, 0.0)  # to second 3; the cut is at 3.5
+    after = [
+        replace(window, seconds=(start, start + 2), shot=1)
+        for window, start in zip(windows(0.5, 1.0), (3.5, 4.5), strict=True)
+    ]
+    expected = [(0, 3.5, "left", 0.875), (3.5, 5, "left", 0.5), (5, 6.5, "right", 1.0)]
+    assert list_segments(before + after) == [Segment("x.mp4", *row) for row in expected]
+
+
 def write_parts(path, predictions) -> None:
     with PartTable(path) as table:
         for prediction in predictions:

@@ -79,8 +79,9 @@ class Windows:
             return self.pipeline.period(size, times.rate, self.stage_frames)
 
         sizes = in_frames(times.rate, self.window, self.stride, find_period)
-        for span in list_shot_windows(opened, *sizes, self.cuts):
-            yield self.pipeline.read(opened, span), dict(seconds=times.span(*span))
+        for window in list_shot_windows(opened, *sizes, self.cuts):
+            where = dict(seconds=times.span(*window.span), shot=window.shot)
+            yield self.pipeline.read(opened, window.span), where
 
 
 @dataclass(frozen=True)

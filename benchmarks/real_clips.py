@@ -1,0 +1,124 @@
+"""Clips of real cameras to train on: python -m benchmarks.real_clips VIDEOS OUT.
+
+Cuts the seconds that reports/benchmark/real_cameras.csv labels ``static``, ``pan left`` or ``pan
+right`` from the videos of the folder VIDEOS, 17 frames 1/16 s apart with a short side of 112
+pixels, at most 24 static ones of a video. Writes them with lists and classes of MMAction2's
+VideoDataset to OUT. A model is trained on them, if OUT is data/real_clips, by
+
+    mmvidformer train benchmarks/real_clips_config.py
+
+Each fourth video of a class, by its number of seconds, is for validation, and so are all of
+co-tracker and sample-videos, on which ``benchmarks.still_videos`` measures. Clips for training are
+mirrored too, and pans played backward, which swaps left and right.
+"""
+
+import argparse
+import csv
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+
+from benchmarks.camera_kept import resize
+from mmvidformer.synthetic.render import write_film
+
+ROWS = Path(__file__).parents[1] / "reports" / "benchmark" / "real_cameras.csv"
+CLASSES = ("static", "pan left", "pan right")
+MIRRORED = (0, 2, 1)  # the class of a mirrored clip, or of one that is played backward
+FRAMES, FPS, SIDE = 17, 16, 112
+MOST_STATIC = 24  # of a video
+DISTINCT = 7  # frames of a clip, at least
+MEASURED = ("co-tracker", "sample-videos")  # are never trained on
+
+Second = tuple[float, int]  # where a clip begins, and its class
+
+
+def read_rows(path: Path, videos: Path) -> dict[str, list[Second]]:
+    """Return the labelled seconds of each video that is in a folder."""
+    seconds: dict[str, list[Second]] = defaultdict(list)
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["class"] in CLASSES and (videos / row["video"]).exists():
+                label = CLASSES.index(row["class"])
+                seconds[row["video"]].append((float(row["second"]), label))
+    return seconds
+
+
+def validation_videos(seconds: dict[str, list[Second]]) -> set[str]:
+    """Return the videos for validation: each fourth of a class, by its number of seconds."""
+    chosen = {name for name in seconds if name.startswith(MEASURED)}
+    for label in range(len(CLASSES)):
+        of_class = [
+            name
+            for name, found in seconds.items()
+            if Counter(kind for _, kind in found).most_common(1)[0][0] == label
+        ]
+        chosen.update(sorted(of_class, key=lambda name: (-len(seconds[name]), name))[2::4])
+    return chosen
+
+
+def cut_clips(path: Path, seconds: Sequence[Second]) -> Iterator[tuple[float, int, np.ndarray]]:
+    """Yield begin, class and frames (17, H, W, 3) of the clips of a video."""
+    frames, times = [], []
+    with av.open(str(path)) as file:
+        for frame in file.decode(video=0):
+            small = resize(frame.to_ndarray(format="rgb24")[None], SIDE)[0]
+            frames.append(small[: small.shape[0] // 2 * 2, : small.shape[1] // 2 * 2])
+            times.append(frame.time)
+    after = np.array(times) - times[0]
+    for begin, label in seconds:
+        moments = begin + np.arange(FRAMES) / FPS
+        nearest = [int(np.abs(after - moment).argmin()) for moment in moments]
+        if len(set(nearest)) >= DISTINCT:
+            yield begin, label, np.stack([frames[number] for number in nearest])
+
+
+def variants(frames: np.ndarray, label: int) -> list[tuple[np.ndarray, int]]:
+    """Return a clip, mirrored, and a pan backward as well, with their classes."""
+    mirrored = frames[:, :, ::-1]
+    made = [(frames, label), (mirrored, MIRRORED[label])]
+    if label:
+        made += [(frames[::-1], MIRRORED[label]), (mirrored[::-1], label)]
+    return made
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Cut the clips, and print how many of each class there are."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("videos", type=Path, help="folder of videos")
+    parser.add_argument("out", type=Path, help="folder for the clips")
+    parser.add_argument("--rows", type=Path, default=ROWS, help="csv of benchmarks.real_cameras")
+    args = parser.parse_args(argv)
+    cv2.setNumThreads(1)
+    rng = random.Random(0)
+    seconds = read_rows(args.rows, args.videos)
+    validation = validation_videos(seconds)
+    lists: dict[str, list[tuple[str, int]]] = {"train": [], "val": []}
+    for name, found in sorted(seconds.items()):
+        part = "val" if name in validation else "train"
+        (args.out / part).mkdir(parents=True, exist_ok=True)
+        static = [second for second in found if second[1] == 0]
+        chosen = [second for second in found if second[1]]
+        chosen += rng.sample(static, min(MOST_STATIC, len(static)))
+        for begin, label, frames in cut_clips(args.videos / name, chosen):
+            made = variants(frames, label) if part == "train" else [(frames, label)]
+            for number, (clip, of_clip) in enumerate(made):
+                file = f"{part}/{name}_{begin:g}_{number}.mp4"
+                write_film(args.out / file, np.ascontiguousarray(clip), FPS)
+                lists[part].append((file, of_clip))
+    for part, clips in lists.items():
+        lines = [f"{file} {label}\n" for file, label in clips]
+        (args.out / f"{part}.txt").write_text("".join(lines))
+        counts = Counter(label for _, label in clips)
+        print(part, {kind: counts[label] for label, kind in enumerate(CLASSES)})
+    (args.out / "classes.txt").write_text("\n".join(CLASSES) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Clips that are cut from real videos, mirrored and played backward."""
+
+import csv
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from benchmarks import real_clips
+from mmvidformer.synthetic.render import write_video
+
+
+def film(frames: int = 48) -> np.ndarray:
+    """Return frames (T, 112, 128, 3) over which a bright bar moves to the left."""
+    made = np.zeros((frames, 112, 128, 3), np.uint8)
+    for number, frame in enumerate(made):
+        frame[:, 120 - 2 * number : 124 - 2 * number] = 255
+    return made
+
+
+def position(path: Path, number: int) -> int:
+    """Return the column of the bar in a frame of a clip."""
+    with av.open(str(path)) as file:
+        frames = [frame.to_ndarray(format="gray") for frame in file.decode(video=0)]
+    assert len(frames) == real_clips.FRAMES
+    return int(frames[number].mean(axis=0).argmax())
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Path:
+    """Clips of six videos; the first five have two pans and three static seconds each."""
+    videos, out, rows = tmp_path / "videos", tmp_path / "out", tmp_path / "rows.csv"
+    videos.mkdir()
+    names = [*(f"{letter}.mp4" for letter in "abcde"), "co-tracker-x.mp4"]
+    for name in names:
+        write_video(videos / name, film(), 16)
+    with open(rows, "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["video", "second", "class"])
+        for name in names:
+            table.writerows([[name, 0.5, "pan left"], [name, 1.0, "pan left"], [name, 0, ""]])
+            table.writerow([name, 0.0, "zoom in"])
+            table.writerow([name, 1.5, "static"])
+        table.writerow(["lost.mp4", 0.0, "static"])
+    real_clips.main([str(videos), str(out), "--rows", str(rows)])
+    return out
+
+
+def read(path: Path) -> dict[str, int]:
+    return {file: int(label) for file, label in map(str.split, path.read_text().splitlines())}
+
+
+def test_classes_follow_mirrors_and_time(cut: Path) -> None:
+    train = read(cut / "train.txt")
+    pans = {n: train[f"train/a.mp4_0.5_{n}.mp4"] for n in range(4)}
+    assert pans == {0: 1, 1: 2, 2: 2, 3: 1}
+    assert {n: train[f"train/a.mp4_1.5_{n}.mp4"] for n in range(2)} == {0: 0, 1: 0}
+    assert "train/a.mp4_1.5_2.mp4" not in train
+    assert (cut / "classes.txt").read_text().split("\n")[:3] == list(real_clips.CLASSES)
+    first = cut / "train" / "a.mp4_0.5_0.mp4"
+    assert position(first, 0) == pytest.approx(106, abs=2)  # 8 frames later than the first of all
+    assert position(first, 16) == pytest.approx(74, abs=2)
+    mirrored, backward = (cut / "train" / f"a.mp4_0.5_{n}.mp4" for n in (1, 2))
+    assert position(mirrored, 0) == pytest.approx(21, abs=2)
+    assert position(backward, 0) == pytest.approx(74, abs=2)
+
+
+def test_videos_are_in_one_part(cut: Path) -> None:
+    """The third of five, and those on which run lengths are measured, are for validation."""
+    parts = {part: {f.split("/")[1][: f.index(".mp4") - len(part) - 1]
+                    for f in read(cut / f"{part}.txt")} for part in ("train", "val")}  # fmt: skip
+    assert parts == {"train": {"a", "b", "d", "e"}, "val": {"c", "co-tracker-x"}}
+    assert len(read(cut / "val.txt")) == 6  # as they are: three seconds of each
+
+
+def test_a_clip_that_ends_early_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "short.mp4"
+    write_video(path, film(20), 16)
+    assert [begin for begin, *_ in real_clips.cut_clips(path, [(0.0, 0), (1.0, 0)])] == [0.0]
