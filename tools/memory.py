@@ -17,7 +17,7 @@ from tqdm import tqdm
 from mmvidformer.config import clip_shape, load_config
 from mmvidformer.engine.errors import run_tool
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.memory import PRECISIONS, estimate
 from mmvidformer.engine.tables import print_table
 

@@ -29,6 +29,15 @@ def answer(script: Path, *arguments: str, fake: Path, **variables: str) -> list[
     return done.stdout.splitlines()
 
 
+@pytest.mark.parametrize("name", ["memory", "benchmark_data", "set_address", "verify_published"])
+def test_a_script_finds_its_modules_from_any_folder(tools, tmp_path, name: str) -> None:
+    """As a user runs it, without PYTHONPATH."""
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [sys.executable, tools / f"{name}.py", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and f"usage: {name}.py" in done.stdout, done.stderr
+
+
 def test_slurm_asks_for_a_task_per_gpu(tools, tmp_path):
     said = answer(
         *(tools / "slurm_train.sh", "part", "job", "my config.py", "--amp"),
