@@ -95,6 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         model = join([str(path), str(checkpoint)])
         print(f"done; test:    mmvidformer test {model}")
         print(f"      predict: mmvidformer demo {model} VIDEO")
+        print(f"      export:  mmvidformer export {model} --out model.onnx")
         result["checkpoint"] = str(checkpoint)
     memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
     if memory:  # of this process; those of --procs use their own

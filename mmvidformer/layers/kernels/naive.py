@@ -1,4 +1,4 @@
-"""Each kernel by its formula: the weights of all pairs of tokens, whatever that costs.
+"""Each kernel but the recurrence by its formula: the weights of all pairs of tokens, whatever that costs.
 
 For readers, and for tests, which compare outputs and gradients of the kernels in evaluation.
 """
