@@ -1,4 +1,4 @@
-"""Each kernel but the recurrence by its formula: the weights of all pairs of tokens, whatever that costs.
+"""Each kernel but the recurrence by its formula: weights of all pairs of tokens, at any cost.
 
 For readers, and for tests, which compare outputs and gradients of the kernels in evaluation.
 """
