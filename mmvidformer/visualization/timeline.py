@@ -8,6 +8,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -229,7 +230,7 @@ def draw_timeline(
     A point is at the middle of its window, or at the end of what a recurrent model saw. Drawn are
     the ``most`` classes of the first task with the highest peaks. The background has the color of
     the most likely class, if a window has one class. Segments that a model found are bars, as high
-    as their scores. What is measured beside the classes is drawn below.
+    as their scores. Dashed lines are cuts. What is measured beside the classes is drawn below.
 
     Args:
         predictions: Predictions of a video, in order.
@@ -265,6 +266,9 @@ def draw_timeline(
     for segment in segments if task.has_one_class else ():
         color = colors.get(segment.label, "none")
         axes.axvspan(segment.start, segment.end, color=color, alpha=0.12, lw=0)
+    for last, window in pairwise(predictions):
+        if last.shot != window.shot:
+            axes.axvline(window.start, color="black", lw=0.8, ls="--")
     ends = [time for start, end, _ in truth for time in (start, end)]
     ends += [0.0] if task.finds_parts else []
     axes.set(xlim=(min([times.min(), *ends]), max([times.max(), *ends])))

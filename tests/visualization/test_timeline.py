@@ -47,6 +47,14 @@ def test_a_segment_ends_at_a_cut_also_if_the_class_stays() -> None:
     assert list_segments(before + after) == [Segment("x.mp4", *row) for row in expected]
 
 
+def test_cuts_are_dashed_lines() -> None:
+    first, second, third = windows(0.25, 0.0, 0.5)
+    second, third = replace(second, shot=1), replace(third, shot=1)
+    (axes,) = draw_timeline([first, second, third]).axes
+    dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
+    assert [list(line.get_xdata()) for line in dashed] == [[1, 1]]
+
+
 def write_parts(path, predictions) -> None:
     with PartTable(path) as table:
         for prediction in predictions:
