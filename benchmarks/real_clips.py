@@ -1,15 +1,15 @@
 """Clips of real cameras to train on: python -m benchmarks.real_clips VIDEOS OUT.
 
-Cuts the seconds that reports/benchmark/real_cameras.csv labels ``static``, ``pan left`` or ``pan
-right`` from the videos of the folder VIDEOS, 17 frames 1/16 s apart with a short side of 112
-pixels, at most 24 static ones of a video. Writes them with lists and classes of MMAction2's
-VideoDataset to OUT. A model is trained on them, if OUT is data/real_clips, by
+Cuts the seconds that reports/benchmark/real_cameras.csv labels from the videos of the folder
+VIDEOS, 17 frames 1/16 s apart with a short side of 112 pixels, at most 24 static ones of a video.
+The classes are whether the camera is static, or moves in any way. Writes the clips to OUT, with the
+lists of MMAction2's VideoDataset. A model is trained on them, if OUT is data/real_clips, by
 
     mmvidformer train benchmarks/real_clips_config.py
 
 Each fourth video of a class, by its number of seconds, is for validation, and so are all of
 co-tracker and sample-videos, on which ``benchmarks.still_videos`` measures. Clips for training are
-mirrored too, and pans played backward, which swaps left and right.
+mirrored too, and played backward.
 """
 
 import argparse
@@ -27,8 +27,7 @@ from benchmarks.camera_kept import resize
 from mmvidformer.synthetic.render import write_film
 
 ROWS = Path(__file__).parents[1] / "reports" / "benchmark" / "real_cameras.csv"
-CLASSES = ("static", "pan left", "pan right")
-MIRRORED = (0, 2, 1)  # the class of a mirrored clip, or of one that is played backward
+CLASSES = ("static", "moving")
 FRAMES, FPS, SIDE = 17, 16, 112
 MOST_STATIC = 24  # of a video
 DISTINCT = 7  # frames of a clip, at least
@@ -42,9 +41,9 @@ def read_rows(path: Path, videos: Path) -> dict[str, list[Second]]:
     seconds: dict[str, list[Second]] = defaultdict(list)
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
-            if row["class"] in CLASSES and (videos / row["video"]).exists():
-                label = CLASSES.index(row["class"])
-                seconds[row["video"]].append((float(row["second"]), label))
+            if row["class"] and (videos / row["video"]).exists():
+                moves = row["class"] != CLASSES[0]
+                seconds[row["video"]].append((float(row["second"]), int(moves)))
     return seconds
 
 
@@ -77,13 +76,10 @@ def cut_clips(path: Path, seconds: Sequence[Second]) -> Iterator[tuple[float, in
             yield begin, label, np.stack([frames[number] for number in nearest])
 
 
-def variants(frames: np.ndarray, label: int) -> list[tuple[np.ndarray, int]]:
-    """Return a clip, mirrored, and a pan backward as well, with their classes."""
-    mirrored = frames[:, :, ::-1]
-    made = [(frames, label), (mirrored, MIRRORED[label])]
-    if label:
-        made += [(frames[::-1], MIRRORED[label]), (mirrored[::-1], label)]
-    return made
+def variants(frames: np.ndarray) -> list[np.ndarray]:
+    """Return a clip, and the same mirrored, played backward, and both."""
+    both = [frames, frames[:, :, ::-1]]
+    return [*both, *(clip[::-1] for clip in both)]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -107,11 +103,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         chosen = [second for second in found if second[1]]
         chosen += rng.sample(static, min(MOST_STATIC, len(static)))
         for begin, label, frames in cut_clips(args.videos / name, chosen):
-            made = variants(frames, label) if part == "train" else [(frames, label)]
-            for number, (clip, of_clip) in enumerate(made):
+            made = variants(frames) if part == "train" else [frames]
+            for number, clip in enumerate(made):
                 file = f"{part}/{name}_{begin:g}_{number}.mp4"
                 write_film(args.out / file, np.ascontiguousarray(clip), FPS)
-                lists[part].append((file, of_clip))
+                lists[part].append((file, label))
     for part, clips in lists.items():
         lines = [f"{file} {label}\n" for file, label in clips]
         (args.out / f"{part}.txt").write_text("".join(lines))

@@ -43,6 +43,9 @@ train_dataloader = dict(batch_size=16, dataset=train_list)
 val_dataloader = dict(batch_size=16, dataset=dict(pipeline=val_pipeline, **val_list))
 test_dataloader = dict(batch_size=1, dataset=dict(pipeline=test_pipeline, **val_list))
 
+val_evaluator = dict(metric_options=dict(top_k_accuracy=dict(topk=(1,))))
+test_evaluator = val_evaluator
+
 model = dict(
     type="mmvidformer.MultiViewRecognizer",
     backbone=dict(
@@ -54,12 +57,12 @@ model = dict(
         stem=dict(tubelet=(2, 16, 16)),
     ),
     cls_head=dict(
-        type="TimeSformerHead", num_classes=3, in_channels=128, average_clips="score", topk=(1, 2)
+        type="TimeSformerHead", num_classes=2, in_channels=128, average_clips="score", topk=(1,)
     ),
     data_preprocessor=_base_.preprocessor,
 )
-train_cfg = dict(max_epochs=10, val_interval=2)
+train_cfg = dict(max_epochs=4, val_interval=1)
 param_scheduler = [
     dict(type="LinearLR", start_factor=0.01, end=1, convert_to_iter_based=True),
-    dict(type="CosineAnnealingLR", begin=1, end=10, T_max=9, convert_to_iter_based=True),
+    dict(type="CosineAnnealingLR", begin=1, end=4, T_max=3, convert_to_iter_based=True),
 ]

@@ -29,7 +29,7 @@ def position(path: Path, number: int) -> int:
 
 @pytest.fixture
 def cut(tmp_path: Path) -> Path:
-    """Clips of six videos; the first five have two pans and three static seconds each."""
+    """Clips of six videos, each with four labelled seconds, one of them static."""
     videos, out, rows = tmp_path / "videos", tmp_path / "out", tmp_path / "rows.csv"
     videos.mkdir()
     names = [*(f"{letter}.mp4" for letter in "abcde"), "co-tracker-x.mp4"]
@@ -51,19 +51,17 @@ def read(path: Path) -> dict[str, int]:
     return {file: int(label) for file, label in map(str.split, path.read_text().splitlines())}
 
 
-def test_classes_follow_mirrors_and_time(cut: Path) -> None:
+def test_clips_are_mirrored_and_played_backward(cut: Path) -> None:
     train = read(cut / "train.txt")
-    pans = {n: train[f"train/a.mp4_0.5_{n}.mp4"] for n in range(4)}
-    assert pans == {0: 1, 1: 2, 2: 2, 3: 1}
-    assert {n: train[f"train/a.mp4_1.5_{n}.mp4"] for n in range(2)} == {0: 0, 1: 0}
-    assert "train/a.mp4_1.5_2.mp4" not in train
-    assert (cut / "classes.txt").read_text().split("\n")[:3] == list(real_clips.CLASSES)
-    first = cut / "train" / "a.mp4_0.5_0.mp4"
-    assert position(first, 0) == pytest.approx(106, abs=2)  # 8 frames later than the first of all
-    assert position(first, 16) == pytest.approx(74, abs=2)
-    mirrored, backward = (cut / "train" / f"a.mp4_0.5_{n}.mp4" for n in (1, 2))
-    assert position(mirrored, 0) == pytest.approx(21, abs=2)
-    assert position(backward, 0) == pytest.approx(74, abs=2)
+    assert {train[f"train/a.mp4_0.5_{n}.mp4"] for n in range(4)} == {1}
+    assert {train[f"train/a.mp4_1.5_{n}.mp4"] for n in range(4)} == {0}
+    assert (cut / "classes.txt").read_text().split() == list(real_clips.CLASSES)
+    first, mirrored, backward, both = (cut / "train" / f"a.mp4_0.5_{n}.mp4" for n in range(4))
+    # 8 frames later than the first of all
+    assert [position(first, n) for n in (0, 16)] == pytest.approx([106, 74], abs=2)
+    assert [position(mirrored, n) for n in (0, 16)] == pytest.approx([21, 53], abs=2)
+    assert [position(backward, n) for n in (0, 16)] == pytest.approx([74, 106], abs=2)
+    assert position(both, 0) == pytest.approx(53, abs=2)
 
 
 def test_videos_are_in_one_part(cut: Path) -> None:
@@ -71,7 +69,7 @@ def test_videos_are_in_one_part(cut: Path) -> None:
     parts = {part: {f.split("/")[1][: f.index(".mp4") - len(part) - 1]
                     for f in read(cut / f"{part}.txt")} for part in ("train", "val")}  # fmt: skip
     assert parts == {"train": {"a", "b", "d", "e"}, "val": {"c", "co-tracker-x"}}
-    assert len(read(cut / "val.txt")) == 6  # as they are: three seconds of each
+    assert len(read(cut / "val.txt")) == 8  # as they are: four seconds of each
 
 
 def test_a_clip_that_ends_early_is_left_out(tmp_path: Path) -> None:
