@@ -124,13 +124,17 @@ def test_causal_models_beside_horst() -> None:
 
 
 @pytest.mark.parametrize("cameras", ["still", "moving"])
-def test_run_lengths_on_real_videos(cameras: str) -> None:
-    with open(REPORTS / "benchmark" / f"run_lengths_{cameras}_cameras.csv", newline="") as file:
+@pytest.mark.parametrize(
+    "run, table",
+    [("run_lengths", "video | windows"), ("run_lengths_trained", "video of a known camera")],
+)
+def test_run_lengths_on_real_videos(run: str, table: str, cameras: str) -> None:
+    with open(REPORTS / "benchmark" / f"{run}_{cameras}_cameras.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         name = Path(row["video"]).stem
         name = f"**{cameras} cameras, all** (median)" if name == "all" else name
-        assert table_row("inexact.md", "video | windows", name) == [
+        assert table_row("inexact.md", table, name) == [
             row["clips"],
             f"{float(row['tokens']):.0%}",
             f"{float(row['faster']):.2f} x",
