@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, (old, new) in PLACES.items():
         text = (ROOT / name).read_text()
         if old not in text or url in text:
-            raise UserError(f"{name} has an address already: change it there")
+            raise UserError(f"{name} has an address already, or no longer says {old.strip()!r}")
         changed[name] = text.replace(old, new.format(url=url, owner=parts[1], name=parts[2]), 1)
     changed["README.md"] = absolute_links((ROOT / "README.md").read_text(), url)
     for name, text in changed.items():
