@@ -37,7 +37,8 @@ class RunLengths(NamedTuple):
         context = tokens.context._replace(keep=None, weight=None)
         if not context.grid.t:
             return Tokens(tokens.tensor, context)
-        grid = Grid(*self.run_of_place.shape[1:], context.grid.prefix)
+        _, t, h, w = self.run_of_place.shape
+        grid = Grid(t, h, w, context.grid.prefix)
         places = Places(self.run_of_place.flatten(1), context.grid.size).take(tokens.places)
         return Tokens(grid.join(tokens.prefix, places), context._replace(grid=grid))
 
