@@ -7,9 +7,9 @@ lists of MMAction2's VideoDataset. A model is trained on them, if OUT is data/re
 
     mmvidformer train benchmarks/real_clips_config.py
 
-The last third of the seconds of a video is for validation, so all its cameras are known: with whole
-videos held out, such a model was right in 41% only. Videos of which one class is missing teach the
-scene, too. Clips for training are mirrored, and played backward.
+The last third of the seconds of a video is for validation, so a model is tested on cameras that it
+knows. Where a video has one class only, it may learn the scene. Clips for training are mirrored,
+and played backward, too.
 """
 
 import argparse

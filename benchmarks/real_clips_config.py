@@ -1,5 +1,6 @@
 # A small ViViT with joint attention for the clips of real cameras (benchmarks/real_clips.py), which
-# is trained from random weights. Test clips are 16 frames, every second one.
+# is trained from random weights. The clips have 16 frames a second. Tests are of whole videos, with
+# about twice as many: there, every second frame is taken.
 # mmvidformer train benchmarks/real_clips_config.py
 _base_ = [
     "../configs/_base_/default_runtime.py",

@@ -26,7 +26,10 @@ PLACES = {  # file: the text until there is an address, and with {url}
         "# site_url, repo_url and edit_uri are not known yet: python tools/set_address.py\n",
         "site_url: https://{owner}.github.io/{name}/\nrepo_url: {url}\nedit_uri: edit/main/docs/\n",
     ),
-    "CITATION.cff": ("license: Apache-2.0\n", "license: Apache-2.0\nrepository-code: {url}\n"),
+    "CITATION.cff": (
+        "license: Apache-2.0\nreferences:\n",
+        "license: Apache-2.0\nrepository-code: {url}\nreferences:\n",
+    ),
     "SECURITY.md": (
         "The project has no public address yet. Once it has one, use "
         '"Report a vulnerability" on the repository\'s Security page,\n',
@@ -62,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     changed = {}
     for name, (old, new) in PLACES.items():
         text = (ROOT / name).read_text()
-        if old not in text or url in text:
+        if old not in text:
             raise UserError(f"{name} has an address already, or no longer says {old.strip()!r}")
         changed[name] = text.replace(old, new.format(url=url, owner=parts[1], name=parts[2]), 1)
     changed["README.md"] = absolute_links((ROOT / "README.md").read_text(), url)

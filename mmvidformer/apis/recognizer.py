@@ -106,10 +106,9 @@ class Recognizer(LoadedModel):
         """Classify the windows of a long video, each as if it were a video, or its steps.
 
         No window crosses a cut: the last window of a shot ends with it, and a shot that is shorter
-        than a window is one window.
-        Frames that windows share are decoded once, and computed once if the first stage of the
-        model sees frames on their own (``SharedFrames``). Models of frames and segments have no
-        windows. A model that anticipates answers after each frame, as in ``stream``.
+        than a window is one window. Frames that windows share are decoded once, and computed once
+        if the first stage of the model sees frames on their own (``SharedFrames``). Models of
+        frames and segments have no windows. A model that anticipates answers after each frame.
 
         Args:
             video: Path or frames.

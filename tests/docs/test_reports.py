@@ -81,6 +81,19 @@ def test_authors_code() -> None:
         assert cells[1:] == [*times, *last], encoder
 
 
+def test_descendants() -> None:
+    """CPU times beside HuggingFace, and the quotient, are those of the csv file."""
+    with open(REPORTS / "benchmark" / "cpu_descendants.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for config in {row["config"] for row in rows}:
+        found = {row["model"]: row for row in rows if row["config"] == config}
+        forms = ("mmvidformer", "mmvidformer optimized", "HuggingFace")
+        times = [f"{float(found[form]['CPU ms']) / 1000:.2f}" for form in forms]
+        quotient = f"{float(found['HuggingFace']['CPU time / ours']):.2f}"
+        table = "config | plain | optimized | HuggingFace"
+        assert table_row("speed.md", table, f"`{config}`") == [*times, quotient]
+
+
 def read_epochs(name: str) -> dict[str, list[tuple[float, float]]]:
     """CPU seconds and accuracy of the epochs, by run."""
     runs = json.loads((REPORTS / "benchmark" / f"{name}.json").read_text())

@@ -47,9 +47,8 @@ def test_segments_as_activitynet(tiny_videos, tmp_path) -> None:
 def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
     """No process is left, also while something refers to the pool, and no file is written here."""
     before, pools = multiprocessing.active_children(), []
-    make = multiprocessing.get_context(
-        "forkserver"
-    ).Pool  # threads of this process make forks unsafe
+    # This process may have threads, with which a fork is not safe.
+    make = multiprocessing.get_context("forkserver").Pool
     monkeypatch.setattr(multiprocessing, "Pool", lambda *n: pools.append(make(*n)) or pools[-1])
     official.main(tmp_path)
     options = dict(exclude_file=None, action_thr=0.0, num_classes=5)
