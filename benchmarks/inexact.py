@@ -93,7 +93,7 @@ def measure_runs(rounds: int, tiny: bool = False) -> None:
         part.compute_runs(TOLERANCE)
     for share in SHARES:
         clip = still_clip(options["clip_len"], 32 if tiny else 224, share)
-        runs = find_runs(model.embed, clip, TOLERANCE)
+        runs = find_runs(model, clip, TOLERANCE)
         tokens = 1.0 if runs is None else runs.weight.numel() / runs.run_of_place.numel()
         models = {"float32": model, "runs": still, "int8 and runs": both}
         times, _ = least_times(models, clip, rounds)

@@ -136,7 +136,7 @@ def share_computed(model: Any, batches: Sequence[Batch]) -> float:
     for batch in batches:
         clips = normalize(model, batch["inputs"][0])
         for clip in clips:
-            runs = find_runs(backbone.embed, clip[None], backbone.static)
+            runs = find_runs(backbone, clip[None], backbone.static)
             shares.append(1.0 if runs is None else runs.weight.numel() / runs.run_of_place.numel())
     return sum(shares) / len(shares)
 

@@ -156,31 +156,40 @@ class TubeletEmbedding(nn.Module):
         channels, shape = self.in_channels, tuple(clip.shape)
         if len(shape) != 5 or shape[1] != channels:
             raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}")
-        self.grid(clip.shape[2:])
-        is_image = self.image_proj is not None and clip.shape[2] == 1
-        proj: Any = self.image_proj if is_image else self.proj
-        clip = clip if keep is None else self.row(clip, keep)
-        return self.norm(proj(self.convs(clip)).permute(0, 2, 3, 4, 1))
-
-    def row(self, clip: Tensor, keep: Places) -> Tensor:
-        """Lay the tubelets of some places in a row: a clip (B, C, T'', j, N k) of pixels."""
+        grid = self.grid(clip.shape[2:])
+        if keep is None:
+            maps = self._proj(clip.shape[2])(self.convs(clip))
+            return self.norm(maps.permute(0, 2, 3, 4, 1))
         if self.stride != self.tubelet or any(self.padding):
             raise ValueError(
                 "places can be left out if tubelets do not overlap, without padding; got "
                 f"tubelet {self.tubelet}, stride {self.stride}, padding {self.padding}"
             )
-        grid = self.grid(clip.shape[2:])
         if tuple(keep.size) not in (grid, grid[1:]):
             raise ValueError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
-        boxes = keep.take(self.boxes(clip))
-        sizes = dict(zip("ijk", self.size_of(clip.shape[2]), strict=True))
-        return rearrange(boxes, "b t 1 n (c i j k) -> b c (t i) j (n k)", **sizes)
+        return self.embed_boxes(keep.take(self.boxes(clip)))
+
+    def embed_boxes(self, boxes: Tensor) -> Tensor:
+        """Embed tubelets (..., C i j k), as ``boxes`` cuts them: tokens (..., D)."""
+        size = (self.in_channels, -1, *self.tubelet[1:])
+        clips = boxes.flatten(0, -2).unflatten(1, size)  # of a tubelet each
+        return self.norm(self._proj(clips.shape[2])(clips).view(*boxes.shape[:-1], -1))
+
+    def _proj(self, frames: int) -> Any:
+        is_image = self.image_proj is not None and frames == 1
+        return self.image_proj if is_image else self.proj
 
     def boxes(self, clip: Tensor) -> Tensor:
         """Cut a clip (B, C, T', H', W') into tubelets (B, T, H, W, C i j k) of pixels."""
         (i, j, k), (t, h, w) = self.size_of(clip.shape[2]), self.grid(clip.shape[2:])
         whole = clip[:, :, : t * i, : h * j, : w * k]
         return rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=i, j=j, k=k)
+
+    def sample(self, clip: Tensor) -> Tensor:
+        """As ``boxes``, but of every fourth row of the first channel and frame of each tubelet."""
+        (i, j, k), (t, h, w) = self.size_of(clip.shape[2]), self.grid(clip.shape[2:])
+        whole = clip[:, 0, : t * i : i, : h * j, : w * k]
+        return rearrange(whole, "b t (h j) (w k) -> b t h w j k", j=j, k=k)[..., ::4, :].flatten(4)
 
 
 def _triple(values: Sequence[int]) -> Size:

@@ -5,12 +5,12 @@ first of its run, which stands for it: so they never differ by more than the tol
 slowly a picture changes.
 """
 
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mmvidformer.layers import TubeletEmbedding
 from mmvidformer.layers.tokens import Grid, Places, Tokens
 
 MOST_TOKENS = 0.95  # of a clip: with more, all are computed, which is exact and as fast
@@ -21,11 +21,13 @@ class RunLengths(NamedTuple):
 
     Attributes:
         keep: The first tubelet of each of N runs. A clip with fewer runs is filled with others.
+        boxes: Their pixels, (B, 1, 1, N, P).
         weight: Lengths of the runs, (B, 1, 1, N); 0: no run.
         run_of_place: Number of the run of each place, (B, T, H, W).
     """
 
     keep: Places
+    boxes: Tensor
     weight: Tensor
     run_of_place: Tensor
 
@@ -43,24 +45,26 @@ class RunLengths(NamedTuple):
         return Tokens(grid.join(tokens.prefix, places), context._replace(grid=grid))
 
 
-def find_runs(embed: TubeletEmbedding, clips: Tensor, tolerance: float) -> RunLengths | None:
+def find_runs(backbone: Any, clips: Tensor, tolerance: float) -> RunLengths | None:
     """Find the runs of clips.
 
     Args:
-        embed: The embedding, whose tubelets do not overlap.
+        backbone: A ``VideoTransformer`` whose tubelets do not overlap.
         clips: Normalized pixels (B, 3, T', H', W').
         tolerance: Largest mean absolute difference of the pixels of a tubelet from those of the
             first of its run. 0: they are equal.
 
     Returns:
-        The runs; None if a clip has more than 0.95 as many of them as tubelets, also if the first
-        color alone looks so.
+        The runs; None if a clip has more than 0.95 as many of them as tubelets, also if a sample of
+        its pixels looks so (``most_moving``).
     """
+    embed = backbone.embed
     if embed.grid(clips.shape[2:])[0] == 1:  # each tubelet begins a run
         return None
-    if all_move(embed.boxes(clips[:, :1]), tolerance):
+    if share_moving(embed.sample(clips), tolerance) > most_moving(backbone):
         return None
-    begins = begins_run(embed.boxes(clips), tolerance)  # (B, T, H, W)
+    boxes = embed.boxes(clips)
+    begins = begins_run(boxes, tolerance)  # (B, T, H, W)
     size, count = begins.shape[1:], begins[0].numel()
     most = int(begins.sum(dim=(1, 2, 3)).max())
     if most > MOST_TOKENS * count:
@@ -73,17 +77,36 @@ def find_runs(embed: TubeletEmbedding, clips: Tensor, tolerance: float) -> RunLe
     rank = begins.flatten(1).cumsum(dim=1) - 1  # of the runs, in the order of their beginnings
     run_of_place = rank.take_along_dim(first, dim=1).unflatten(1, size)
     weight = lengths.take_along_dim(numbers, dim=1)[:, None, None].to(clips.dtype)
-    return RunLengths(Places(numbers, tuple(size)), weight, run_of_place)
+    keep = Places(numbers, tuple(size))
+    return RunLengths(keep, keep.take(boxes), weight, run_of_place)
 
 
-def all_move(boxes: Tensor, tolerance: float) -> bool:
-    """Whether nearly all tubelets (B, T, H, W, P) of a clip differ from the one before them.
+def share_moving(samples: Tensor, tolerance: float) -> float:
+    """Estimate how many of the tubelets begin a run, of the clip that has most of them.
 
-    This takes much less time than ``begins_run``, and is all that a moving camera costs.
+    This is all that a moving camera costs.
+
+    Args:
+        samples: Some pixels of each tubelet, (B, T, H, W, S).
+        tolerance: See ``find_runs``.
     """
-    differs = (boxes[:, 1:] - boxes[:, :-1]).abs().mean(dim=-1) > tolerance
-    moving = int(differs.sum(dim=(1, 2, 3)).max()) + boxes[0, 0, ..., 0].numel()
-    return moving > MOST_TOKENS * boxes[0, ..., 0].numel()
+    differs = (samples[:, 1:] - samples[:, :-1]).abs_().mean(dim=-1) > tolerance
+    most, frames = differs.mean(dim=(1, 2, 3), dtype=samples.dtype).max(), samples.shape[1]
+    return (1 + (frames - 1) * float(most)) / frames  # the first frame begins runs
+
+
+def most_moving(backbone: Any) -> float:
+    """Return the share of tubelets up to which it is worth to look for runs.
+
+    Comparing a pixel with that of the first of a run, and taking it, costs as much time on a CPU as
+    about 50 multiplications of the blocks (reports/inexact.md). The estimate is often too low by a
+    few tokens in a hundred, so twice as many are counted.
+    """
+    embed = backbone.embed
+    pixels = embed.in_channels * prod(embed.tubelet)
+    blocks = sum(len(encoder.blocks) for encoder in backbone.encoders)
+    products = 12 * blocks * backbone.embed_dims**2  # of a token
+    return max(0.5, MOST_TOKENS - 100 * pixels / products)
 
 
 def begins_run(boxes: Tensor, tolerance: float) -> Tensor:
@@ -91,7 +114,7 @@ def begins_run(boxes: Tensor, tolerance: float) -> Tensor:
     first = boxes[:, 0]
     begins = [torch.ones(first.shape[:-1], dtype=torch.bool, device=boxes.device)]
     for tubelets in boxes[:, 1:].unbind(dim=1):
-        differs = (tubelets - first).abs().mean(dim=-1) > tolerance
+        differs = (tubelets - first).abs_().mean(dim=-1) > tolerance
         first = torch.where(differs[..., None], tubelets, first)
         begins.append(differs)
     return torch.stack(begins, dim=1)

@@ -235,11 +235,13 @@ class VideoTransformer(nn.Module):
             if self.training and self.token_keep < 1:
                 keep = draw_tokens(self, clip, self.token_keep)
             elif self.static is not None:
-                runs = find_runs(self.embed, clip, self.static)
-        if runs is not None:
-            keep, weight = runs.keep, runs.weight
+                runs = find_runs(self, clip, self.static)
+        if runs is None:
+            tokens = self.embed(clip, keep)
+        else:
+            tokens, keep, weight = self.embed.embed_boxes(runs.boxes), runs.keep, runs.weight
         options = dict(keep=keep, weight=weight, prefix_only=prefix_only)
-        return Tokens.of(self.embed(clip, keep), **options), runs
+        return Tokens.of(tokens, **options), runs
 
     def pool_features(self, tokens: Tokens) -> Tensor:
         """Return the output for the result of ``forward_features``."""

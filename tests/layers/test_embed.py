@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from mmvidformer.layers import PositionEmbedding, TubeletEmbedding, resize_positions
+from mmvidformer.layers import Places, PositionEmbedding, TubeletEmbedding, resize_positions
 from mmvidformer.layers.positions import sine_positions
 
 
@@ -68,6 +68,28 @@ def test_convolutions_before_tubelets(sides: tuple[int, int]) -> None:
 def test_wrong_clips_are_named(shape: tuple[int, ...], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         TubeletEmbedding(8, (2, 8, 8))(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("images", [False, True])
+def test_tubelets_at_some_places(images: bool) -> None:
+    """They are embedded as in the whole clip; also those of an image, which has its own weights."""
+    embed = TubeletEmbedding(6, (2, 4, 4), norm=True, images=images)
+    clip = torch.randn(2, 3, 1 if images else 4, 8, 12)
+    size = embed.grid(clip.shape[2:])
+    places = Places(torch.tensor([[0, 5, 2], [1, 2, 4]]), size)
+    found = embed(clip, places)
+    assert found.shape == (2, 1, 1, 3, 6)
+    torch.testing.assert_close(found, places.take(embed(clip)))
+    torch.testing.assert_close(embed.embed_boxes(embed.boxes(clip)), embed(clip))
+
+
+def test_a_sample_of_the_pixels_of_tubelets() -> None:
+    embed = TubeletEmbedding(6, (2, 8, 4))
+    clip = torch.arange(4.0 * 3 * 4 * 16 * 8).view(4, 3, 4, 16, 8)
+    found = embed.sample(clip)
+    assert found.shape == (4, 2, 2, 2, 8)
+    expected = clip[1, 0, 2, 8:16:4, 4:8]  # the first frame and channel, every fourth row
+    assert torch.equal(found[1, 1, 1, 1], expected.flatten())
 
 
 def test_tables_are_summed_over_their_axes() -> None:

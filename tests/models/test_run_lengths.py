@@ -15,7 +15,7 @@ from mmvidformer.models import (
     run_lengths,
 )
 from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.run_lengths import begins_run, find_runs, rule_of
+from mmvidformer.models.run_lengths import begins_run, find_runs, most_moving, rule_of, share_moving
 from mmvidformer.models.vivit import SCHEMES as VIVIT
 from tests.models.test_keep import COUNTING, JOINT, assert_same, build, noise
 from tests.models.tiny import perturb
@@ -55,7 +55,7 @@ def test_outputs_and_gradients_are_those_of_the_frozen_clip(name: str) -> None:
     expected = model(still)
     model.compute_runs(0.1)
     assert_same(model, model(clips), expected)
-    assert find_runs(model.embed, clips, 0.1).keep.numbers.shape[1] == 9  # of 24
+    assert find_runs(model, clips, 0.1).keep.numbers.shape[1] == 9  # of 24
     with torch.no_grad():
         torch.testing.assert_close(optimize_for_inference(model)(clips), expected)
 
@@ -114,13 +114,13 @@ def test_moving_clips_are_computed_as_they_are() -> None:
     clips[1] = noise(*clips[1].shape, seed=9)
     expected = model(clips)
     model.compute_runs(0.1)
-    assert find_runs(model.embed, clips, 0.1) is None
+    assert find_runs(model, clips, 0.1) is None
     assert torch.equal(model(clips), expected)
 
 
 @pytest.mark.parametrize("color", [0, 2])
 def test_a_moving_camera_is_seen_in_one_color(color: int, monkeypatch) -> None:
-    """Then the others are not compared; where it stands still in one color, they are."""
+    """Then whole tubelets are not compared; where it stands still in one color, they are."""
     model, clips = build(), noise(1, 3, 1, 16, 16, seed=1).repeat(1, 1, 6, 1, 1)
     clips[:, color] += noise(1, 6, 16, 16, seed=2)
     compared: list[Tensor] = []
@@ -130,8 +130,34 @@ def test_a_moving_camera_is_seen_in_one_color(color: int, monkeypatch) -> None:
         return begins_run(boxes, tolerance)
 
     monkeypatch.setattr(run_lengths, "begins_run", begins)
-    assert find_runs(model.embed, clips, 0.1) is None
+    assert find_runs(model, clips, 0.1) is None
     assert len(compared) == (color != 0)
+
+
+def test_the_share_that_moves_is_estimated() -> None:
+    """Of the clip that has most: three of its four places from the second frame on."""
+    samples = torch.zeros(2, 4, 2, 2, 5)
+    time = torch.arange(4.0)[:, None]
+    samples[0, :, 0, 0] = time
+    for row, column in ((0, 0), (0, 1), (1, 1)):
+        samples[1, :, row, column] = time
+    assert share_moving(samples, 0.5) == (4 + 3 * 3) / 16
+    assert share_moving(samples, 1.0) == 4 / 16
+
+
+@pytest.mark.parametrize(
+    ("arch", "share"),
+    [
+        (dict(embed_dims=768, depth=12, num_heads=12), 0.9482),
+        (dict(embed_dims=128, depth=4, num_heads=4), 0.7547),
+        (dict(embed_dims=32, depth=1, num_heads=2), 0.5),
+    ],
+)
+def test_small_models_look_for_runs_where_less_moves(arch: dict[str, int], share: float) -> None:
+    """0.95 minus 100 x 1,536 pixels / (12 blocks D^2)."""
+    with torch.device("meta"):
+        model = ViViT(arch, scheme="spacetime", clip_len=16, stem=dict(tubelet=(2, 16, 16)))
+    assert most_moving(model) == pytest.approx(share, abs=1e-4)
 
 
 def test_what_is_given_is_used() -> None:
