@@ -51,6 +51,8 @@ class SafeDataset:
       (the reason), ``bad_path`` and ``annotation_keys``, the names of what is its own, for
       ``mmvidformer.BadVideoEvaluator``. A label that a transform sets raises.
 
+    In test mode, the metainfo of each data sample has its file as ``video_path``.
+
     The share of bad samples is counted in each process with its workers: of all samples, or of more
     than 1000 only of those read, at least 1000. An attribute ``seed`` of an index seeds the draws.
 
@@ -96,14 +98,14 @@ class SafeDataset:
 
     def __getitem__(self, idx: int) -> object:
         sample, fault = self._read(idx)
-        if fault is None:
-            return sample
         test_mode, other = self.test_mode, idx
+        if fault is None:
+            return self._named(sample, idx) if test_mode else sample
         for _ in range(MOST_REPLACEMENTS):
             other = (other + 1) % len(self) if test_mode else np.random.randint(len(self))
             sample, fault_of_other = self._read(other)
             if fault_of_other is None:
-                return self._flagged(sample, idx, fault) if test_mode else sample
+                return self._named(self._flagged(sample, idx, fault), idx) if test_mode else sample
         raise TooManyBadVideos(
             f"sample {idx} is bad ({fault}), and so are {MOST_REPLACEMENTS} samples tried in its "
             f"place. Check data_prefix and the pipeline. {REMEDY}"
@@ -167,6 +169,13 @@ class SafeDataset:
                 f"{bad} bad ones among {read} samples of {len(self)} are too many for "
                 f"max_bad_share={self.max_bad_share:g}; the last is {last}. {REMEDY}"
             )
+
+    def _named(self, sample: object, idx: int) -> object:
+        """Return a sample whose metainfo has its file."""
+        data_sample = sample.get("data_samples") if isinstance(sample, dict) else None
+        if isinstance(data_sample, ActionDataSample):
+            data_sample.set_metainfo(dict(video_path=path_of(self._info(idx))))
+        return sample
 
     def _flagged(self, filler: object, idx: int, fault: BadVideo) -> dict:
         """Return another sample with the annotation of a bad one."""

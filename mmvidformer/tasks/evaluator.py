@@ -111,5 +111,5 @@ def _without_filler(sample: dict) -> dict:
     """Return what is known of a bad sample, and the predictions, which tell only their form."""
     if "annotation_keys" not in sample:  # of a dumped file
         return sample
-    kept = {"gt_label", "bad_video", "bad_path", *sample["annotation_keys"]}
+    kept = {"gt_label", "video_path", "bad_video", "bad_path", *sample["annotation_keys"]}
     return {k: v for k, v in sample.items() if k in kept or k.startswith("pred_")}

@@ -92,7 +92,8 @@ class SaveScores(BaseMetric):
     The file contains ``labels`` (N,) or (N, tasks); ``scores`` (N, classes), or
     (N, views, classes) for a head with ``average_clips=None``, or ``scores_<task>`` for each task
     of a head of several tasks; ``bad_videos`` (N,), true if the video could not be read
-    (``BadVideoEvaluator``); and ``classes``, those in the dataset's ``metainfo``, if it has any.
+    (``BadVideoEvaluator``); ``videos`` (N,), their files, if ``SafeDataset`` names them; and
+    ``classes``, those in the dataset's ``metainfo``, if it has any.
 
     Args:
         path: The file, with the suffix ``.npz``. Its folder is created.
@@ -119,6 +120,8 @@ class SaveScores(BaseMetric):
             labels = sample["gt_label"].cpu().numpy()
             result["labels"] = labels[0] if len(labels) == 1 else labels
             result["bad_videos"] = "bad_video" in sample
+            if "video_path" in sample:
+                result["videos"] = sample["video_path"]
             self.results.append(result)
 
     def compute_metrics(self, results: list[dict]) -> dict:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib import colormaps
@@ -42,13 +43,26 @@ def draw_classes(
     return without_formulas(figure)
 
 
-def read_scores(
-    path: str | Path, task: str | None = None
-) -> tuple[np.ndarray, np.ndarray, list[str] | None]:
-    """Read scores (N, classes), labels (N,) and class names that ``test --dump`` wrote.
+class Scores(NamedTuple):
+    """What ``test --dump`` wrote of N videos.
 
-    The names are None if the file has none for these classes. Videos that were bad are skipped. A
-    head of several tasks needs the name of one.
+    Attributes:
+        values: (N, classes).
+        labels: (N,).
+        classes: Their names. None: the file has none for these classes.
+        videos: Files (N,). None: the file does not have them.
+    """
+
+    values: np.ndarray
+    labels: np.ndarray
+    classes: list[str] | None
+    videos: np.ndarray | None
+
+
+def read_scores(path: str | Path, task: str | None = None) -> Scores:
+    """Read a file of ``test --dump``, without the videos that were bad.
+
+    A head of several tasks needs the name of one.
 
     Raises:
         ValueError: If it is not such a file, has no such task, or the views are not averaged.
@@ -71,8 +85,9 @@ def read_scores(
             f"classes, got {values.shape} and labels up to {labels.max(initial=-1)}"
         )
     names = arrays["classes"].tolist() if "classes" in arrays and task is None else []
-    complete = len(names) == values.shape[1]
-    return values, labels, names if complete else None
+    classes = names if len(names) == values.shape[1] else None
+    videos = arrays["videos"][good] if "videos" in arrays else None
+    return Scores(values, labels, classes, videos)
 
 
 def draw_confusion(

@@ -127,6 +127,16 @@ def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) 
         ("green", "2"),
         ("blue", "2"),
     ]
+    with np.load(scores) as file:
+        wrong = file["scores"].argmax(axis=1) != file["labels"]
+        assert file["videos"][0].endswith("val_0.mp4")
+        expected = set(file["videos"][wrong])
+    with open(tmp_path / "out" / "wrong.csv") as file:
+        errors = list(csv.DictReader(file))
+    assert len(errors) == wrong.sum() > 0 and {row["video"] for row in errors} == expected
+    gaps = [float(row["score of class"]) - float(row["score of predicted"]) for row in errors]
+    assert gaps == sorted(gaps) and gaps[-1] <= 0
+    assert all(row["class"] != row["predicted"] for row in errors)
     named = ["--dump", str(scores), "--cfg-options", "class_names=[r,g,b]"]
     test([*model_files, "--work-dir", str(tmp_path), *named])
     main_of("plot.confusion")([str(scores), "--out-dir", str(tmp_path / "named")])

@@ -189,6 +189,7 @@ def test_testing_flags_a_bad_sample_under_its_own_label(tmp_path):
     assert [int(s["data_samples"].gt_label) for s in samples] == [0, 1, 2, 3]
     flags = [s["data_samples"].get("bad_path") for s in samples]
     assert flags == [None, str(tmp_path / "gone.mp4"), str(tmp_path / "lost.mp4"), None]
+    assert [s["data_samples"].video_path for s in samples] == [str(tmp_path / n) for n in names]
     assert samples[1]["data_samples"].bad_video.startswith("DecordInit: FileNotFoundError: ")
     assert samples[1]["inputs"].shape == samples[3]["inputs"].shape
 

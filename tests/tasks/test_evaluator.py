@@ -163,8 +163,12 @@ def test_saved_scores_keep_bad_videos_apart(tmp_path):
     """The file has a row for each sample, in order."""
     path = tmp_path / "scores.npz"
     save = dict(type="mmvidformer.SaveScores", path=str(path))
-    evaluate([ACCURACY, save], [right(0), right(1, "b.mp4"), right(2)])
+    samples = [right(0), right(1, "b.mp4"), right(2)]
+    for number, known in enumerate(samples):
+        known.set_metainfo(dict(video_path=f"{number}.mp4"))
+    evaluate([ACCURACY, save], samples)
     with np.load(path) as file:
+        assert file["videos"].tolist() == ["0.mp4", "1.mp4", "2.mp4"]
         assert file["labels"].tolist() == [0, 1, 2]
         assert file["bad_videos"].tolist() == [False, True, False]
         assert file["scores"].tolist() == [[5, 0, 0], [0, LOWEST, 0], [0, 0, 5]]

@@ -63,10 +63,10 @@ def test_only_saved_scores_are_read(tmp_path) -> None:
 def test_videos_that_could_not_be_read_are_skipped(tmp_path) -> None:
     path, labels = tmp_path / "s.npz", np.array([0, 1, 2])
     bad = np.array([False, True, False])
-    np.savez(path, scores=np.eye(3), labels=labels, bad_videos=bad)
-    values, found, _ = read_scores(path)
-    assert found.tolist() == [0, 2]
-    assert values.tolist() == [[1, 0, 0], [0, 0, 1]]
+    np.savez(path, scores=np.eye(3), labels=labels, bad_videos=bad, videos=np.array(list("abc")))
+    found = read_scores(path)
+    assert found.labels.tolist() == [0, 2] and found.videos.tolist() == ["a", "c"]
+    assert found.values.tolist() == [[1, 0, 0], [0, 0, 1]]
     np.savez(path, scores=np.eye(3), labels=labels, bad_videos=np.ones(3, bool))
     with pytest.raises(
         ValueError, match=r"scores .videos, classes. of readable videos .* got \(0, 3\)"

@@ -1,8 +1,9 @@
 """Draw the errors of a test: mmvidformer plot confusion SCORES.npz --out-dir FOLDER.
 
 SCORES.npz is the file of mmvidformer test --dump SCORES.npz. Writes a confusion matrix
-(confusion.png), the accuracy of each class (class_accuracy.png), and both as a table
-(class_accuracy.csv).
+(confusion.png), the accuracy of each class (class_accuracy.png), both as a table
+(class_accuracy.csv), and the videos that are classified wrongly (wrong.csv), the surest errors
+first.
 """
 
 import csv
@@ -15,7 +16,7 @@ from sklearn.metrics import confusion_matrix
 
 from mmvidformer.apis import class_names
 from mmvidformer.engine.arguments import add_classes_argument
-from mmvidformer.visualization.plots import draw_class_accuracy, draw_confusion, read_scores
+from mmvidformer.visualization.plots import Scores, draw_class_accuracy, draw_confusion, read_scores
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -29,10 +30,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.most < 2:
         parser.error(f"--most must be at least 2, got {args.most}")
-    scores, labels, known = read_scores(args.scores, args.task)
-    counts = confusion_matrix(labels, scores.argmax(axis=1), labels=range(scores.shape[1]))
+    scores = read_scores(args.scores, args.task)
+    predicted = scores.values.argmax(axis=1)
+    counts = confusion_matrix(scores.labels, predicted, labels=range(scores.values.shape[1]))
     task = args.task or "class"
-    names = class_names({task: len(counts)}, args.classes, known)[task]
+    names = class_names({task: len(counts)}, args.classes, scores.classes)[task]
     videos, correct = counts.sum(axis=1), counts.diagonal()
     title = f"{args.scores.stem}: {correct.sum()} of {videos.sum()} videos correct"
     args.out_dir.mkdir(parents=True, exist_ok=True)
@@ -46,4 +48,24 @@ def main(argv: Sequence[str] | None = None) -> None:
         for i, (name, other) in enumerate(zip(names, wrong.argmax(axis=1), strict=True)):
             times = wrong[i, other]
             rows.writerow([i, name, videos[i], correct[i], names[other] if times else "", times])
-    print(f"written: confusion.png, class_accuracy.png and class_accuracy.csv in {args.out_dir}")
+    written = "confusion.png, class_accuracy.png, class_accuracy.csv"
+    if scores.videos is not None:
+        write_wrong(args.out_dir / "wrong.csv", scores, names)
+        written += ", wrong.csv"
+    print(f"written: {written} in {args.out_dir}")
+
+
+def write_wrong(path: Path, scores: Scores, names: Sequence[str]) -> None:
+    """Write a row for each video whose prediction is not its class, the surest errors first."""
+    every = np.arange(len(scores.labels))
+    predicted = scores.values.argmax(axis=1)
+    of_label, of_prediction = scores.values[every, scores.labels], scores.values[every, predicted]
+    order = np.argsort(of_label - of_prediction, kind="stable")
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["video", "class", "predicted", "score of class", "score of predicted"])
+        for i in order[predicted[order] != scores.labels[order]]:
+            pair = names[scores.labels[i]], names[predicted[i]]
+            rows.writerow(
+                [scores.videos[i], *pair, f"{of_label[i]:.4f}", f"{of_prediction[i]:.4f}"]
+            )
