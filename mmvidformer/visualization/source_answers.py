@@ -238,7 +238,12 @@ class SourceAnswers:
         if target:
             video = Path(source.name)
             truth = [row[:3] for row in self.args.spans.get(video.resolve(), ())]
-            draw_timeline(predictions, video.name, truth=truth).savefig(target)
+            duration = 0.0
+            if self.recognizer.task.finds_parts:
+                opened = self.recognizer.pipeline.open(video)
+                _, duration = times_of(opened).span(0, opened["total_frames"] - 1)
+            figure = draw_timeline(predictions, video.name, truth=truth, duration=duration)
+            figure.savefig(target)
             self._say(f"written: {target}")
 
     def _window_title(self, source: Source) -> str | None:

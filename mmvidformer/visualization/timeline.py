@@ -224,6 +224,7 @@ def draw_timeline(
     title: str = "",
     most: int = 10,
     truth: Sequence[tuple[float, float, str]] = (),
+    duration: float = 0.0,
 ) -> Figure:
     """Draw the class probabilities of a video's windows or steps over time, or the values.
 
@@ -237,6 +238,7 @@ def draw_timeline(
         title: Title.
         most: Largest number of lines.
         truth: Start and end in seconds, and class, of the annotated parts, drawn as bars above.
+        duration: Seconds of the video, to the end of which segments that a model found are drawn.
     """
     first, task = predictions[0], predictions[0].task
     output = next(iter(first.scores))
@@ -270,7 +272,7 @@ def draw_timeline(
         if last.shot != window.shot:
             axes.axvline(window.start, color="black", lw=0.8, ls="--")
     ends = [time for start, end, _ in truth for time in (start, end)]
-    ends += [0.0] if task.finds_parts else []
+    ends += [0.0, duration] if task.finds_parts else []
     axes.set(xlim=(min([times.min(), *ends]), max([times.max(), *ends])))
     if first.probabilities:
         axes.set(ylabel="probability", ylim=(-0.02, 1.12 if truth else 1.02))

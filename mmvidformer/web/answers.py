@@ -114,7 +114,8 @@ def answer(
     for prediction in recognizer.timeline(video, window):
         predictions.append(prediction)
         progress(min(len(predictions) / count, 1), recognizer.task.part)
-    picture = draw_timeline(predictions, Path(video).name) if predictions else None
+    name = Path(video).name
+    picture = draw_timeline(predictions, name, duration=seconds) if predictions else None
     yield Answer(summary(recognizer, predictions), picture)
     if not has_windows or not predictions[0].probabilities:  # rollout shows a class of a window
         return

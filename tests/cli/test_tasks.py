@@ -2,6 +2,7 @@
 
 import csv
 import json
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from mmengine.structures import InstanceData
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.engine.errors import MISTAKES
+from mmvidformer.visualization.timeline import draw_timeline
 
 VIDEOS = {"train": 8, "val": 7}
 
@@ -48,7 +50,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("task", RESULTS)
 def test_a_task_from_annotation_to_picture(
-    task, annotate, main_of, test, make_config, tmp_path, capsys, tiny_videos
+    task, annotate, main_of, test, make_config, tmp_path, capsys, tiny_videos, monkeypatch
 ) -> None:
     root, run = annotate(task), tmp_path / "run"
     main_of("data.list")([str(root / "all.csv"), "--task", task])
@@ -73,11 +75,14 @@ def test_a_task_from_annotation_to_picture(
     truth += ["--min-score=0.001", "--cfg-options", "model.cls_head.score_thr=0.001"][
         : 3 * (task == "segments")
     ]
+    draw = Mock(wraps=draw_timeline)
+    monkeypatch.setattr("mmvidformer.visualization.source_answers.draw_timeline", draw)
     assert main_of("demo")([config, best, video, *outputs, *truth]) == 0
     rows = list(csv.DictReader((tmp_path / "csv.csv").open()))
     records = [json.loads(line) for line in (tmp_path / "json.json").read_text().splitlines()]
     assert all((tmp_path / name).stat().st_size for name in ("timeline.png", "out.mp4"))
     if task == "segments":
+        assert draw.call_args.kwargs["duration"] == 2  # all of the video
         assert len(rows) == len(records) > 0
         assert all(0 <= one["seconds"][0] <= one["seconds"][1] <= 2 for one in records)
         assert [len(one["predictions"]["class"]) for one in records] == [1] * len(rows)

@@ -11,7 +11,7 @@ from mmvidformer.apis import Prediction
 from mmvidformer.tasks.table import find_task
 from mmvidformer.visualization.timeline import PartTable, Segment, draw_timeline, list_segments
 
-NUMBER = find_task("number")
+NUMBER, SEGMENTS = find_task("number"), find_task("segments")
 NAMES = {"class": ["left", "right"]}
 
 
@@ -116,6 +116,14 @@ def test_the_truth_is_drawn_above() -> None:
     assert spans == [(0, 1.25), (1.25, 3)]
     assert to_rgb(bars[0].get_facecolor()) == to_rgb(axes.lines[0].get_color())
     assert to_rgb(bars[1].get_facecolor()) == to_rgb("gray")
+
+
+def test_segments_that_are_found_are_on_the_time_of_the_video() -> None:
+    """Also what is before the first and after the last one."""
+    found = [replace(one, task=SEGMENTS) for one in windows(0.25, 1.0)]
+    assert draw_timeline(found, duration=7.5).axes[0].get_xlim() == (0, 7.5)
+    assert draw_timeline(found[1:]).axes[0].get_xlim() == (0, 3)
+    assert draw_timeline(windows(0.25), duration=7.5).axes[0].get_xlim() == (0, 2)
 
 
 def test_a_timeline_shows_the_classes_with_the_highest_peaks() -> None:
