@@ -109,13 +109,16 @@ def most_moving(backbone: Any) -> float:
     return max(0.5, MOST_TOKENS - 100 * pixels / products)
 
 
+@torch.no_grad()
 def begins_run(boxes: Tensor, tolerance: float) -> Tensor:
     """Return which tubelets (B, T, H, W, P) begin a run, (B, T, H, W)."""
-    first = boxes[:, 0]
+    first = boxes[:, 0].clone()
+    difference = torch.empty_like(first)  # memory for each frame would have to be fetched anew
     begins = [torch.ones(first.shape[:-1], dtype=torch.bool, device=boxes.device)]
     for tubelets in boxes[:, 1:].unbind(dim=1):
-        differs = (tubelets - first).abs_().mean(dim=-1) > tolerance
-        first = torch.where(differs[..., None], tubelets, first)
+        torch.sub(tubelets, first, out=difference)
+        differs = difference.abs_().mean(dim=-1) > tolerance
+        first[differs] = tubelets[differs]
         begins.append(differs)
     return torch.stack(begins, dim=1)
 
