@@ -185,7 +185,7 @@ class TubeletEmbedding(nn.Module):
         whole = clip[:, :, : t * i, : h * j, : w * k]
         return rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=i, j=j, k=k)
 
-    def sample(self, clip: Tensor) -> Tensor:
+    def sample_boxes(self, clip: Tensor) -> Tensor:
         """As ``boxes``, but of every fourth row of the first channel and frame of each tubelet."""
         (i, j, k), (t, h, w) = self.size_of(clip.shape[2]), self.grid(clip.shape[2:])
         whole = clip[:, 0, : t * i : i, : h * j, : w * k]

@@ -61,7 +61,7 @@ def find_runs(backbone: Any, clips: Tensor, tolerance: float) -> RunLengths | No
     embed = backbone.embed
     if embed.grid(clips.shape[2:])[0] == 1:  # each tubelet begins a run
         return None
-    if share_moving(embed.sample(clips), tolerance) > most_moving(backbone):
+    if share_moving(embed.sample_boxes(clips), tolerance) > most_moving(backbone):
         return None
     boxes = embed.boxes(clips)
     begins = begins_run(boxes, tolerance)  # (B, T, H, W)

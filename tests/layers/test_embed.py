@@ -86,7 +86,7 @@ def test_tubelets_at_some_places(images: bool) -> None:
 def test_a_sample_of_the_pixels_of_tubelets() -> None:
     embed = TubeletEmbedding(6, (2, 8, 4))
     clip = torch.arange(4.0 * 3 * 4 * 16 * 8).view(4, 3, 4, 16, 8)
-    found = embed.sample(clip)
+    found = embed.sample_boxes(clip)
     assert found.shape == (4, 2, 2, 2, 8)
     expected = clip[1, 0, 2, 8:16:4, 4:8]  # the first frame and channel, every fourth row
     assert torch.equal(found[1, 1, 1, 1], expected.flatten())
