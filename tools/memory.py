@@ -39,7 +39,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     for name, cp in tqdm(cases, disable=None, unit="step"):
         cfg = load_config(name)
         found = estimate(cfg, WITH_CP[cp], args.batch, args.precision)
-        row = [Path(name).stem, "x".join(map(str, clip_shape(cfg)[1:])), args.batch, args.precision]
+        row = [
+            name.removesuffix(".py"),
+            "x".join(map(str, clip_shape(cfg)[1:])),
+            args.batch,
+            args.precision,
+        ]
         row += [cp, f"{found.weights / 1e9:.3f}", f"{found.peak / 1e9:.3f}"]
         rows.append([*map(str, row)])
     print_table(COLUMNS, rows, file=args.csv)

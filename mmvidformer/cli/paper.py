@@ -97,14 +97,24 @@ def show(args: Namespace, table: Table) -> None:
     metrics = table.miniature.metrics if args.miniature and table.miniature else table.metrics
     columns, lines = tabulate(rows, measured, metrics, sizes=not args.miniature)
     file = folder_of(args) / table.name / "table.csv" if any(measured.values()) else None
-    print_table(columns, lines, f"{table.name}: {table.title}", file)
-    remarks = [(table.name, table.note), *((row.name, row.missing or row.note) for row in rows)]
+    title = f"{table.name}: {table.title}"
+    if args.miniature:
+        title += (
+            ". In miniature: small models on generated videos; published figures are not of these"
+        )
+    print_table(columns, lines, title, file)
+    remarks = [(table.name, table.note), *((row.name, remark_of(row)) for row in rows)]
     print("\n".join(f"{name}: {text}" for name, text in remarks if text))
     if file is not None:
         cells = [columns, ["---"] * len(columns), *lines]
         text = "\n".join(f"| {' | '.join(line)} |" for line in cells)
-        file.with_suffix(".md").write_text(text + "\n", encoding="utf-8")
+        file.with_suffix(".md").write_text(f"{title}\n\n{text}\n", encoding="utf-8")
         print(f"saved in {file} and table.md")
+
+
+def remark_of(row: Row) -> str:
+    """Return why a row cannot be run, or else what its settings are from."""
+    return f"cannot be run: {row.missing}" if row.missing else row.note
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -29,8 +29,10 @@ def find_videos(folder: str | Path) -> list[Path]:
     Links to folders are followed, as by torchvision, but not to one that holds the link.
 
     Raises:
-        FileNotFoundError: If there are none.
+        FileNotFoundError: If there is no such folder, or no video in it.
     """
+    if not Path(folder).exists():
+        raise FileNotFoundError(f"{folder} does not exist")
     videos = sorted(_walk(Path(folder), frozenset()), key=lambda path: path.parts)
     if not videos:
         raise FileNotFoundError(f"{folder} has no videos")

@@ -34,14 +34,20 @@ def with_start(cfg: Config, start: str | None) -> Options:
     return {"load_from": None, "model.backbone.init_from": None if start == "none" else start}
 
 
-def check_start(row: Row, start: str) -> None:
-    """Raise a ``FileNotFoundError`` if a row starts from a file that does not exist."""
+def check_start(row: Row, start: str, is_own: bool) -> None:
+    """Raise a ``FileNotFoundError`` if a row starts from a file that does not exist.
+
+    Args:
+        row: The row.
+        start: What it starts from.
+        is_own: Whether its recipe says so, not the user.
+    """
     path = Path(start)
     is_address = ":" in start  # such as timm:NAME and published://NAME
     if start == RANDOM or is_address or path.exists():
         return
     hint = "--start names other weights"
-    if path.parts[0] == "work_dirs":
+    if is_own and path.parts[0] == "work_dirs":
         hint = f"mmvidformer train {path.parent.name} writes it, and {hint}"
     raise FileNotFoundError(f"{row.name} starts from {start}, which does not exist; {hint}")
 
@@ -89,7 +95,7 @@ def run_rows(
         overrides = {**common, **with_start(cfg, start)}
         merge_overrides(cfg, overrides)
         if not all(results(folder / row.name / f"seed_{seed}") for seed in seeds):
-            check_start(row, start_of(cfg))
+            check_start(row, start_of(cfg), is_own=start is None)
         jobs.append((row, overrides))
         other = f"; the published figure from {row.start}" if row.start and not miniature else ""
         print(f"{row.name} starts from {start_of(cfg)}{other}", flush=True)
@@ -102,5 +108,7 @@ def run_rows(
             for row, overrides in jobs:
                 bar.set_postfix_str(f"{row.name}, seed {seed}")
                 place = folder / row.name / f"seed_{seed}"
+                if not results(place):
+                    tqdm.write(f"{row.name}, seed {seed}: logs in {place}")
                 measure(table, row, seed, place, miniature=miniature, procs=procs, common=overrides)
                 bar.update()

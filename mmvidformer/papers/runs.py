@@ -38,7 +38,8 @@ def measure(
         common: Overrides of all rows.
 
     Raises:
-        ValueError: If the row cannot be run, or the folder has a run with other settings.
+        ValueError: If the row cannot be run, or the folder has results or checkpoints of other
+            settings.
         ChildProcessError: If training or testing fails.
     """
     name, options = table.recipe(row, miniature)
@@ -49,7 +50,8 @@ def measure(
         tqdm.write(f"{row.name}: {scaling}")
     config = folder.with_suffix(".py")  # a run writes its own, changed one into the folder
     folder.mkdir(parents=True, exist_ok=True)
-    old = config.read_text(encoding="utf-8") if config.exists() else None
+    begun = config.exists() and ((folder / "last_checkpoint").exists() or results(folder))
+    old = config.read_text(encoding="utf-8") if begun else None
     cfg.dump(config)
     if old not in (None, config.read_text(encoding="utf-8")):
         config.write_text(old, encoding="utf-8")

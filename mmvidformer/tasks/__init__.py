@@ -1,3 +1,3 @@
-"""Tasks other than one class a video: their annotations, lists, samplers and metrics."""
+"""What models predict: annotations, lists, samplers and metrics of each task."""
 
 from mmvidformer import registry  # noqa: F401  (repairs MMAction2 first)

@@ -57,7 +57,7 @@ def test_rows_with_the_same_weights() -> None:
 
 def test_the_page_says_how_many_hashes_are_known() -> None:
     page = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text()
-    found = re.search(r"For (\d+) of the (\d+) published checkpoints, the first (\d+) digits", page)
+    found = re.search(r"of (\d+) of the (\d+) published checkpoints, (\d+) digits of the SHA", page)
     known = [row.sha256 for row in published.rows() if row.sha256]
     assert [int(number) for number in found.groups()] == [len(known), len(published.rows()), 8]
     assert {len(sha256) for sha256 in known} == {8}

@@ -72,7 +72,7 @@ def test_show_has_published_figures_sizes_and_remarks(paper, capsys) -> None:
     assert out.splitlines()[-3:] == [
         "rows/table1: All are small. Published figures started from a secret model.",
         "rows/table1/model_2: Wider.",
-        "rows/table1/model_3: Its weights are not public",
+        "rows/table1/model_3: cannot be run: Its weights are not public",
     ]
     assert not Path("work_dirs").exists()
 
@@ -85,7 +85,9 @@ def test_run_writes_the_table(paper, capsys) -> None:
     assert "skipped: rows/table1/model_3 cannot be run" in capsys.readouterr().out
     folder = Path("work_dirs/papers/full/rows/table1")
     assert "model_1,model 1,50,55.0 ± 63.5," in (folder / "table.csv").read_text()
-    assert (folder / "table.md").read_text().splitlines()[:2] == [
+    assert (folder / "table.md").read_text().splitlines()[:4] == [
+        "rows/table1: Its table",
+        "",
         "| row |  | top1 | top1 (here) | M params (paper) | G MACs (paper) |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
@@ -129,7 +131,9 @@ def test_a_miniature_generates_its_videos_first(paper) -> None:
     paper.main(["run", "rows.yml", "table1", "--miniature", "--cfg-options", "a.b=1"])
     settings = dict(miniature=True, procs=1, common={"a.b": 1})
     assert paper.calls == ["videos", ("rows/table1/model_1", 0, settings)]
-    assert Path("work_dirs/papers/miniature/rows/table1/table.csv").is_file()
+    folder = Path("work_dirs/papers/miniature/rows/table1")
+    assert (folder / "table.csv").is_file()
+    assert "small models on generated videos" in (folder / "table.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,9 @@ def test_folders_of_classes(tmp_path) -> None:
     assert [(v.label, v.split) for v in found] == [("run", "test"), ("run", "train")]
     with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 videos"):
         read_class_folders(tmp_path / "walk")
+    with pytest.raises(FileNotFoundError, match="none does not exist"):
+        read_class_folders(tmp_path / "none")
+    (tmp_path / "none").mkdir()
     with pytest.raises(FileNotFoundError, match="none has no videos"):
         read_class_folders(tmp_path / "none")
 

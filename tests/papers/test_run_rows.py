@@ -79,8 +79,9 @@ def test_a_start_that_is_missing_is_named_before_videos_are_generated(
     wanted = "vivit/table2/model_3 starts from .*mmvidformer train timesformer_image_motion writes"
     with pytest.raises(FileNotFoundError, match=wanted):
         run_rows(table, [row], [0], tmp_path / "runs", **settings)
-    with pytest.raises(FileNotFoundError, match="starts from a.pth, which does not exist; --start"):
-        run_rows(table, [row], [0], tmp_path / "runs", start="a.pth", **settings)
+    for given in ("a.pth", "work_dirs/run/best.pth"):
+        with pytest.raises(FileNotFoundError, match=f"from {given}, which does not exist; --start"):
+            run_rows(table, [row], [0], tmp_path / "runs", start=given, **settings)
     assert measured == []
     (tmp_path / "a.pth").touch()
     run_rows(table, [row], [0], tmp_path / "runs", start="a.pth", **settings)

@@ -136,6 +136,14 @@ def test_a_folder_with_other_settings_is_refused(commands, folder: Path) -> None
     assert folder.with_suffix(".py").read_text() == before
 
 
+def test_a_run_that_has_nothing_yet_may_begin_with_other_settings(commands, folder: Path) -> None:
+    start(folder)
+    for name in ("last_checkpoint", "test_1x1_score.json"):
+        (folder / name).unlink()
+    start(folder, randomness={"seed": 7})
+    assert Config.fromfile(folder.with_suffix(".py")).randomness.seed == 7
+
+
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         ChildProcessError, match=r"train nothing failed: error: no shipped config.*log"

@@ -1,4 +1,4 @@
-"""Base class of the kernels with linear cost: masks, dropout, precision."""
+"""Base classes of kernels, and of those with linear cost: masks, dropout, precision."""
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
