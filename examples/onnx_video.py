@@ -14,6 +14,8 @@ import onnxruntime
 
 model_path, video_path = sys.argv[1:]
 session = onnxruntime.InferenceSession(model_path)
+if session.get_inputs()[0].type != "tensor(uint8)":
+    sys.exit(f"{model_path} takes normalized pixels: export it with --pixels uint8")
 card = json.loads(session.get_modelmeta().custom_metadata_map["mmvidformer"])
 transforms = {transform["type"]: transform for transform in card["transforms"]}
 

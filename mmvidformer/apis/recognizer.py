@@ -12,7 +12,7 @@ from mmvidformer.apis.part_clock import without_gaps
 from mmvidformer.apis.pipeline import Source
 from mmvidformer.apis.shots import ShotWindow
 from mmvidformer.apis.stream import StreamFrame
-from mmvidformer.apis.windows import times_of
+from mmvidformer.apis.windows import LEAST_SCORE, times_of
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
@@ -98,7 +98,7 @@ class Recognizer(LoadedModel):
         window: float | None = None,
         stride: float | None = None,
         fps: float | None = None,
-        min_score: float = 0.3,
+        min_score: float = LEAST_SCORE,
         skip_static: float | None = None,
         first: int = 0,
         cuts: str | None = None,
@@ -161,7 +161,7 @@ class Recognizer(LoadedModel):
         stride: float | None = None,
         delay: float = 0.0,
         skip_static: float | None = None,
-        min_score: float = 0.3,
+        min_score: float = LEAST_SCORE,
         restart: float | None = None,
         cuts: str | None = None,
     ) -> Iterator[Prediction]:

@@ -10,7 +10,8 @@ finds start, end and class of each segment. A recurrent model (HORST, causal tra
 after each frame, with constant memory and time: the class so far, or what comes next; with --window
 it is treated as others are.
 
-Exit status: 0, or 1 if a source could not be read (the others are answered).
+Exit status: 0; 1 if a source could not be read (the others are answered); 2 if an argument is
+wrong, or a source does not exist (nothing is answered).
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.backend_bases import FigureCanvasBase
 from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
@@ -34,6 +36,7 @@ from mmvidformer.engine.arguments import (
     add_speed_arguments,
     inexact_options,
     positive,
+    positive_number,
 )
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.video.writer import check_display
@@ -86,8 +89,12 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
     """Add what is asked of the model."""
     answers = parser.add_argument_group("answers")
     answers.add_argument("--topk", type=positive, default=5, help="number of classes (default: 5)")
-    answers.add_argument("--window", type=float, help="seconds of a window (default: 2 if needed)")
-    answers.add_argument("--stride", type=float, help="seconds between windows (default: half)")
+    answers.add_argument(
+        "--window", type=positive_number, help="seconds of a window (default: 2 if needed)"
+    )
+    answers.add_argument(
+        "--stride", type=positive_number, help="seconds between windows (default: half)"
+    )
     add_cuts_argument(answers)
     answers.add_argument(
         "--skip-static",
@@ -96,7 +103,7 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
         help="reuse the last prediction while frames differ by less than T of 255",
     )
     answers.add_argument(
-        "--min-score", type=float, default=0.3, help="least score of a segment (0.3)"
+        "--min-score", type=float, help="least score of segments that a model finds (default: 0.3)"
     )
     answers.add_argument("--boxes", type=Path, help="csv in AVA's format; persons: detect them")
     answers.add_argument(
@@ -163,6 +170,10 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         parser.error(f"--windows keeps rows only, which is not enough for --{asked[0]}")
     if args.out and not args.out.is_dir() and args.out.suffix.lower() not in ("", ".mp4"):
         parser.error(f"--out is an .mp4 file or a folder, got {args.out}")
+    if args.timeline and not args.timeline.is_dir():
+        suffix = args.timeline.suffix.lower().removeprefix(".")
+        if suffix and suffix not in FigureCanvasBase.filetypes:
+            parser.error(f"--timeline is a picture such as .png, or a folder, got {args.timeline}")
     if args.overlay and not (args.show or args.out):
         parser.error("--overlay needs --show or --out")
     args.sources = list_sources(args.sources)

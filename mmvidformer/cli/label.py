@@ -23,6 +23,7 @@ from mmvidformer.engine.arguments import (
     add_classes_argument,
     add_cuts_argument,
     inexact_options,
+    positive_number,
 )
 
 
@@ -32,11 +33,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_bulk_arguments(parser)
     add_classes_argument(parser)
     answers = parser.add_argument_group("answers")
-    answers.add_argument("--window", type=float, help="seconds of a window (default: whole videos)")
-    answers.add_argument("--stride", type=float, help="seconds between windows (default: half)")
+    answers.add_argument(
+        "--window", type=positive_number, help="seconds of a window (default: whole videos)"
+    )
+    answers.add_argument(
+        "--stride", type=positive_number, help="seconds between windows (default: half)"
+    )
     add_cuts_argument(answers)
     answers.add_argument(
-        "--min-score", type=float, default=0.3, help="least score of a segment (0.3)"
+        "--min-score", type=float, help="least score of segments that a model finds (default: 0.3)"
     )
     answers.add_argument(
         "--boxes", type=Path, help="csv in AVA's format (default: persons are detected)"
@@ -53,8 +58,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="label", **model_settings(cfg, checkpoint), input=inputs.address)
     settings |= inexact
-    if not answerer.recognizer.task.finds_parts:
-        del options["min_score"]
     settings |= {name: str(value) for name, value in options.items() if value is not None}
     table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
     job = Job(load, args.batch, args.workers)

@@ -14,7 +14,7 @@ from mmvidformer.engine.arguments import (
     merge_shared_arguments,
 )
 from mmvidformer.engine.launch import build_runner
-from mmvidformer.engine.optim.precision import precision_fragment
+from mmvidformer.engine.optim.precision import check_precision, precision_fragment
 from mmvidformer.engine.process_group import start_processes
 
 
@@ -66,12 +66,14 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 
     Raises:
         ValueError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr`` or the visualizer
-            for ``--tensorboard``, or if ``--strategy fsdp`` has no launcher.
+            for ``--tensorboard``, or if ``--strategy fsdp`` has no launcher; or as
+            ``check_precision``.
     """
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.amp is not None:
         merge(cfg, precision_fragment(cfg, args.amp))
+    check_precision(cfg)
     if args.tensorboard:
         if not cfg.get("visualizer"):
             raise ValueError(f"--tensorboard needs a visualizer in {args.config}")

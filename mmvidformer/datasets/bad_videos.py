@@ -54,7 +54,8 @@ class SafeDataset:
     In test mode, the metainfo of each data sample has its file as ``video_path``.
 
     The share of bad samples is counted in each process with its workers: of all samples, or of more
-    than 1000 only of those read, at least 1000. An attribute ``seed`` of an index seeds the draws.
+    than 1000 only of those read, at least 1000. One may be bad if the share is not 0. An attribute
+    ``seed`` of an index seeds the draws.
 
     Args:
         dataset: The dataset, which may be a wrapper such as ``RepeatDataset``, or its config.
@@ -164,7 +165,8 @@ class SafeDataset:
 
     def _check_share(self, last: BadVideo) -> None:
         bad, read = int((self._status == BAD).sum()), int(self._status.count_nonzero())
-        if bad > self.max_bad_share * max(read, min(len(self), 1000)):
+        allowed = self.max_bad_share * max(read, min(len(self), 1000))
+        if bad > max(allowed, 1 if self.max_bad_share else 0):
             raise TooManyBadVideos(
                 f"{bad} bad ones among {read} samples of {len(self)} are too many for "
                 f"max_bad_share={self.max_bad_share:g}; the last is {last}. {REMEDY}"

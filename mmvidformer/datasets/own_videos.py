@@ -113,6 +113,16 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
     return videos, [path for path, names in parts.items() if len(names) <= level]
 
 
+def find_empty_classes(folder: str | Path, videos: Sequence[LabeledVideo]) -> list[str]:
+    """Return the folders of classes, in ``read_class_folders``' layouts, that hold no video."""
+    roots = [Path(folder)]
+    if any(video.split for video in videos):
+        roots = [Path(folder) / split for split in SPLITS]
+    folders = [path for root in roots if root.is_dir() for path in root.iterdir() if path.is_dir()]
+    names = {path.name for path in folders if not path.name.startswith(".")}
+    return sorted(names - {video.label for video in videos})
+
+
 def split_videos(
     videos: Sequence[LabeledVideo], val: float = 0.15, test: float = 0.15, seed: int = 0
 ) -> list[LabeledVideo]:
@@ -211,10 +221,12 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
     """Read lists as ``write_lists`` writes them; with ``multi_class``, of any number of classes.
 
     Raises:
-        FileNotFoundError: If ``train.txt`` or ``classes.txt`` is missing.
+        FileNotFoundError: If the folder, ``train.txt`` or ``classes.txt`` is missing.
         ValueError: If a line is not a path and a number; names file and line.
     """
     root = Path(folder).resolve()
+    if not root.is_dir():
+        raise FileNotFoundError(f"folder {folder} does not exist")
     for name in ("train.txt", CLASSES):
         if not (root / name).is_file():
             wanted = "mmvidformer data list writes it"

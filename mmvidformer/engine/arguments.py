@@ -1,3 +1,4 @@
+import math
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
@@ -196,6 +197,17 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)
+
+
+def positive_number(text: str) -> float:
+    """Read a number above 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise ArgumentTypeError(f"must be a number above 0, got {text!r}")
+    return number
 
 
 def merge_shared_arguments(cfg: Config, args: Namespace) -> None:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.shots import count_shots
-from mmvidformer.apis.windows import WINDOW, times_of
+from mmvidformer.apis.windows import LEAST_SCORE, WINDOW, times_of
 from mmvidformer.datasets.sources import Source
 from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.video.writer import VideoOutput
@@ -56,7 +56,11 @@ class SourceAnswers:
         if args.windows and args.window is None:
             self.options["window"] = WINDOW  # or a recurrent model would answer frame by frame
         has_windows = any(value is not None for value in self.options.values())
-        self.options |= dict(min_score=args.min_score, cuts=args.cuts)
+        if args.min_score is not None:
+            if not task.finds_parts:
+                raise ValueError(f"--min-score is for models of segments, not of {task.name}")
+            self.options["min_score"] = args.min_score
+        self.options["cuts"] = args.cuts
         self.has_parts = bool(args.timeline or args.csv or has_windows)
         self.has_parts |= not task.has_windows
         self.frame_by_frame = recognizer.is_recurrent and not has_windows
@@ -113,7 +117,8 @@ class SourceAnswers:
             self._say(f"{video}{count}")
         yield from predictions
         if not predictions and not task.needs_boxes:
-            self._say(f"{video}: no segment with a score of at least {self.args.min_score:g}")
+            least = self.options.get("min_score", LEAST_SCORE)
+            self._say(f"{video}: no segment with a score of at least {least:g}")
             return
         is_whole = not (self.has_parts or task.needs_boxes)
         if is_whole and len(self.args.sources) == 1 and (shots := count_shots(video)) > 1:

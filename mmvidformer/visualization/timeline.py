@@ -261,7 +261,8 @@ def draw_timeline(
         style = dict(label=name, color=colors[name])
         of_class = [segment for segment in segments if segment.label == name]
         if not task.finds_parts:
-            axes.plot(moments, lines[:, label], ".-", markersize=8, **style)
+            points = apart_at_cuts(predictions, moments, lines[:, label])
+            axes.plot(*points, ".-", markersize=8, **style)
         elif of_class:
             _, starts, ends, _, heights, _ = zip(*of_class, strict=True)
             axes.bar(starts, heights, np.subtract(ends, starts), align="edge", **style)
@@ -285,12 +286,21 @@ def draw_timeline(
     return without_formulas(figure)
 
 
+def apart_at_cuts(
+    predictions: Sequence[Prediction], *values: Sequence[float] | np.ndarray
+) -> list[np.ndarray]:
+    """Put a gap, NaN, into values of predictions at each cut between them, so no line crosses it."""
+    shots = [prediction.shot for prediction in predictions]
+    cuts = [number for number in range(1, len(shots)) if shots[number] != shots[number - 1]]
+    return [np.insert(np.asarray(row, dtype=float), cuts, np.nan) for row in values]
+
+
 def draw_value(axes: Axes, name: str, predictions: Sequence[Prediction]) -> None:
     """Draw what is measured beside the classes over time; doubtful answers are left out."""
     certain = [prediction for prediction in predictions if not prediction.doubt]
     moments = [prediction.moment for prediction in certain]
     values = [prediction.measured[name] for prediction in certain]
-    axes.plot(moments, values, ".-", color="black", markersize=8)
+    axes.plot(*apart_at_cuts(certain, moments, values), ".-", color="black", markersize=8)
     axes.axhline(0, color="gray", lw=0.8)
     axes.set(ylabel=name)
     axes.grid(alpha=0.3)

@@ -208,6 +208,9 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
         demo(main_of, model, tmp_path)
     (tmp_path / "names.txt").write_text("uno\n")
     (tmp_path / "x.mp4").touch()
+    for wrong in (["--window", "0"], ["--stride", "nan"], ["--timeline", tmp_path / "x.foo"]):
+        with pytest.raises(SystemExit):
+            demo(main_of, model, tmp_path / "x.mp4", *wrong)
     with pytest.raises(ValueError, match="'class' has 3 classes, but 1 names"):
         demo(main_of, model, tmp_path / "x.mp4", "--classes", tmp_path / "names.txt")
     monkeypatch.delenv("DISPLAY", raising=False)
@@ -215,6 +218,11 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
     monkeypatch.setattr("sys.platform", "linux")
     with pytest.raises(OSError, match="no display to show a window on"):
         demo(main_of, model, tmp_path / "x.mp4", "--show")
+
+
+def test_scores_of_segments_are_for_models_of_segments(main_of, model, tiny_videos) -> None:
+    with pytest.raises(ValueError, match="--min-score is for models of segments, not of classes"):
+        demo(main_of, model, tiny_videos.root / "val_0.mp4", "--window", 1, "--min-score", 0.9)
 
 
 def test_several_sources_with_a_checkpoint_or_without(

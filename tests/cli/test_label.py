@@ -186,8 +186,10 @@ def test_all_tasks(task, annotate_task, label, main_of, make_config, tiny_videos
     checkpoint = str(tmp_path / "task.pth")
     torch.save({"state_dict": Recognizer(config, None).model.state_dict()}, checkpoint)
     out = str(tmp_path / "out")
-    options = ["--cfg-options", "model.cls_head.score_thr=0.001"] if task == "segments" else []
-    command = [config, checkpoint, str(tiny_videos.val), "--out", out, "--min-score=0.001"]
+    options = []
+    if task == "segments":
+        options = ["--cfg-options", "model.cls_head.score_thr=0.001", "--min-score=0.001"]
+    command = [config, checkpoint, str(tiny_videos.val), "--out", out]
     assert label([*command, *options]) == 0
     rows = rows_of(out)
     assert {row["video"] for row in rows} == {f"val_{number}.mp4" for number in range(7)}

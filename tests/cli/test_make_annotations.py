@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def folder(tiny_videos, tmp_path):
-    """Classes of 4 videos and 1 video, a broken video and one outside."""
+    """Classes of 4 videos, 1 video and none, a broken video and one outside."""
     for number in range(4):
         (tmp_path / "wave hand").mkdir(exist_ok=True)
         shutil.copy(tiny_videos.root / f"val_{number}.mp4", tmp_path / "wave hand")
@@ -15,6 +15,7 @@ def folder(tiny_videos, tmp_path):
     shutil.copy(tiny_videos.root / "val_4.mp4", tmp_path / "clap")
     (tmp_path / "clap" / "broken.mp4").write_bytes(b"no video")
     (tmp_path / "stray.mp4").touch()
+    (tmp_path / "jump").mkdir()
     return tmp_path
 
 
@@ -29,6 +30,7 @@ def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
     assert ["wave", "hand", "2", "1", "1"] in rows
     assert ["all", "3", "1", "1"] in rows
     assert "class 'clap' is small: 1 training, 0 validation, 0 test videos" in said
+    assert "class folder 'jump' has no videos: it is left out" in said
     assert 'delimiter="\\t"' in said
     assert (folder / "classes.txt").read_text() == "clap\nwave hand\n"
     assert "clap/val_4.mp4\t0\n" in (folder / "train.txt").read_text()

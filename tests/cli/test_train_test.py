@@ -180,6 +180,13 @@ def test_a_limit_of_views_allows_validation_in_batches(trained, train, make_conf
     assert list(tmp_path.glob("best_*"))
 
 
+def test_a_config_in_float16_says_what_a_cpu_can(train, make_config, tmp_path, monkeypatch):
+    config = str(make_config("half", optim_wrapper=dict(type="AmpOptimWrapper")))
+    monkeypatch.setattr("mmvidformer.engine.optim.precision.get_device", lambda: "cpu")
+    with pytest.raises(ValueError, match="AmpOptimWrapper needs a GPU; on a CPU, add --amp bf16"):
+        train([config, "--work-dir", str(tmp_path)])
+
+
 def test_amp_on_cpu_is_bfloat16(train, make_config, weights, tmp_path):
     config = make_config("amp", train_cfg=dict(max_epochs=1))
     for name, extra in (("full", []), ("amp", ["--amp"])):

@@ -153,6 +153,17 @@ def test_the_share_of_a_small_data_set_is_exact(size, allowed):
         data[allowed]
 
 
+@pytest.mark.parametrize(("share", "allowed"), [(0.05, 1), (0.0, 0)])
+def test_one_video_of_few_may_be_bad(share: float, allowed: int):
+    """1 of 9 is more than 5%, but no reason to test none of them."""
+    data = SafeDataset(Numbers(9, range(allowed)), max_bad_share=share)
+    for idx in range(9):
+        data[idx]
+    data.dataset.bad.add(allowed)
+    with pytest.raises(TooManyBadVideos, match=f"{allowed + 1} bad ones among 9 samples"):
+        data[allowed]
+
+
 def test_the_share_of_a_large_data_set_is_that_of_what_was_read():
     data = SafeDataset(Numbers(10**6, range(300)), max_bad_share=0.1)
     for idx in range(1000, 4000):

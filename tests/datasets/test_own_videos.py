@@ -11,6 +11,7 @@ from mmvidformer.datasets.lists import read_list
 from mmvidformer.datasets.own_videos import (
     SPLITS,
     LabeledVideo,
+    find_empty_classes,
     find_videos,
     read_class_folders,
     read_lists,
@@ -95,6 +96,11 @@ def test_folders_of_classes(tmp_path) -> None:
     assert outside == [tmp_path / "stray.mp4"]
     split = tmp_path / "split"
     touch(split, "train/run/a.mp4", "test/run/b.mp4")
+    (tmp_path / "jump").mkdir()
+    (tmp_path / ".hidden").mkdir()
+    assert find_empty_classes(tmp_path, videos) == ["jump", "split"]
+    (split / "train" / "jump").mkdir()
+    assert find_empty_classes(split, read_class_folders(split)[0]) == ["jump"]
     found = split_videos(read_class_folders(split)[0])
     assert [(v.label, v.split) for v in found] == [("run", "test"), ("run", "train")]
     with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 videos"):

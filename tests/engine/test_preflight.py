@@ -101,7 +101,10 @@ WARNINGS = {
         {"auto_scale_lr.base_batch_size": 64, "optim_wrapper.accumulative_counts": 2},
         r"batch size is 8 \(4 x 1 processes x 2 steps\), .* for 64 .*--auto-scale-lr",
     ),
-    "flip": ({**SIDES, **FLIP}, "Flip mirrors clips, but the class 'turn_left' names a side"),
+    "flip": (
+        {**SIDES, **FLIP},
+        "Flip mirrors clips, but the class 'turn_left' names a side; set its flip_label_map",
+    ),
     "flip_on_device": ({**SIDES, **on_device("ClipFlip")}, "ClipFlip mirrors clips"),
     "map": ({**BRIGHT, **SWAPPED}, "ClipFlip changes the class 0 .* names no side"),
     "map_of_other_data": (on_device("ClipFlip", label_map={86: 87}), "changes the class 86"),

@@ -53,6 +53,9 @@ def test_cuts_are_dashed_lines() -> None:
     (axes,) = draw_timeline([first, second, third]).axes
     dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
     assert [list(line.get_xdata()) for line in dashed] == [[1, 1]]
+    left, *_ = (line for line in axes.lines if line not in dashed)
+    np.testing.assert_array_equal(left.get_xdata(), [1, np.nan, 2, 3])  # no line crosses it
+    np.testing.assert_array_equal(left.get_ydata(), [0.75, np.nan, 1.0, 0.5])
 
 
 def write_parts(path, predictions) -> None:

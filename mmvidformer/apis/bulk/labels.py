@@ -17,6 +17,7 @@ from mmvidformer.apis.bulk.reading import (
     Windows,
 )
 from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.apis.windows import LEAST_SCORE
 from mmvidformer.datasets.inputs import VideoSource
 from mmvidformer.models.shared_frames import frames_of_stage
 from mmvidformer.tasks.boxes import read_boxes
@@ -37,7 +38,7 @@ class Labeler:
         names: See ``Recognizer``.
         window: Length of windows in seconds; None: whole videos, or steps or segments by task.
         stride: Seconds from one window to the next; default: about half a window.
-        min_score: Least score of a segment.
+        min_score: Least score of a segment that a model finds (default: 0.3).
         cuts: How cuts are found, which no window crosses; see ``Recognizer.timeline``.
         boxes: File in AVA's format, for a model of boxes; None: persons are detected.
         int8: See ``Recognizer``.
@@ -55,7 +56,7 @@ class Labeler:
         names: Sequence[str] = (),
         window: float | None = None,
         stride: float | None = None,
-        min_score: float = 0.3,
+        min_score: float | None = None,
         boxes: Path | None = None,
         int8: bool = False,
         cuts: str | None = None,
@@ -65,8 +66,10 @@ class Labeler:
             config, checkpoint, device, names, int8=int8, static=static
         )
         self.check = recognizer.check
-        self.min_score = min_score
         task = self.recognizer.task
+        if min_score is not None and not task.finds_parts:
+            raise ValueError(f"--min-score is for models of segments, not of {task.name}")
+        self.min_score = LEAST_SCORE if min_score is None else min_score
         windows = dict(window=window, stride=stride)
         if not task.needs_boxes:
             self.recognizer.check_windows(windows)

@@ -14,7 +14,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from mmvidformer.datasets.own_videos import SPLITS, read_class_folders, split_videos, write_lists
+from mmvidformer.datasets.own_videos import (
+    SPLITS,
+    find_empty_classes,
+    read_class_folders,
+    split_videos,
+    write_lists,
+)
 from mmvidformer.tasks.lists import split_annotations
 from mmvidformer.tasks.table import DEFAULT, TASKS
 from mmvidformer.video.check_files import find_faults, read_to_end
@@ -52,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"written to {lists.root}")
         return
     videos, outside = read_class_folders(args.source)
+    for name in find_empty_classes(args.source, videos):
+        print(f"class folder {name!r} has no videos: it is left out")
     skipped = dict.fromkeys(outside, "it is in no folder of a class")
     if not args.no_check:
         files = [(str(video.path),) for video in videos]

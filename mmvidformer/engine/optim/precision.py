@@ -27,6 +27,14 @@ class Bf16OptimWrapper(OptimWrapper):
             yield
 
 
+def check_precision(cfg: Config) -> None:
+    """Raise a ValueError if a config, such as one of MMAction2, trains in float16 on a CPU."""
+    wrapper = (cfg.get("optim_wrapper") or {}).get("type")
+    if wrapper == "AmpOptimWrapper" and get_device() == "cpu":
+        wanted = "add --amp bf16, or --cfg-options optim_wrapper.type=OptimWrapper"
+        raise ValueError(f"optim_wrapper.type={wrapper} needs a GPU; on a CPU, {wanted}")
+
+
 def precision_fragment(cfg: Config, precision: str = "auto") -> Fragment:
     """Return the fragment that lets a config train in mixed precision.
 

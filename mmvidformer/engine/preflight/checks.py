@@ -144,7 +144,8 @@ def check_classes(dataset: object, model: nn.Module, split: str) -> Problems:
             yield False, f"{what}, but it names no side, or the head does not have it"
         if sided and not mapping and mirrors(transform, getattr(step, "direction", "horizontal")):
             what = f"{transform} mirrors clips, but the class {names[min(sided)]!r} names a side"
-            yield False, f"{what}; set its label_map, or remove it"
+            argument = "flip_label_map" if hasattr(step, "flip_label_map") else "label_map"
+            yield False, f"{what}; set its {argument}, or remove it"
 
 
 def check_training(runner: Runner, model: nn.Module) -> Problems:
