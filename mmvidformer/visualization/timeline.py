@@ -289,7 +289,7 @@ def draw_timeline(
 def apart_at_cuts(
     predictions: Sequence[Prediction], *values: Sequence[float] | np.ndarray
 ) -> list[np.ndarray]:
-    """Put a gap, NaN, into values of predictions at each cut between them, so no line crosses it."""
+    """Put NaN into values of predictions at each cut between them, which no line then crosses."""
     shots = [prediction.shot for prediction in predictions]
     cuts = [number for number in range(1, len(shots)) if shots[number] != shots[number - 1]]
     return [np.insert(np.asarray(row, dtype=float), cuts, np.nan) for row in values]
