@@ -167,7 +167,8 @@ class EncoderConfig:
         """
         arch = look_up(ARCHS, self.arch, "arch") if isinstance(self.arch, str) else self.arch
         sizes = {**ARCHS["b"], "mlp_ratio": 4.0}
-        if not ARCHS["b"].keys() <= arch.keys() <= sizes.keys():
+        is_arch = isinstance(arch, Mapping)  # not what a command line makes of a dictionary
+        if not (is_arch and ARCHS["b"].keys() <= arch.keys() <= sizes.keys()):
             raise ValueError(
                 f"arch must have embed_dims, depth, num_heads and optionally mlp_ratio, got {arch}"
             )

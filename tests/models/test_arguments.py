@@ -237,3 +237,10 @@ def test_positions_in_time_of_the_second_encoder_alone() -> None:
 def test_image_models_without_tables_encode_single_frames(kind: type, options: dict) -> None:
     model = kind("timm:vit_small_patch16_dinov3", depth=1, img_size=32, clip_len=4, **options)
     assert [encoder.pos_embed.tables for encoder in model.encoders] == [()]
+
+
+@pytest.mark.parametrize("arch", [dict(embed_dims=32), ["{'embed_dims':96", "'depth':2}"]])
+def test_an_architecture_is_a_name_or_all_of_its_sizes(arch: object) -> None:
+    """A command line makes a list of a dictionary."""
+    with pytest.raises(ValueError, match="arch must have embed_dims, depth, num_heads and"):
+        ViViT(arch)
