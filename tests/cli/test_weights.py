@@ -160,7 +160,7 @@ def test_the_hook_guards_runners_that_other_tools_build(other, make_config, tmp_
         ("demo", ["{config}", "{pth}", "{pth}"], "does not fit the model"),
         ("export", ["camera_motion", "--out", "a.onnx"], "needs onnx: pip install onnx"),
         ("export", ["{config}", "--out", "a.pt2"], "no published checkpoint named 'tiny'"),
-        ("finetune", ["--config", "{config}", "--data", "gone"], r"gone/train.txt does not exist"),
+        ("finetune", ["--config", "{config}", "--data", "gone"], r"folder gone does not exist"),
     ],
 )
 def test_a_mistake_ends_in_one_message_and_status_2(
