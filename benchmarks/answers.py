@@ -37,7 +37,7 @@ from mmvidformer.synthetic.answers import ScriptsSpec
 from mmvidformer.synthetic.render import DIRECTIONS
 from mmvidformer.synthetic.spec import Clip
 from mmvidformer.tasks.metrics import SegmentsMetric
-from mmvidformer.visualization.timeline import list_segments
+from mmvidformer.visualization.part_tables import list_segments
 
 # Preset of the videos, epochs, metric and bounds of each task.
 TASKS: dict[str, tuple[str, int, str, Callable[[], tuple[float, float]]]] = {

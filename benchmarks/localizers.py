@@ -29,7 +29,7 @@ from mmvidformer.papers.summary import interval
 from mmvidformer.synthetic import PRESETS
 from mmvidformer.synthetic.render import DIRECTIONS, write_video
 from mmvidformer.tasks.metrics import SegmentsMetric
-from mmvidformer.visualization.timeline import list_segments
+from mmvidformer.visualization.part_tables import list_segments
 
 SPEC = replace(PRESETS["scripts"], train=100, val=20, test=40)
 NAMES = list(DIRECTIONS)

@@ -98,7 +98,7 @@ class Recognizer(LoadedModel):
         window: float | None = None,
         stride: float | None = None,
         fps: float | None = None,
-        min_score: float = LEAST_SCORE,
+        min_score: float | None = None,
         skip_static: float | None = None,
         first: int = 0,
         cuts: str | None = None,
@@ -116,7 +116,7 @@ class Recognizer(LoadedModel):
             stride: Seconds from one window to the next; default: about half a window, such that
                 windows share frames.
             fps: Frames per second of an array.
-            min_score: Least score of a segment.
+            min_score: Least score of segments that a model finds; default: 0.3.
             skip_static: See ``answer_windows``; default: all windows are computed.
             first: Number of windows to leave out at the start, to go on with an earlier run.
             cuts: How cuts are found (``video.cuts.find_cuts``); default: ``'content'``. All frames
@@ -136,7 +136,7 @@ class Recognizer(LoadedModel):
             return
         opened = self.pipeline.open(video, fps)
         times_of(opened)  # changes ``opened``: frames are numbered at a constant rate
-        options.update(min_score=min_score, first=first, cuts=cuts)
+        options.update(min_score=self.least_score(min_score), first=first, cuts=cuts)
         for output, where in self.task.parts(self._part_reader(), opened, options):
             yield from self._answers(output, source=opened.get("filename"), **where)
 
@@ -161,7 +161,7 @@ class Recognizer(LoadedModel):
         stride: float | None = None,
         delay: float = 0.0,
         skip_static: float | None = None,
-        min_score: float = LEAST_SCORE,
+        min_score: float | None = None,
         restart: float | None = None,
         cuts: str | None = None,
     ) -> Iterator[Prediction]:
@@ -184,7 +184,7 @@ class Recognizer(LoadedModel):
             delay: Of models of frames or segments, without windows: least seconds from the end of a
                 step or segment to its prediction. The more, the more they know of what follows.
             skip_static: As in ``timeline``.
-            min_score: Least score of a segment.
+            min_score: Least score of segments that a model finds; default: 0.3.
             restart: See ``frame_by_frame``.
             cuts: ``'content'`` (default) or ``'none'``; see ``timeline``.
 
@@ -212,7 +212,7 @@ class Recognizer(LoadedModel):
             return
         if restart is not None:
             raise ValueError("restart is for recurrent models without windows")
-        options.update(delay=delay, min_score=min_score, cuts=cuts)
+        options.update(delay=delay, min_score=self.least_score(min_score), cuts=cuts)
         for part in without_gaps(source) if has_times else [source]:
             for output, where in self.task.stream_parts(self._part_reader(), part, fps, options):
                 for prediction in self._answers(output, source=name, **where):
@@ -286,6 +286,18 @@ class Recognizer(LoadedModel):
         for second, boxes in moments.items():
             predictions += self.boxes(video, second, boxes)
         return predictions
+
+    def least_score(self, min_score: float | None) -> float:
+        """Return the least score of a segment: 0.3, or what is given to a model that finds them.
+
+        Raises:
+            ValueError: If one is given to another model.
+        """
+        if min_score is None:
+            return LEAST_SCORE
+        if not self.task.finds_parts:
+            raise ValueError(f"min_score is for models of segments, not of {self.task.name}")
+        return min_score
 
     def check_windows(self, options: dict[str, float | None]) -> None:
         """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""

@@ -40,8 +40,8 @@ from mmvidformer.engine.arguments import (
 )
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.video.writer import check_display
+from mmvidformer.visualization.part_tables import open_rows
 from mmvidformer.visualization.source_answers import SourceAnswers
-from mmvidformer.visualization.timeline import open_rows
 
 SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
 

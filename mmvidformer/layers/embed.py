@@ -186,7 +186,7 @@ class TubeletEmbedding(nn.Module):
         return rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=i, j=j, k=k)
 
     def sample_boxes(self, clip: Tensor) -> Tensor:
-        """As ``boxes``, but of every fourth row of the first channel and frame of each tubelet."""
+        """Return each fourth row of the first channel and frame of tubelets, (B, T, H, W, S)."""
         (i, j, k), (t, h, w) = self.size_of(clip.shape[2]), self.grid(clip.shape[2:])
         whole = clip[:, 0, : t * i : i, : h * j, : w * k]
         return rearrange(whole, "b t (h j) (w k) -> b t h w j k", j=j, k=k)[..., ::4, :].flatten(4)

@@ -113,7 +113,7 @@ def most_moving(backbone: Any) -> float:
 def begins_run(boxes: Tensor, tolerance: float) -> Tensor:
     """Return which tubelets (B, T, H, W, P) begin a run, (B, T, H, W)."""
     first = boxes[:, 0].clone()
-    difference = torch.empty_like(first)  # memory for each frame would have to be fetched anew
+    difference = torch.empty_like(first)  # reused, as new memory takes longer than the difference
     begins = [torch.ones(first.shape[:-1], dtype=torch.bool, device=boxes.device)]
     for tubelets in boxes[:, 1:].unbind(dim=1):
         torch.sub(tubelets, first, out=difference)

@@ -11,14 +11,15 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.shots import count_shots
-from mmvidformer.apis.windows import LEAST_SCORE, WINDOW, times_of
+from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.datasets.sources import Source
 from mmvidformer.tasks.boxes import read_boxes
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization import annotate
 from mmvidformer.visualization.horst import look_back, watch_states
+from mmvidformer.visualization.part_tables import WindowTable
 from mmvidformer.visualization.shown_frames import ShownFrames
-from mmvidformer.visualization.timeline import WindowTable, draw_timeline
+from mmvidformer.visualization.timeline import draw_timeline
 
 Answers = Iterator[Prediction | dict]
 
@@ -56,11 +57,8 @@ class SourceAnswers:
         if args.windows and args.window is None:
             self.options["window"] = WINDOW  # or a recurrent model would answer frame by frame
         has_windows = any(value is not None for value in self.options.values())
-        if args.min_score is not None:
-            if not task.finds_parts:
-                raise ValueError(f"--min-score is for models of segments, not of {task.name}")
-            self.options["min_score"] = args.min_score
-        self.options["cuts"] = args.cuts
+        self.least_score = recognizer.least_score(args.min_score)
+        self.options |= dict(min_score=args.min_score, cuts=args.cuts)
         self.has_parts = bool(args.timeline or args.csv or has_windows)
         self.has_parts |= not task.has_windows
         self.frame_by_frame = recognizer.is_recurrent and not has_windows
@@ -117,8 +115,7 @@ class SourceAnswers:
             self._say(f"{video}{count}")
         yield from predictions
         if not predictions and not task.needs_boxes:
-            least = self.options.get("min_score", LEAST_SCORE)
-            self._say(f"{video}: no segment with a score of at least {least:g}")
+            self._say(f"{video}: no segment with a score of at least {self.least_score:g}")
             return
         is_whole = not (self.has_parts or task.needs_boxes)
         if is_whole and len(self.args.sources) == 1 and (shots := count_shots(video)) > 1:

@@ -221,7 +221,7 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
 
 
 def test_scores_of_segments_are_for_models_of_segments(main_of, model, tiny_videos) -> None:
-    with pytest.raises(ValueError, match="--min-score is for models of segments, not of classes"):
+    with pytest.raises(ValueError, match="min_score is for models of segments, not of classes"):
         demo(main_of, model, tiny_videos.root / "val_0.mp4", "--window", 1, "--min-score", 0.9)
 
 

@@ -11,7 +11,8 @@ from mmvidformer.datasets.transforms.structure import MeasureStructure, structur
 from mmvidformer.synthetic.camera.paths import CLASSES
 from mmvidformer.synthetic.camera.textures import texture
 from mmvidformer.tasks.table import CAMERA, task_of_head
-from mmvidformer.visualization.timeline import PartTable, draw_timeline, list_segments
+from mmvidformer.visualization.part_tables import PartTable, list_segments
+from mmvidformer.visualization.timeline import draw_timeline
 
 NAMES = {"class": CLASSES}
 

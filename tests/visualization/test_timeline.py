@@ -9,7 +9,8 @@ from matplotlib.colors import to_rgb
 
 from mmvidformer.apis import Prediction
 from mmvidformer.tasks.table import find_task
-from mmvidformer.visualization.timeline import PartTable, Segment, draw_timeline, list_segments
+from mmvidformer.visualization.part_tables import PartTable, Segment, list_segments
+from mmvidformer.visualization.timeline import draw_timeline
 
 NUMBER, SEGMENTS = find_task("number"), find_task("segments")
 NAMES = {"class": ["left", "right"]}

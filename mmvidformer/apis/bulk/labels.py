@@ -17,7 +17,6 @@ from mmvidformer.apis.bulk.reading import (
     Windows,
 )
 from mmvidformer.apis.recognizer import Recognizer
-from mmvidformer.apis.windows import LEAST_SCORE
 from mmvidformer.datasets.inputs import VideoSource
 from mmvidformer.models.shared_frames import frames_of_stage
 from mmvidformer.tasks.boxes import read_boxes
@@ -67,9 +66,8 @@ class Labeler:
         )
         self.check = recognizer.check
         task = self.recognizer.task
-        if min_score is not None and not task.finds_parts:
-            raise ValueError(f"--min-score is for models of segments, not of {task.name}")
-        self.min_score = LEAST_SCORE if min_score is None else min_score
+        recognizer.least_score(min_score)  # an error if the model finds no segments
+        self.min_score = min_score
         windows = dict(window=window, stride=stride)
         if not task.needs_boxes:
             self.recognizer.check_windows(windows)

@@ -1,0 +1,212 @@
+"""Segments of one class, and tables of answers that are written one by one."""
+
+import csv
+import io
+import json
+import math
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from mmvidformer.apis import Prediction
+
+PROBABILITY = "probability"
+COLUMNS = ("video", "start", "end", "label", PROBABILITY)  # of segments; then their values
+
+
+class Segment(NamedTuple):
+    """A part of a shot in which the most likely class is the same.
+
+    Attributes:
+        video: Path of the file; None for an array or a camera.
+        start: Begin in seconds.
+        end: End in seconds.
+        label: Name of the class.
+        probability: Mean probability of the class over the windows.
+        values: Means of what is measured beside the classes.
+    """
+
+    video: str | None
+    start: float
+    end: float
+    label: str
+    probability: float
+    values: Mapping[str, float] = MappingProxyType({})
+
+
+def list_segments(predictions: Iterable[Prediction]) -> list[Segment]:
+    """List the segments of the windows of a video, in their order, for the first task.
+
+    A segment ends at a cut. Two segments of a shot meet in the middle between the centers of their
+    nearest windows, or where these meet. Segments that a model found are as they are.
+    """
+    joined = _JoinedWindows()
+    segments = [joined.add(prediction) for prediction in predictions] + [joined.end()]
+    return [segment for segment in segments if segment is not None]
+
+
+class _JoinedWindows:
+    """Joins successive windows of one class and shot to segments, with constant memory."""
+
+    def __init__(self) -> None:
+        self._last: Prediction | None = None
+        self._start, self._count = 0.0, 0
+        self._sums: Counter[str] = Counter()  # of the probability, and of each value
+
+    def add(self, prediction: Prediction) -> Segment | None:
+        """Take the next window, and return the segment that it ends, if it ends one."""
+        start, end = prediction.seconds
+        _, label, probability = prediction.top(1)[0]
+        if prediction.task.finds_parts:
+            return Segment(prediction.source, start, end, label, probability)
+        ended, last = None, self._last
+        if last is None:
+            self._start = start
+        elif last.source != prediction.source:
+            ended, self._start = self.end(), start
+        elif last.shot != prediction.shot:
+            ended, self._start = self._segment(start), start
+        elif last.top(1)[0][1] != label:
+            meet = not prediction.so_far and math.isclose(last.end, start, abs_tol=1e-6)
+            border = start if meet else (last.moment + prediction.moment) / 2
+            ended, self._start = self._segment(border), border
+        self._last, self._count = prediction, self._count + 1
+        self._sums.update({PROBABILITY: probability, **prediction.values})
+        return ended
+
+    def end(self) -> Segment | None:
+        """Return the last segment of a video, if it has windows."""
+        if self._last is None:
+            return None
+        ended, self._last = self._segment(self._last.seconds[1]), None
+        return ended
+
+    def _segment(self, end: float) -> Segment:
+        """Return the segment of the windows so far, and forget them."""
+        label = self._last.top(1)[0][1]
+        means = {name: total / self._count for name, total in self._sums.items()}
+        self._sums, self._count = Counter(), 0
+        probability = means.pop(PROBABILITY)
+        return Segment(self._last.source, self._start, end, label, probability, means)
+
+
+class WindowTable:
+    """A csv file with a row for each window or segment, which is written at once.
+
+    Columns are video, start and end in seconds, and the most likely class and its probability, by
+    task if there are several; or the values. A row that was not written completely is removed.
+
+    Args:
+        path: The file. If it exists, rows are added to it.
+
+    Raises:
+        ValueError: If it is another table.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._windows: dict[str, list[list[str]]] = defaultdict(list)  # start and end, by video
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_bytes() if path.is_file() else b""
+        kept = text[: text.rfind(b"\n") + 1]
+        rows = [row for row in csv.reader(io.StringIO(kept.decode(errors="replace"))) if row]
+        if rows and rows[0][:3] != ["video", "start", "end"]:
+            raise ValueError(f"{path} is no table of windows; use another file")
+        for row in rows[1:]:
+            self._windows[row[0]].append(row[1:3])
+        self.is_new = not kept
+        self._file = path.open("a", 1, encoding="utf-8", newline="")  # row by row
+        self._file.truncate(len(kept))
+        self._writer = csv.writer(self._file, lineterminator="\n")
+
+    def count(self, video: str, seconds: list[tuple[float, float]]) -> int:
+        """Return how many of the windows of a video the file has.
+
+        Raises:
+            ValueError: If it has others.
+        """
+        rows = self._windows[video]
+        expected = [[f"{start:.2f}", f"{end:.2f}"] for start, end in seconds[: len(rows)]]
+        if rows != expected:
+            raise ValueError(f"{self.path} has other windows of {video}; use another file")
+        return len(rows)
+
+    def add(self, part: Prediction | Segment) -> None:
+        """Write a row."""
+        if isinstance(part, Segment):
+            cells: dict[str, Any] = dict(label=part.label, probability=f"{part.probability:.4f}")
+            cells |= {name: f"{mean:.4f}" for name, mean in part.values.items()}
+            video, seconds = part.video, (part.start, part.end)
+        else:
+            cells = part.task.columns(part)
+            video, seconds = part.source, part.seconds or (0.0, 0.0)
+        if self.is_new:
+            self._writer.writerow(["video", "start", "end", *cells])
+            self.is_new = False
+        values = (f"{x:.6g}" if isinstance(x, float) else x for x in cells.values())
+        self._writer.writerow([video, *(f"{x:.2f}" for x in seconds), *values])
+
+
+class PartTable(AbstractContextManager):
+    """A csv file of the segments of videos, or of the values of their windows; a context manager.
+
+    Each row is written when its segment has ended, the last one at the end, also of an interrupted
+    run. An old file is replaced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        self._table, self._joined = WindowTable(path), _JoinedWindows()
+
+    def add(self, prediction: Prediction) -> None:
+        """Take the next prediction of a video, or the first of the next video."""
+        has_classes = bool(prediction.probabilities)
+        self._write(self._joined.add(prediction) if has_classes else prediction)
+
+    def __exit__(self, *error: object) -> None:
+        self._write(self._joined.end())
+        if self._table.is_new:  # nothing was found
+            self._table.path.write_text(",".join(COLUMNS) + "\n")
+
+    def _write(self, row: Prediction | Segment | None) -> None:
+        if row is not None:
+            self._table.add(row)
+
+
+@contextmanager
+def open_rows(
+    json_lines: Path | None, parts: Path | None, windows: WindowTable | None, k: int = 5
+) -> Iterator[Callable[..., None]]:
+    """Open files of rows; yields a function that writes a prediction or a failure at once.
+
+    Its argument ``in_tables`` says whether tables take the prediction, besides JSON lines.
+
+    Args:
+        json_lines: File of JSON lines; ``-``: the standard output.
+        parts: File of a ``PartTable``.
+        windows: Table of windows.
+        k: Number of classes of a JSON line.
+    """
+    with ExitStack() as stack:
+        lines, tables = None, [windows] if windows else []
+        if str(json_lines) == "-":
+            lines = sys.stdout
+        elif json_lines:
+            json_lines.parent.mkdir(parents=True, exist_ok=True)
+            lines = stack.enter_context(json_lines.open("w", 1, encoding="utf-8"))  # line by line
+        if parts:
+            tables.append(stack.enter_context(PartTable(parts)))
+
+        def write(answer: Prediction | dict, in_tables: bool = True) -> None:
+            is_failure = isinstance(answer, dict)
+            if lines:
+                record = answer if is_failure else answer.record(k)
+                print(json.dumps(record, ensure_ascii=False), file=lines, flush=True)
+            for table in tables if in_tables and not is_failure else ():
+                table.add(answer)
+
+        yield write
