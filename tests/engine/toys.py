@@ -14,7 +14,11 @@ from mmengine.runner import Runner
 from torch import Tensor, distributed
 from torch.utils.data import Dataset
 
-# What the processes of a group need and is slow to import; mmvidformer is to be the first.
+# The processes of a group import this file, and their MMAction2 must be repaired as well: the
+# server that forks them has preloaded nothing if another test started it.
+import mmvidformer.registry  # noqa: F401
+
+# What the processes of a group need and is slow to import.
 PRELOADED = [
     "mmvidformer.registry",
     "mmaction.models",
