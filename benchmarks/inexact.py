@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.int8 import bytes_of_weights, input_bits
-from mmvidformer.models.run_lengths import find_runs
+from mmvidformer.models.run_lengths import find_runs, share_computed
 
 PATCHES, TUBELETS = dict(tubelet=(1, 16, 16)), dict(tubelet=(2, 16, 16))
 MODELS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -90,11 +90,10 @@ def measure_runs(rounds: int, tiny: bool = False) -> None:
         optimize_for_inference(model, share_weights=True, int8=int8) for int8 in (False, True)
     )
     for part in (still, both):
-        part.compute_runs(TOLERANCE)
+        part.static = TOLERANCE
     for share in SHARES:
         clip = still_clip(options["clip_len"], 32 if tiny else 224, share)
-        runs = find_runs(model, clip, TOLERANCE)
-        tokens = 1.0 if runs is None else runs.weight.numel() / runs.run_of_place.numel()
+        tokens = share_computed(find_runs(model, clip, TOLERANCE))
         models = {"float32": model, "runs": still, "int8 and runs": both}
         times, _ = least_times(models, clip, rounds)
         cells = [f"{name} {seconds:.2f} s" for name, seconds in times.items()]

@@ -56,7 +56,7 @@ def build_models(model: Mapping, clip: Tensor, folder: Path, threads: int) -> It
     ):
         fast = optimize_for_inference(built[OPTIMIZED].module, share_weights=True, int8=int8)
         try:
-            fast.backbone.compute_runs(TOLERANCE if runs else None)
+            fast.backbone.static = TOLERANCE if runs else None
         except ValueError as error:
             print(f"{name}: {error}")
             continue

@@ -23,7 +23,7 @@ from benchmarks.versions import versions
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.apis.self_check import add_change, gives_classes, make_fast
-from mmvidformer.apis.speed import Variant, as_batches, share_computed
+from mmvidformer.apis.speed import Variant, as_batches, mean_share
 from mmvidformer.cli.speed import read_clips, with_random_weights
 from mmvidformer.config import load_config
 from mmvidformer.datasets.sources import list_sources
@@ -57,7 +57,7 @@ def measure(fast: Any, still: Any, samples: Sequence[dict], rounds: int) -> dict
     ratios = [exact / few for exact, few in zip(optimized, runs, strict=True)]
     return dict(
         clips=len(batches),
-        tokens=share_computed(still, batches),
+        tokens=mean_share(still, batches),
         ms=1000 * median(runs),
         faster=median(ratios),
         scores=change.difference,

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from mmvidformer.export.streams import make_stepper
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.layer import Features
+from mmvidformer.models.run_lengths import without_runs
 from mmvidformer.tasks.table import task_of_head
 
 PIXELS = {"uint8": torch.uint8, "float32": torch.float32}
@@ -50,8 +51,8 @@ class ClipGraph(nn.Module):
     ) -> None:
         super().__init__()
         tensors = (*model.parameters(), *model.buffers())
-        self.model = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
-        self.model.eval()
+        copied = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
+        self.model = without_runs(copied).eval()  # which depend on the clip
         self.size = tuple(size)
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
         self.task = task_of_head(model.cls_head)

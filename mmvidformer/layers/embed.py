@@ -153,9 +153,7 @@ class TubeletEmbedding(nn.Module):
             ValueError: If the clip does not have five axes and C channels, or is smaller than a
                 tubelet, or places are left out, but tubelets overlap.
         """
-        channels, shape = self.in_channels, tuple(clip.shape)
-        if len(shape) != 5 or shape[1] != channels:
-            raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}")
+        self.check(clip)
         grid = self.grid(clip.shape[2:])
         if keep is None:
             maps = self._proj(clip.shape[2])(self.convs(clip))
@@ -168,6 +166,12 @@ class TubeletEmbedding(nn.Module):
         if tuple(keep.size) not in (grid, grid[1:]):
             raise ValueError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
         return self.embed_boxes(keep.take(self.boxes(clip)))
+
+    def check(self, clip: Tensor) -> None:
+        """Raise a ValueError if a clip does not have five axes and C channels."""
+        channels, shape = self.in_channels, tuple(clip.shape)
+        if len(shape) != 5 or shape[1] != channels:
+            raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}")
 
     def embed_boxes(self, boxes: Tensor) -> Tensor:
         """Embed tubelets (..., C i j k), as ``boxes`` cuts them: tokens (..., D)."""

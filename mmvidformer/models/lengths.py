@@ -64,7 +64,12 @@ def run_by_length(run: Callable[[Tensor], Any], clips: Sequence[Tensor]) -> list
     return outputs
 
 
+def is_sharded(model: nn.Module) -> bool:
+    """Whether ``fully_shard`` made the model, whose processes must run it equally often."""
+    return any(base.__name__ == "FSDPModule" for base in type(model).__mro__)
+
+
 def check_unsharded(model: nn.Module) -> None:
-    """Raise a ValueError for a model of ``fully_shard``, whose processes must run equally often."""
-    if any(base.__name__ == "FSDPModule" for base in type(model).__mro__):
+    """Raise a ValueError for a sharded model."""
+    if is_sharded(model):
         raise ValueError("clips of different lengths cannot run in a fully sharded model; use DDP")

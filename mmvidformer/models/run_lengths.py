@@ -5,6 +5,8 @@ first of its run, which stands for it: so they never differ by more than the tol
 slowly a picture changes.
 """
 
+import copy
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,15 +14,17 @@ import torch
 from torch import Tensor
 
 from mmvidformer.layers.tokens import Grid, Places, Tokens
+from mmvidformer.models.lengths import is_sharded
 
 MOST_TOKENS = 0.95  # of a clip: with more, all are computed, which is exact and as fast
+GROUPS = 8  # of the clips of a batch, by their number of runs
 
 
 class RunLengths(NamedTuple):
     """The runs of equal tubelets of clips (B, 3, T', H', W'), and where each place is in them.
 
     Attributes:
-        keep: The first tubelet of each of N runs. A clip with fewer runs is filled with others.
+        keep: The first tubelet of each of N runs. A clip with fewer runs is filled with its first.
         boxes: Their pixels, (B, 1, 1, N, P).
         weight: Lengths of the runs, (B, 1, 1, N); 0: no run.
         run_of_place: Number of the run of each place, (B, T, H, W).
@@ -36,7 +40,7 @@ class RunLengths(NamedTuple):
 
         Tokens of a prefix alone stay.
         """
-        context = tokens.context._replace(keep=None, weight=None)
+        context = tokens.context._replace(keep=None, weight=None, rope=None)
         if not context.grid.t:
             return Tokens(tokens.tensor, context)
         _, t, h, w = self.run_of_place.shape
@@ -45,8 +49,67 @@ class RunLengths(NamedTuple):
         return Tokens(grid.join(tokens.prefix, places), context._replace(grid=grid))
 
 
-def find_runs(backbone: Any, clips: Tensor, tolerance: float) -> RunLengths | None:
+class Group(NamedTuple):
+    """Clips of a batch that are computed together.
+
+    Attributes:
+        rows: Their rows of the batch, (K,).
+        runs: Their runs; None: all is computed.
+    """
+
+    rows: Tensor
+    runs: RunLengths | None
+
+
+def encode_runs(
+    backbone: Any, clips: Tensor, outputs: list[Tokens] | None = None, prefix_only: bool = False
+) -> Tokens:
+    """Encode clips whose still tubelets are computed once, up to the ``static`` of the model.
+
+    Args:
+        backbone: A ``VideoTransformer`` whose tubelets do not overlap.
+        clips: Normalized pixels (B, 3, T', H', W').
+        outputs: List to which the tokens after each block are appended.
+        prefix_only: See ``layers.tokens.Context``.
+
+    Returns:
+        What the encoders return, with the tokens of all places.
+    """
+    backbone.embed.check(clips)
+    groups = find_runs(backbone, clips, backbone.static)
+    results: list[list[Tokens]] = []  # of each group: after each block, and at the end
+    for rows, runs in groups:
+        if runs is None:
+            tokens = Tokens.of(backbone.embed(clips[rows]), prefix_only=prefix_only)
+        else:
+            options = dict(keep=runs.keep, weight=runs.weight, prefix_only=prefix_only)
+            tokens = Tokens.of(backbone.embed.embed_boxes(runs.boxes), **options)
+        blocks: list[Tokens] = []
+        for encoder in backbone.encoders:
+            tokens = encoder(tokens, None if outputs is None else blocks)
+        parts = (*blocks, tokens)
+        results.append([part if runs is None else runs.spread(part) for part in parts])
+    order = torch.cat([group.rows for group in groups]).argsort()
+    *blocks, end = (join_rows(group, order) for group in zip(*results, strict=True))
+    if outputs is not None:
+        for tokens in blocks:
+            outputs.append(tokens)
+    return end
+
+
+def join_rows(parts: Sequence[Tokens], order: Tensor) -> Tokens:
+    """Join the tokens of groups of clips, and bring their rows into an order."""
+    if len(parts) == 1:
+        return parts[0]
+    tensor = torch.cat([part.tensor for part in parts])[order]
+    return Tokens(tensor, parts[0].context._replace(rope=None))
+
+
+def find_runs(backbone: Any, clips: Tensor, tolerance: float) -> list[Group]:
     """Find the runs of clips.
+
+    No clip depends on the others of its batch: each is in a group of clips that have about as many
+    runs. The processes of a sharded model must run equally often, so there all are one group.
 
     Args:
         backbone: A ``VideoTransformer`` whose tubelets do not overlap.
@@ -55,34 +118,73 @@ def find_runs(backbone: Any, clips: Tensor, tolerance: float) -> RunLengths | No
             first of its run. 0: they are equal.
 
     Returns:
-        The runs; None if a clip has more than 0.95 as many of them as tubelets, also if a sample of
-        its pixels looks so (``most_moving``).
+        The groups. One without runs has the clips that have more than 0.95 as many of them as
+        tubelets, also if a sample of the pixels looks so (``most_moving``).
     """
-    embed = backbone.embed
-    if embed.grid(clips.shape[2:])[0] == 1:  # each tubelet begins a run
-        return None
-    if share_moving(embed.sample_boxes(clips), tolerance) > most_moving(backbone):
-        return None
-    boxes = embed.boxes(clips)
+    embed, rows = backbone.embed, torch.arange(len(clips), device=clips.device)
+    size = embed.grid(clips.shape[2:])
+    if size[0] == 1 or not len(clips):  # each tubelet begins a run
+        return [Group(rows, None)]
+    moves = share_moving(embed.sample_boxes(clips), tolerance) > most_moving(backbone)
+    sharded = any(is_sharded(block) for part in backbone.encoders for block in part.blocks)
+    if moves.all() or (sharded and moves.any()):
+        return [Group(rows, None)]
+    groups = [Group(rows[moves], None)] if moves.any() else []
+    boxes = embed.boxes(clips[~moves] if groups else clips)
+    rows = rows[~moves]
     begins = begins_run(boxes, tolerance)  # (B, T, H, W)
-    size, count = begins.shape[1:], begins[0].numel()
-    most = int(begins.sum(dim=(1, 2, 3)).max())
-    if most > MOST_TOKENS * count:
-        return None
-    places = torch.arange(count, device=clips.device).view(size)
-    first = torch.where(begins, places, 0).cummax(dim=1).values.flatten(1)  # of the run of a place
-    lengths = torch.zeros_like(first).scatter_add(1, first, torch.ones_like(first))
-    order = begins.flatten(1).sort(dim=1, descending=True, stable=True).indices
-    numbers = order[:, :most]
-    rank = begins.flatten(1).cumsum(dim=1) - 1  # of the runs, in the order of their beginnings
-    run_of_place = rank.take_along_dim(first, dim=1).unflatten(1, size)
-    weight = lengths.take_along_dim(numbers, dim=1)[:, None, None].to(clips.dtype)
-    keep = Places(numbers, tuple(size))
-    return RunLengths(keep, keep.take(boxes), weight, run_of_place)
+    shares = begins.flatten(1).sum(dim=1) / prod(size)
+    numbers = torch.where(shares > MOST_TOKENS, 0, (shares * GROUPS).ceil())  # 0: without runs
+    if sharded:
+        numbers[:] = 0 if (numbers == 0).any() else 1
+    for number in numbers.unique().tolist():
+        of_group = numbers == number
+        runs = None
+        if number:
+            every = bool(of_group.all())  # needs no copy
+            runs = make_runs(*((boxes, begins) if every else (boxes[of_group], begins[of_group])))
+        groups.append(Group(rows[of_group], runs))
+    return groups
 
 
-def share_moving(samples: Tensor, tolerance: float) -> float:
-    """Estimate how many of the tubelets begin a run, of the clip that has most of them.
+def make_runs(boxes: Tensor, begins: Tensor) -> RunLengths:
+    """Make the runs of tubelets (B, T, H, W, P) of those that begin one, (B, T, H, W).
+
+    A place with three tubelets in time, of which the first and the third begin a run, has runs of
+    two and one.
+    """
+    size = begins.shape[1:]
+    is_first = begins.flatten(1)  # (B, T H W), as the next two
+    numbers = torch.arange(begins[0].numel(), device=begins.device)
+    latest = torch.where(begins, numbers.view(size), 0).cummax(dim=1).values
+    first_of_place = latest.flatten(1)  # number of the first tubelet of its run
+    lengths = torch.zeros_like(first_of_place)
+    lengths.scatter_add_(1, first_of_place, torch.ones_like(first_of_place))
+    # The first tubelets of runs in their order, as many as the clip with most of them has.
+    counts = is_first.sum(dim=1, keepdim=True)
+    columns = torch.arange(int(counts.max()), device=begins.device)
+    firsts = is_first.sort(dim=1, descending=True, stable=True).indices[:, : len(columns)]
+    is_run = columns < counts
+    firsts = torch.where(is_run, firsts, 0)
+    weight = torch.where(is_run, lengths.take_along_dim(firsts, dim=1), 0)
+    run_of_first = is_first.cumsum(dim=1) - 1
+    run_of_place = run_of_first.take_along_dim(first_of_place, dim=1).unflatten(1, size)
+    keep = Places(firsts, tuple(size))
+    return RunLengths(keep, keep.take(boxes), weight[:, None, None].to(boxes.dtype), run_of_place)
+
+
+def share_computed(groups: Sequence[Group]) -> float:
+    """Return the share of the tokens of a batch that is computed."""
+    clips = sum(len(group.rows) for group in groups)
+    computed = 0.0
+    for rows, runs in groups:
+        share = 1.0 if runs is None else runs.weight[0].numel() / runs.run_of_place[0].numel()
+        computed += share * len(rows)
+    return computed / clips if clips else 1.0
+
+
+def share_moving(samples: Tensor, tolerance: float) -> Tensor:
+    """Estimate how many of the tubelets of each of B clips begin a run, (B,).
 
     This is all that a moving camera costs.
 
@@ -90,9 +192,18 @@ def share_moving(samples: Tensor, tolerance: float) -> float:
         samples: Some pixels of each tubelet, (B, T, H, W, S).
         tolerance: See ``find_runs``.
     """
-    differs = (samples[:, 1:] - samples[:, :-1]).abs_().mean(dim=-1) > tolerance
-    most, frames = differs.mean(dim=(1, 2, 3), dtype=samples.dtype).max(), samples.shape[1]
-    return (1 + (frames - 1) * float(most)) / frames  # the first frame begins runs
+    differs = differ(samples[:, 1:] - samples[:, :-1], tolerance)
+    frames = samples.shape[1]
+    share = differs.mean(dim=(1, 2, 3), dtype=torch.float32)
+    return (1 + (frames - 1) * share) / frames  # the first frame begins runs
+
+
+def differ(differences: Tensor, tolerance: float) -> Tensor:
+    """Return where tubelets (..., P) differ by more than the tolerance, or by no number, (...).
+
+    The differences are overwritten.
+    """
+    return ~(differences.abs_().mean(dim=-1) <= tolerance)
 
 
 def most_moving(backbone: Any) -> float:
@@ -116,11 +227,22 @@ def begins_run(boxes: Tensor, tolerance: float) -> Tensor:
     difference = torch.empty_like(first)  # reused, as new memory takes longer than the difference
     begins = [torch.ones(first.shape[:-1], dtype=torch.bool, device=boxes.device)]
     for tubelets in boxes[:, 1:].unbind(dim=1):
-        torch.sub(tubelets, first, out=difference)
-        differs = difference.abs_().mean(dim=-1) > tolerance
+        differs = differ(torch.sub(tubelets, first, out=difference), tolerance)
         first[differs] = tubelets[differs]
         begins.append(differs)
     return torch.stack(begins, dim=1)
+
+
+def without_runs(model: Any) -> Any:
+    """Return a model that computes all tubelets: it, or a copy that shares its weights."""
+    if all(getattr(part, "static", None) is None for part in model.modules()):
+        return model
+    tensors = (*model.parameters(), *model.buffers())
+    model = copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
+    for part in model.modules():
+        if hasattr(part, "static"):
+            part.static = None
+    return model
 
 
 class Rule(NamedTuple):

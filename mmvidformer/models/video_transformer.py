@@ -16,7 +16,7 @@ from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
-from mmvidformer.models.run_lengths import RunLengths, check_runs, find_runs
+from mmvidformer.models.run_lengths import check_runs, encode_runs
 from mmvidformer.models.single_frames import encodes_frames, run_clips
 from mmvidformer.models.token_dropping import check_token_keep, draw_tokens
 
@@ -38,7 +38,7 @@ class VideoTransformer(nn.Module):
         configs: The ``EncoderConfig`` of each encoder.
         obstacle: What keeps the model from running frame by frame, if anything, and what to use
             instead.
-        static: Tolerance of run lengths, set by ``compute_runs``.
+        static: Tolerance of run lengths (``VideoConfig``). It may be set, as the next.
         token_keep: Share of the tokens that are computed in training (``VideoConfig``).
         temporal_init: Default of ``temporal`` in ``init_from``.
 
@@ -98,9 +98,7 @@ class VideoTransformer(nn.Module):
         if config.lora is not None:
             check_options(add_lora, config.lora, "lora", ["model"])
             add_lora(self, **config.lora)
-        self.token_keep = config.token_keep
-        check_token_keep(self, config.token_keep)
-        self.compute_runs(config.static)
+        self.token_keep, self.static = config.token_keep, config.static
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -142,15 +140,26 @@ class VideoTransformer(nn.Module):
 
             init_from_image(self, **{"temporal": self.temporal_init, **options})
 
-    def compute_runs(self, tolerance: float | None) -> None:
-        """Compute tubelets that stay as they were once, or all; see ``static`` of ``VideoConfig``.
+    @property
+    def static(self) -> float | None:
+        """Tolerance of run lengths."""
+        return self._static
 
-        Raises:
-            ValueError: If the model cannot count tokens, or the tolerance is negative.
-        """
+    @static.setter
+    def static(self, tolerance: float | None) -> None:
         if tolerance is not None:
             check_runs(self, tolerance)
-        self.static = tolerance
+        self._static = tolerance
+
+    @property
+    def token_keep(self) -> float:
+        """Share of the tokens that are computed in training."""
+        return self._token_keep
+
+    @token_keep.setter
+    def token_keep(self, share: float) -> None:
+        check_token_keep(self, share)
+        self._token_keep = share
 
     def forward_features(
         self,
@@ -173,15 +182,12 @@ class VideoTransformer(nn.Module):
             ``'average'`` (B, 1, H, W, D). Their ``prefix`` is (B, 1 + registers, D), or (B, 0, D)
             without a class token.
         """
-        tokens, runs = self._embed(clip, keep, weight)
-        first = len(outputs or ())
+        if self._has_runs(keep, weight):
+            return encode_runs(self, clip, outputs)
+        tokens = self._embed(clip, keep, weight)
         for encoder in self.encoders:
             tokens = encoder(tokens, outputs)
-        if runs is None:
-            return tokens
-        if outputs is not None:
-            outputs[first:] = [part and runs.spread(part) for part in outputs[first:]]
-        return runs.spread(tokens)
+        return tokens
 
     def forward(
         self,
@@ -218,30 +224,26 @@ class VideoTransformer(nn.Module):
             features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
             return features if self.pool == "none" else torch.stack(features)
         # In training, what the head does not read is not computed.
-        tokens, runs = self._embed(clip, keep, weight, prefix_only=self.training)
+        if self._has_runs(keep, weight):
+            return self.pool_features(encode_runs(self, clip, prefix_only=self.training))
+        tokens = self._embed(clip, keep, weight, prefix_only=self.training)
         for encoder in self.encoders:
             tokens = encoder(tokens)
-        return self.pool_features(tokens if runs is None else runs.spread(tokens))
+        return self.pool_features(tokens)
+
+    def _has_runs(self, keep: Places | None, weight: Tensor | None) -> bool:
+        """Return whether tubelets that stand still are computed once: if no tokens are chosen."""
+        drops = self.training and self.token_keep < 1
+        return self.static is not None and keep is None and weight is None and not drops
 
     def _embed(
         self, clip: Tensor, keep: Places | None, weight: Tensor | None, prefix_only: bool = False
-    ) -> tuple[Tokens, RunLengths | None]:
-        """Return the tokens of a clip, or what ``token_keep`` or ``static`` leaves of them.
-
-        In the latter case, the runs that they stand for, too.
-        """
-        runs = None
-        if keep is None and weight is None:
-            if self.training and self.token_keep < 1:
-                keep = draw_tokens(self, clip, self.token_keep)
-            elif self.static is not None:
-                runs = find_runs(self, clip, self.static)
-        if runs is None:
-            tokens = self.embed(clip, keep)
-        else:
-            tokens, keep, weight = self.embed.embed_boxes(runs.boxes), runs.keep, runs.weight
+    ) -> Tokens:
+        """Return the tokens of a clip that are given, or that ``token_keep`` leaves."""
+        if keep is None and weight is None and self.training and self.token_keep < 1:
+            keep = draw_tokens(self, clip, self.token_keep)
         options = dict(keep=keep, weight=weight, prefix_only=prefix_only)
-        return Tokens.of(tokens, **options), runs
+        return Tokens.of(self.embed(clip, keep), **options)
 
     def pool_features(self, tokens: Tokens) -> Tensor:
         """Return the output for the result of ``forward_features``."""

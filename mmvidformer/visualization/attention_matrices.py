@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from mmvidformer.layers import Kernel, TransformerBlock
+from mmvidformer.models.run_lengths import without_runs
 from mmvidformer.visualization.figures import without_formulas
 
 
@@ -34,6 +35,7 @@ def attention_matrices(
     Raises:
         ValueError: If the model has no such block.
     """
+    backbone = without_runs(backbone)
     blocks = [module for module in backbone.modules() if isinstance(module, TransformerBlock)]
     if not -len(blocks) <= layer < len(blocks):
         name = type(backbone).__name__

@@ -31,6 +31,7 @@ from mmvidformer.layers import (
     TransformerBlock,
     TubeletEmbedding,
 )
+from mmvidformer.models.run_lengths import without_runs
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
             attention, or has a layer for which rollout is not defined: one that rollout does not
             know, or attention whose rows do not sum to 1.
     """
-    name = type(backbone).__name__
+    backbone, name = without_runs(backbone), type(backbone).__name__
     if backbone.training:
         raise ValueError(f"{name} is in training mode; call its eval() first")
     embeds = [m for m in backbone.modules() if isinstance(m, TubeletEmbedding)]

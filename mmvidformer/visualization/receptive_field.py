@@ -16,6 +16,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from mmvidformer.layers.tokens import Size, Tokens
+from mmvidformer.models.run_lengths import without_runs
 from mmvidformer.visualization.figures import without_formulas
 
 COLORS = ["#e4e4e4", "#2f6fab"]  # not seen, seen; old matplotlib reads a pair as color and alpha
@@ -62,7 +63,7 @@ def receptive_field(
     if cls and backbone.encoders[0].cls_token is None:
         raise ValueError(f"{type(backbone).__name__} has no class token to follow")
     random = torch.Generator().manual_seed(0)
-    model = noisy_copy(backbone, random)
+    model = noisy_copy(without_runs(backbone), random)
     embed = model.embed
     inputs = torch.randn(1, *grid, embed.proj.out_channels, generator=random, dtype=torch.float64)
     inputs.requires_grad_()

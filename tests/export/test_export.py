@@ -56,6 +56,15 @@ def test_numbers_of_all_models(name: str, ending: str, tmp_path: Path) -> None:
     check(name, MODEL_LIST[name], ending, tmp_path)
 
 
+def test_all_tubelets_are_exported(tmp_path: Path) -> None:
+    """Which of them stand still depends on the clip; the model stays as it is."""
+    joint = clips("ViViT", scheme="spacetime", stem=TUBES)
+    joint["backbone"]["static"] = 0.1
+    model = build(joint)
+    assert export(make_graph(model, SIZE), tmp_path / "model.pt2") < 1e-5
+    assert model.backbone.static == 0.1
+
+
 def test_wrong_sizes_and_times_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"neck Horst, .* got Recognizer3D .*; give the size \(3, T, H, W\)"

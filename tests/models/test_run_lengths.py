@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models import (
     FeatureFixationTransformer,
     TimeSformer,
@@ -15,8 +16,18 @@ from mmvidformer.models import (
     run_lengths,
 )
 from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.run_lengths import begins_run, find_runs, most_moving, rule_of, share_moving
+from mmvidformer.models.run_lengths import (
+    begins_run,
+    find_runs,
+    most_moving,
+    rule_of,
+    share_computed,
+    share_moving,
+)
 from mmvidformer.models.vivit import SCHEMES as VIVIT
+from mmvidformer.visualization.attention_matrices import attention_matrices
+from mmvidformer.visualization.attention_rollout import rollout
+from mmvidformer.visualization.receptive_field import receptive_field
 from tests.models.test_keep import COUNTING, JOINT, assert_same, build, noise
 from tests.models.tiny import perturb
 
@@ -53,9 +64,10 @@ def test_outputs_and_gradients_are_those_of_the_frozen_clip(name: str) -> None:
     still = frozen(model, clips, 0.1)
     assert (still != clips).any()
     expected = model(still)
-    model.compute_runs(0.1)
+    model.static = 0.1
     assert_same(model, model(clips), expected)
-    assert find_runs(model, clips, 0.1).keep.numbers.shape[1] == 9  # of 24
+    tokens = [group.runs.keep.numbers.shape[1] for group in find_runs(model, clips, 0.1)]
+    assert tokens == [5, 9]  # of 24
     with torch.no_grad():
         torch.testing.assert_close(optimize_for_inference(model)(clips), expected)
 
@@ -64,14 +76,14 @@ def test_outputs_and_gradients_are_those_of_the_frozen_clip(name: str) -> None:
 def test_single_precision(kernel: str) -> None:
     model, clips = build(**JOINT[kernel]).float(), still_video().float()
     expected = model(frozen(model, clips, 0.1))
-    model.compute_runs(0.1)
+    model.static = 0.1
     torch.testing.assert_close(model(clips), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_tokens_of_all_places_are_returned() -> None:
     model, clips = build(pool="none"), still_video()
     expected = model(frozen(model, clips, 0.1))
-    model.compute_runs(0.1)
+    model.static = 0.1
     assert expected.shape == (2, 6, 2, 2, 16)
     assert_same(model, model(clips), expected)
 
@@ -79,7 +91,7 @@ def test_tokens_of_all_places_are_returned() -> None:
 def test_features_and_those_of_blocks_have_all_places() -> None:
     model, clips, outputs = build(cls="mean"), still_video(), [[], []]
     expected = model.forward_features(frozen(model, clips, 0.1), outputs[0])
-    model.compute_runs(0.1)
+    model.static = 0.1
     found = model.forward_features(clips, outputs[1])
     assert found.context.grid == expected.context.grid and found.context.weight is None
     torch.testing.assert_close(found.tensor, expected.tensor)
@@ -96,7 +108,7 @@ def test_training_and_clips_of_several_lengths() -> None:
     plain = build()
     expected = [plain(frozen(plain, clips[:1], 0.1)), plain(frozen(plain, clips[1:, :, :4], 0.1))]
     torch.testing.assert_close(found, torch.cat(expected))
-    model.compute_runs(None)
+    model.static = None
     torch.testing.assert_close(model(clips), plain(clips))
 
 
@@ -108,14 +120,72 @@ def test_a_run_never_leaves_the_tolerance() -> None:
     assert begins_run(torch.zeros(1, 3, 1, 1, 4), 0.0).flatten().tolist() == [True, False, False]
 
 
-def test_moving_clips_are_computed_as_they_are() -> None:
-    """Also if one of the batch is."""
-    model, clips = build(), still_video()
-    clips[1] = noise(*clips[1].shape, seed=9)
+def mixed_clips() -> Tensor:
+    """Five clips: one moves, parts of two do, and two stand still."""
+    moving = noise(1, 3, 6, 16, 16, seed=9)
+    still = noise(1, 3, 1, 16, 16, seed=8).repeat(1, 1, 6, 1, 1)
+    return torch.cat([moving, still_video(), still, still])
+
+
+def test_no_clip_depends_on_the_others_of_its_batch() -> None:
+    """One that moves is computed as it is, one that stands still is not."""
+    model, clips = build(), mixed_clips()
+    exact = model(clips)
+    model.static = 0.1
+    groups = find_runs(model, clips, 0.1)
+    assert [group.rows.tolist() for group in groups] == [[0], [2, 3, 4], [1]]
+    assert [group.runs and group.runs.weight.shape[-1] for group in groups] == [None, 5, 9]
+    assert share_computed(groups) == pytest.approx((1 + 3 * 5 / 24 + 9 / 24) / 5)
+    torch.testing.assert_close(model(clips), torch.cat([model(clip[None]) for clip in clips]))
+    torch.testing.assert_close(model(clips)[0], exact[0])
+    outputs: list[Tokens] = []
+    end = model.forward_features(clips, outputs)
+    for clip, row in enumerate(clips):
+        alone: list[Tokens] = []
+        torch.testing.assert_close(
+            end.places[clip], model.forward_features(row[None], alone).places[0]
+        )
+        for block, own in zip(outputs, alone, strict=True):
+            torch.testing.assert_close(block.places[clip], own.places[0])
+
+
+def test_gradients_of_groups() -> None:
+    model, clips = build(), mixed_clips()
+    model.static = 0.1
+    whole, parts = model(clips), torch.cat([model(clip[None]) for clip in clips])
+    assert_same(model, whole, parts)
+
+
+def test_the_processes_of_a_sharded_model_run_equally_often(monkeypatch) -> None:
+    """So all clips of a batch are together: as they are, if one of them moves."""
+    monkeypatch.setattr(run_lengths, "is_sharded", lambda _: True)
+    model, clips = build(), mixed_clips()
     expected = model(clips)
-    model.compute_runs(0.1)
-    assert find_runs(model, clips, 0.1) is None
+    model.static = 0.1
     assert torch.equal(model(clips), expected)
+    ((rows, runs),) = find_runs(model, clips[1:], 0.1)
+    assert rows.tolist() == [0, 1, 2, 3] and runs.weight.shape[-1] == 9
+    torch.testing.assert_close(
+        model(clips[1:]), torch.cat([model(clip[None]) for clip in clips[1:]])
+    )
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_broken_frame_is_not_still(value: float) -> None:
+    model, clips = build(static=0.1), still_video()[:1]
+    clips[:, :, 3:5] = value
+    assert model(clips).isnan().all()
+
+
+def test_no_clips() -> None:
+    model = build(static=0.1)
+    assert model(torch.zeros(0, 3, 6, 16, 16).double()).shape == (0, 16)
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 16, 16), (2, 4, 6, 16, 16)])
+def test_clips_of_other_shapes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"a clip must have shape \(B, 3, T, H, W\), got"):
+        build(static=0.1)(torch.zeros(shape).double())
 
 
 @pytest.mark.parametrize("color", [0, 2])
@@ -130,19 +200,19 @@ def test_a_moving_camera_is_seen_in_one_color(color: int, monkeypatch) -> None:
         return begins_run(boxes, tolerance)
 
     monkeypatch.setattr(run_lengths, "begins_run", begins)
-    assert find_runs(model, clips, 0.1) is None
+    assert [group.runs for group in find_runs(model, clips, 0.1)] == [None]
     assert len(compared) == (color != 0)
 
 
 def test_the_share_that_moves_is_estimated() -> None:
-    """Of the clip that has most: three of its four places from the second frame on."""
+    """Of the second clip, three of its four places move from the second frame on."""
     samples = torch.zeros(2, 4, 2, 2, 5)
     time = torch.arange(4.0)[:, None]
     samples[0, :, 0, 0] = time
     for row, column in ((0, 0), (0, 1), (1, 1)):
         samples[1, :, row, column] = time
-    assert share_moving(samples, 0.5) == (4 + 3 * 3) / 16
-    assert share_moving(samples, 1.0) == 4 / 16
+    assert share_moving(samples, 0.5).tolist() == [(4 + 3) / 16, (4 + 3 * 3) / 16]
+    assert share_moving(samples, 1.0).tolist() == [4 / 16, 4 / 16]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +235,7 @@ def test_what_is_given_is_used() -> None:
     weight = torch.ones(2, 6, 2, 2).double()
     weight[:, 4:] = 0
     expected = model(clips[:, :, :4])
-    model.compute_runs(0.1)
+    model.static = 0.1
     torch.testing.assert_close(model(clips, weight=weight), expected)
 
 
@@ -213,11 +283,11 @@ def test_which_models_are_exact(name: str) -> None:
     rule = str(rule_of(model))
     if rule.startswith("impossible"):
         with pytest.raises(ValueError, match="cannot compute still tubelets once: "):
-            model.compute_runs(0.1)
+            model.static = 0.1
         return
     clips = still_video()
     expected = model(frozen(model, clips, 0.1))
-    model.compute_runs(0.1)
+    model.static = 0.1
     difference = (model(clips) - expected).abs().max()
     assert (difference < 1e-10) == (rule.startswith("exact"))
 
@@ -226,6 +296,34 @@ def test_which_models_are_exact(name: str) -> None:
 def test_tolerances_are_checked(tolerance: float) -> None:
     with pytest.raises(ValueError, match="tolerance of still tubelets must be at least 0, got"):
         build(static=tolerance)
+
+
+def test_setting_it_is_checked() -> None:
+    model = make(FeatureFixationTransformer, {})
+    with pytest.raises(ValueError, match="cannot compute still tubelets once: tubelets overlap"):
+        model.static = 0.1
+    assert model.static is None
+
+
+def test_pictures_are_of_all_tubelets() -> None:
+    """As those of the model without run lengths, which stays as it is."""
+    plain, model, clips = build(cls="mean"), build(cls="mean", static=0.1), still_video()
+    torch.testing.assert_close(rollout(model, clips).tokens, rollout(plain, clips).tokens)
+    found, expected = (attention_matrices(x, clips)[0][1] for x in (model, plain))
+    torch.testing.assert_close(found, expected)
+    found, expected = (receptive_field(x, (6, 2, 2))[-1].tokens for x in (model, plain))
+    torch.testing.assert_close(found, expected)
+    assert model.static == 0.1
+
+
+@torch.no_grad()
+def test_clips_of_8_bits_do_not_depend_on_their_batch() -> None:
+    """Nor on the padding of those that have fewer runs."""
+    model, clips = build().float(), mixed_clips().float()
+    fast: Any = optimize_for_inference(model, int8=True)
+    fast.static = 0.1
+    alone = torch.cat([fast(clip[None]) for clip in clips])
+    torch.testing.assert_close(fast(clips), alone, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.slow
