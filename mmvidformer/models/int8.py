@@ -4,8 +4,11 @@ The products are those of oneDNN that PyTorch's compiler uses, on plain tensors 
 PyTorch's quantized tensors (``torch.ao``) have the same speed and are to be removed.
 """
 
+import copy
 import math
+from collections.abc import Callable
 from functools import cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +20,7 @@ ONEDNN = torch.ops.onednn
 WEIGHT_STEPS = 127  # of the largest weight of an output; symmetric, so that 0 is exact
 # Between the least and the largest number of a clip. One is left for what is rounded up.
 INPUT_STEPS = {8: 254, 7: 126}
+SMALLEST_SCALE = torch.finfo(torch.float32).tiny * INPUT_STEPS[8]  # its inverse is a float32
 PART = 2**18  # inputs that are rounded at once: what is between stays in the cache
 
 
@@ -25,8 +29,8 @@ class Int8Linear(nn.Module):
 
     Weights are rounded once, with a scale for each output. Inputs are rounded in each call, to
     steps between the least and the largest number of a clip, of 8 bits, or of 7 where the processor
-    needs it (``input_bits``). So no clip depends on the others of its batch. Outputs are float32.
-    There are no gradients. The weights do not change: copies share them, and state dicts lack them.
+    needs it (``input_bits``). So no clip depends on the others of its batch. There are no
+    gradients. The weights do not change, so copies share them, and stay on the CPU in their types.
 
     Args:
         linear: The layer, on the CPU.
@@ -55,8 +59,11 @@ class Int8Linear(nn.Module):
         """Map (N, ..., in_features) of N clips to (N, ..., out_features), and apply a GELU."""
         if not input.numel():
             return input.new_empty(*input.shape[:-1], self.out_features)
-        clips = [self._multiply(clip, act) for clip in input.float()]
-        return (clips[0][None] if len(clips) == 1 else torch.stack(clips)).to(input.dtype)
+        clips = [self._multiply(clip, act) for clip in input.detach().float()]
+        out = (clips[0][None] if len(clips) == 1 else torch.stack(clips)).to(input.dtype)
+        if torch.is_grad_enabled() and input.requires_grad:
+            return NoGradient.apply(out, input)
+        return out
 
     def _multiply(self, clip: Tensor, act: nn.GELU | None) -> Tensor:
         rows = clip.reshape(-1, self.in_features)
@@ -64,7 +71,7 @@ class Int8Linear(nn.Module):
         if not math.isfinite(largest - least):
             return clip.new_full((*clip.shape[:-1], self.out_features), math.nan)
         least, largest = min(least, 0.0), max(largest, 0.0)
-        scale = (largest - least) / self.steps or 1.0
+        scale = max((largest - least) / self.steps, SMALLEST_SCALE)
         zero = round(-least / scale)
         shift, rounded = rows.new_tensor(zero + 0.5), torch.empty_like(rows, dtype=torch.uint8)
         size = max(PART // self.in_features, 1)
@@ -78,19 +85,50 @@ class Int8Linear(nn.Module):
         return out.unflatten(0, clip.shape[:-1]) if clip.dim() > 1 else out[0]
 
     def __deepcopy__(self, memo: dict) -> "Int8Linear":
-        return self  # oneDNN's tensors cannot be copied
+        memo[id(self)] = clone = type(self).__new__(type(self))
+        memo[id(self.packed)] = self.packed  # oneDNN's tensors cannot be copied, and never change
+        clone.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return clone
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Int8Linear":
+        check_int8(fn(torch.empty(0)).device)
+        return self  # the numbers have one type
+
+    def get_extra_state(self) -> Tensor:
+        """Return the rounded weight (D', D), for state dicts."""
+        return self.packed.to_dense().t().contiguous()
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take a rounded weight (D', D)."""
+        if state.shape != (size := (self.out_features, self.in_features)):
+            raise ValueError(f"a weight of 8 bits must have shape {size}, got {tuple(state.shape)}")
+        self.packed = ONEDNN.qlinear_prepack(state, None)
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "packed": self.packed.to_dense().t().contiguous()}
+        return {**self.__dict__, "packed": self.get_extra_state()}
 
     def __setstate__(self, state: dict) -> None:
         super().__setstate__(state)
-        self.packed = ONEDNN.qlinear_prepack(state["packed"], None)
+        self.set_extra_state(state["packed"])
         self.steps = INPUT_STEPS[input_bits()]  # on this processor
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""
         return f"{self.in_features}, {self.out_features}, steps of inputs: {self.steps}"
+
+
+class NoGradient(torch.autograd.Function):
+    """An output of 8 bits: gradients of what is before it would be wrong, so there are none."""
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, input: Tensor) -> Tensor:
+        """Return the output, as one of the input."""
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        """Raise a RuntimeError."""
+        raise RuntimeError("a model of 8 bits has no gradients: take them of the model itself")
 
 
 def round_weight(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -165,14 +203,16 @@ def layer_errors(backbone: nn.Module, clips: Tensor) -> dict[str, float]:
     errors: dict[str, float] = {}
 
     def compare(name: str, layer: nn.Linear, inputs: tuple[Tensor], output: Tensor) -> None:
-        error = Int8Linear(layer)(*inputs) - output
-        errors[name] = (error.norm() / output.norm()).item()
+        error = (Int8Linear(layer)(*inputs) - output).norm().item()
+        errors[name] = error and error / output.norm().item()  # 0 of outputs of 0
 
     hooks = [
         layer.register_forward_hook(partial(compare, name))
         for name, layer in linear_layers(backbone).items()
     ]
-    backbone(clips)
-    for hook in hooks:
-        hook.remove()
+    try:
+        backbone(clips)
+    finally:
+        for hook in hooks:
+            hook.remove()
     return errors

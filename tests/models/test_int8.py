@@ -179,6 +179,47 @@ def test_copies_and_files() -> None:
     torch.testing.assert_close(pickle.loads(pickle.dumps(layer))(x), layer(x), rtol=0, atol=0)
 
 
+def test_a_copy_of_another_type_leaves_the_layer_as_it_was() -> None:
+    layer, x = Int8Linear(nn.Linear(24, 8)), torch.randn(2, 3, 24)
+    expected = layer(x)
+    other = copy.deepcopy(layer).double().bfloat16()
+    assert other.packed is layer.packed and other.scales is not layer.scales
+    torch.testing.assert_close(other(x), expected, rtol=0, atol=0)
+    other.load_state_dict(Int8Linear(nn.Linear(24, 8)).state_dict())
+    torch.testing.assert_close(layer(x), expected, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="int8 is for CPUs, got a model on meta"):
+        layer.to("meta")
+
+
+def test_state_dicts_are_whole(tmp_path: Path) -> None:
+    """They hold the rounded weights, so that those of another model are taken as a whole."""
+    one, other = (Int8Linear(nn.Linear(24, 8)) for _ in range(2))
+    torch.save(one.state_dict(), tmp_path / "layer.pth")
+    other.load_state_dict(torch.load(tmp_path / "layer.pth", weights_only=True))
+    x = torch.randn(2, 3, 24)
+    torch.testing.assert_close(other(x), one(x), rtol=0, atol=0)
+    with pytest.raises(RuntimeError, match="Missing key.*_extra_state"):
+        other.load_state_dict(nn.Linear(24, 8).state_dict())
+    with pytest.raises(ValueError, match=r"must have shape \(8, 24\), got \(4, 24\)"):
+        other.set_extra_state(torch.zeros(4, 24, dtype=torch.int8))
+
+
+def test_there_are_no_gradients() -> None:
+    """Those of what is beside the layers alone would be wrong."""
+    model = mmvidformer.optimize_for_inference(build("divided"), int8=True)
+    out = model(torch.randn(1, 3, 4, 32, 32))
+    with pytest.raises(RuntimeError, match="a model of 8 bits has no gradients"):
+        out.sum().backward()
+
+
+@torch.no_grad()
+def test_the_smallest_numbers() -> None:
+    layer = nn.Linear(8, 4)
+    expected = layer.bias.expand(1, 3, 4)
+    for number in (1e-45, 1e-42, 1e-38, -1e-40):
+        torch.testing.assert_close(Int8Linear(layer)(torch.full((1, 3, 8), number)), expected)
+
+
 def test_bytes_of_weights() -> None:
     layer = nn.Sequential(nn.Linear(1000, 100), nn.LayerNorm(100))
     before = bytes_of_weights(layer)
@@ -204,6 +245,17 @@ def test_errors_of_layers() -> None:
     assert all(1e-4 < value < 0.1 for value in errors.values())
     assert not any("gates" in name for name in errors)  # which belong to attention
     assert not any(layer._forward_hooks for layer in backbone.modules())
+    with pytest.raises(ValueError, match="a clip must have shape"):
+        layer_errors(backbone, torch.randn(3, 4, 32, 32))
+    assert not any(layer._forward_hooks for layer in backbone.modules())
+
+
+def test_a_layer_of_zeros_has_no_error() -> None:
+    """Such as the last one of a new TimeSformer's attention over time."""
+    backbone = mmvidformer.optimize_for_inference(TimeSformer(ARCH, **SIZE))
+    errors = layer_errors(backbone, torch.randn(1, 3, 4, 32, 32))
+    assert errors["encoders.0.blocks.1.sublayers.time.attn.proj"] == 0
+    assert all(value < 0.1 for value in errors.values())
 
 
 def test_what_cannot_says_so() -> None:
