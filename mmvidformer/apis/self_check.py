@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.video_transformer import VideoTransformer
-from mmvidformer.tasks.changes import Change, Scores
+from mmvidformer.tasks.changes import Change, Scores, largest_difference
 from mmvidformer.tasks.table import task_of_head
 
 FIRST = 16  # samples that are compared one after the other; then the 32nd, the 64th, ...
@@ -21,6 +22,8 @@ Answer = Scores | InstanceData  # of a sample; ``InstanceData`` of ``SegmentsHea
 
 class SelfCheck:
     """Compares a model with the exact one on the first samples, and on fewer and fewer later.
+
+    Threads may share it. Once too many answers changed, each further call says so.
 
     Args:
         exact: The exact model.
@@ -39,6 +42,7 @@ class SelfCheck:
         self.exact: Any = exact
         self.what, self.has_classes, self.frees_exact = what, has_classes, frees_exact
         self.change, self.seen = Change(), 0
+        self._lock = Lock()
 
     def compare_outputs(self, data: Mapping[str, Any], outputs: Sequence[Any]) -> None:
         """Compare what ``test_step`` returned for a batch; see ``compare``."""
@@ -64,11 +68,12 @@ class SelfCheck:
         Raises:
             TooInexact: If more answers changed than a tenth.
         """
-        exact = self.exact
-        if exact is None or not is_due(self.seen, self.seen + len(answers)):
-            self.seen += len(answers)
-        else:
-            self.add(run(exact), answers)
+        self.change.check(self.what)
+        with self._lock:
+            before, self.seen = self.seen, self.seen + len(answers)
+            exact = self.exact if is_due(before, self.seen) else None
+        if exact is not None:
+            self._add(run(exact), answers)
 
     def beside_stream(self) -> Any:
         """Return the exact model while it runs beside a stream, for the first samples; else None.
@@ -79,12 +84,17 @@ class SelfCheck:
 
     def add(self, expected: Sequence[Answer], answers: Sequence[Answer]) -> None:
         """Compare the answers for the next samples with the exact ones; see ``compare``."""
-        self.seen += len(answers)
-        for exact_answer, answer in zip(expected, answers, strict=True):
-            add_change(self.change, exact_answer, answer, self.has_classes)
+        with self._lock:
+            self.seen += len(answers)
+        self._add(expected, answers)
+
+    def _add(self, expected: Sequence[Answer], answers: Sequence[Answer]) -> None:
+        with self._lock:
+            for exact_answer, answer in zip(expected, answers, strict=True):
+                add_change(self.change, exact_answer, answer, self.has_classes)
+            if self.frees_exact and self.seen >= FIRST:
+                self.exact = None
         self.change.check(self.what)
-        if self.frees_exact and self.seen >= FIRST:
-            self.exact = None
 
     def report(self) -> str:
         """Say how the answers differ."""
@@ -125,11 +135,12 @@ def add_change(change: Change, expected: Answer, answer: Answer, has_classes: bo
     for segments, others in ((expected, answer), (answer, expected)):
         partners = partner_scores(segments, others)
         is_sure = segments.scores >= SURE
-        is_lost = is_sure & (partners == 0)
+        is_lost = is_sure & ~(partners > 0)
         change.answers += int((is_sure if segments is expected else is_lost).sum())
         change.changed += int(is_lost.sum())
-        difference = (segments.scores - partners).abs().amax().item() if len(partners) else 0.0
-        change.difference = max(change.difference, difference)
+        if len(partners):
+            difference = largest_difference(partners, segments.scores)
+            change.difference = max(change.difference, difference)
 
 
 def partner_scores(segments: InstanceData, others: InstanceData) -> Tensor:
@@ -161,7 +172,7 @@ def make_fast(
         model: The recognizer, in evaluation mode. The copy shares its weights but those of 8 bits.
         int8: See ``optimize_for_inference``.
         static: Tolerance of run lengths (``models.run_lengths``), in the mean of pixels of 0 to
-            255. None: without them.
+            255, if all colors have one standard deviation. None: that of the model, if any.
         has_head: Whether what is compared is of its head.
 
     Returns:
@@ -174,6 +185,8 @@ def make_fast(
     reasons = ["int8"] if int8 else []
     if static is not None:
         reasons.append(f"still parts (up to {static:g} of 255) computed once")
+    elif getattr(backbone, "static", None) is not None:
+        reasons.append(f"still parts computed once (static={backbone.static:g} of the model)")
     if not isinstance(backbone, VideoTransformer):
         if reasons:
             name = type(backbone).__name__
@@ -182,9 +195,10 @@ def make_fast(
     fast: Any = optimize_for_inference(model, share_weights=True)
     if not reasons:
         return fast, None
-    check = SelfCheck(fast, " and ".join(reasons), has_head and gives_classes(model), int8)
-    fast = optimize_for_inference(fast, share_weights=True, int8=int8)
+    exact, fast = fast, optimize_for_inference(fast, share_weights=True, int8=int8)
+    exact.backbone.static = None
     if static is not None:
         std = getattr(model.data_preprocessor, "std", None)
-        fast.backbone.compute_runs(static if std is None else static / std.mean().item())
-    return fast, check
+        fast.backbone.static = static if std is None else static / std.mean().item()
+    has_classes = has_head and gives_classes(model)
+    return fast, SelfCheck(exact, " and ".join(reasons), has_classes, frees_exact=int8)

@@ -1,5 +1,6 @@
 """How the answers of a faster model differ from the exact ones."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,14 @@ Scores = Mapping[str, Tensor]  # (..., classes) or values, by output of the head
 
 class TooInexact(UserError, RuntimeError):
     """A faster model changes too many answers."""
+
+
+def largest_difference(expected: Tensor, found: Tensor) -> float:
+    """Return that of two tensors of a shape, infinite if one alone is no number somewhere."""
+    expected, found = expected.float(), found.float()
+    equal = (expected == found) | (expected.isnan() & found.isnan())
+    differences = (found - expected).abs().nan_to_num(nan=math.inf, posinf=math.inf)
+    return differences.masked_fill(equal, 0).max().item()
 
 
 @dataclass
@@ -40,16 +49,18 @@ class Change:
                 self.changed += has_classes
                 continue
             if exact.numel():
-                difference = (scores.float() - exact.float()).abs().max().item()
-                self.difference = max(self.difference, difference)
+                self.difference = max(self.difference, largest_difference(exact, scores))
             if has_classes and exact.dim():
                 changed = scores.argmax(dim=-1) != exact.argmax(dim=-1)
+                changed |= scores.isnan().any(dim=-1) != exact.isnan().any(dim=-1)
                 self.answers += changed.numel()
                 self.changed += int(changed.sum())
 
     def __str__(self) -> str:
-        answers = f"{self.changed} of {self.answers} answers changed, " if self.answers else ""
-        return f"{answers}largest difference of a score {self.difference:.2g}"
+        if not self.answers:
+            return f"largest difference of a number {self.difference:.2g}"
+        answers = f"{self.changed} of {self.answers} answers changed"
+        return f"{answers}, largest difference of a score {self.difference:.2g}"
 
     def check(self, what: str, least: int = LEAST) -> None:
         """Raise ``TooInexact`` if more than a tenth of at least so many answers changed.

@@ -3,6 +3,7 @@
 import gc
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,14 @@ from torch import nn
 
 from mmvidformer import get_config
 from mmvidformer.apis import Recognizer, StreamFrame
-from mmvidformer.apis.self_check import FIRST, SelfCheck, add_change, answer_of, is_due
+from mmvidformer.apis.self_check import (
+    FIRST,
+    SelfCheck,
+    add_change,
+    answer_of,
+    is_due,
+    make_fast,
+)
 from mmvidformer.models.int8 import Int8Linear, bytes_of_weights
 from mmvidformer.tasks.changes import Change, TooInexact
 
@@ -81,13 +89,58 @@ def test_too_many_changes_end_it() -> None:
     check.compare([right] * (FIRST - 2), lambda exact: [right] * (FIRST - 2))
     with pytest.raises(TooInexact, match=r"int8: 2 of 16 answers changed, .* score 0.5, more than"):
         check.compare([wrong] * 2, lambda exact: [right] * 2)
+    with pytest.raises(TooInexact, match="2 of 16 answers"):  # also if somebody goes on
+        check.compare([right], lambda exact: pytest.fail("no more are computed"))
+
+
+def test_what_is_no_number_changed() -> None:
+    change, broken = Change(), torch.full((3,), float("nan"))
+    scores = torch.tensor([3.0, 1.0, 0.0])
+    change.add({"": scores}, {"": broken})
+    assert (change.answers, change.changed, change.difference) == (1, 1, float("inf"))
+    change = Change()
+    change.add({"": broken}, {"": broken})
+    change.add({"": torch.tensor([1.0, -torch.inf])}, {"": torch.tensor([1.0, -torch.inf])})
+    assert (change.answers, change.changed, change.difference) == (2, 0, 0)
+    change = Change()
+    expected = segments((0, 2, 0, 0.9))
+    add_change(change, expected, segments((0, 2, 0, float("nan"))), True)
+    assert (change.answers, change.changed, change.difference) == (1, 1, float("inf"))
+
+
+def test_threads_count_all_answers() -> None:
+    check = SelfCheck(nn.Identity(), "int8")
+    right = {"": torch.tensor([0.9, 0.1])}
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(500):
+            pool.submit(check.compare, [right], lambda exact: [right])
+    assert check.seen == 500 and check.change.answers >= FIRST
+
+
+def test_run_lengths_of_a_config_are_compared_with_all_tubelets(
+    cfg: Config, build: Callable
+) -> None:
+    backbone = dict(scheme="spacetime", clip_len=4, img_size=32, static=0.25)
+    cfg.model.backbone = dict(type="mmvidformer.ViViT", arch=ARCH, **backbone)
+    cfg.model.cls_head.in_channels = 64
+    model = build(cfg)
+    fast, check = make_fast(model)
+    assert (model.backbone.static, fast.backbone.static, check.exact.backbone.static) == (
+        *(0.25, 0.25),
+        None,
+    )
+    assert check.what == "still parts computed once (static=0.25 of the model)"
+    fast, check = make_fast(model, int8=True, static=12.75)
+    assert fast.backbone.static == pytest.approx(12.75 / model.data_preprocessor.std.mean().item())
+    assert check.exact.backbone.static is None
+    assert check.what == "int8 and still parts (up to 12.75 of 255) computed once"
 
 
 def test_values_have_no_answers() -> None:
     check = SelfCheck(nn.Identity(), "int8", has_classes=False)
     for _ in range(FIRST):
         check.compare([{"": torch.tensor([1.0, 2.0])}], lambda exact: [{"": torch.zeros(2)}])
-    assert check.report() == "int8: largest difference of a score 2"
+    assert check.report() == "int8: largest difference of a number 2"
 
 
 def test_changes_of_steps_outputs_and_numbers_of_segments() -> None:

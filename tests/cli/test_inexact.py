@@ -31,7 +31,7 @@ def test_features(main_of, model, folder, tmp_path, capsys, tokens) -> None:
     assert "int8" not in capsys.readouterr().out
     rounded = features(main_of, command, tmp_path / "int8", "--int8", *tokens)
     assert 0 < np.abs(rounded - exact).max() < 0.1 * np.abs(exact).max()
-    assert "int8: largest difference of a score 0.0" in capsys.readouterr().out
+    assert "int8: largest difference of a number 0.0" in capsys.readouterr().out
     with pytest.raises(FileExistsError, match="another int8"):
         main_of("features")([*command, "--out", str(tmp_path / "exact"), "--int8", *tokens])
 
