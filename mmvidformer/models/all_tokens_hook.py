@@ -18,10 +18,20 @@ class AllTokensHook(Hook):
         if not 0 <= last <= 1:
             raise ValueError(f"last must be a share from 0 to 1, got {last}")
         self.last = last
+        self._shares: list[tuple[VideoTransformer, float]] = []
+
+    def before_train(self, runner: Runner) -> None:
+        """Note what share of its tokens each backbone computes."""
+        parts = [part for part in runner.model.modules() if isinstance(part, VideoTransformer)]
+        self._shares = [(part, part.token_keep) for part in parts]
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: object = None) -> None:
         """Compute all tokens from this step on, if it is one of the last."""
         if runner.iter >= (1 - self.last) * runner.max_iters:
-            for part in runner.model.modules():
-                if isinstance(part, VideoTransformer):
-                    part.token_keep = 1.0
+            for part, _ in self._shares:
+                part.token_keep = 1.0
+
+    def after_train(self, runner: Runner) -> None:
+        """Set the shares back, for another training of the same model."""
+        for part, share in self._shares:
+            part.token_keep = share

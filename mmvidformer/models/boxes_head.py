@@ -31,6 +31,7 @@ class BoxesHead(TimeSformerHead):
     """
 
     answers_parts = True  # of a clip: a sample has not one label
+    reads_places = True  # of the tokens: none can be left out
     output_shape = "(boxes, classes)"  # of an exported graph, as its file says
 
     def __init__(

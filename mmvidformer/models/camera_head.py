@@ -47,6 +47,8 @@ class CameraMotionHead(BaseHead):
         ValueError: If ``num_classes`` is not 9.
     """
 
+    reads_places = True  # of the tokens: none can be left out
+
     def __init__(self, in_channels: int, num_classes: int = 9, **kwargs: object) -> None:
         if num_classes != 9:
             raise ValueError(f"CameraMotionHead has 9 classes, got num_classes={num_classes}")

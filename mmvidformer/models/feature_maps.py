@@ -14,7 +14,8 @@ class FeatureMaps(nn.Module):
             ``clip_len=1``, and for ViViT ``stem=dict(tubelet=(1, h, w))``.
 
     Raises:
-        ValueError: If the backbone has no feature map, such as ViViT's factorized encoder.
+        ValueError: If the backbone has no feature map, such as ViViT's factorized encoder, or
+            trains on some of its tokens.
     """
 
     def __init__(self, backbone: Mapping) -> None:
@@ -25,6 +26,8 @@ class FeatureMaps(nn.Module):
         self.backbone = MODELS.build({"_scope_": "mmvidformer", "pool": "none", **backbone})
         if self.backbone.pool != "none":
             raise ValueError(f"pool of the backbone must be 'none', got {self.backbone.pool!r}")
+        if self.backbone.token_keep < 1:
+            raise ValueError("a feature map has the places of all tokens: token_keep must be 1")
         for number, encoder in enumerate(self.backbone.encoders):
             if encoder.out_grid((1, 2, 2)) != (1, 2, 2):
                 raise ValueError(

@@ -24,9 +24,16 @@ class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
     through backbone and head together, so each clip gets the scores that it gets alone.
 
     Raises:
-        ValueError: If clips differ in length and the model has a neck or is fully sharded, or the
-            head has a loss of its own, which needs the features of the whole batch.
+        ValueError: If the backbone trains on some of its tokens (``token_keep``), but the head
+            reads their places; if clips differ in length and the model has a neck or is fully
+            sharded, or the head has a loss of its own, which needs the features of the whole batch.
     """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        if getattr(self.backbone, "token_keep", 1) < 1 and hasattr(self.cls_head, "reads_places"):
+            head = type(self.cls_head).__name__
+            raise ValueError(f"{head} reads the places of all tokens: token_keep must be 1")
 
     def loss(self, inputs: Tensor | ClipList, data_samples: list, **kwargs) -> dict:
         """Compute the losses of clips (B, views, C, T, H, W), or of a list of B clips."""

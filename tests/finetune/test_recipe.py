@@ -203,5 +203,5 @@ def test_training_on_a_share_of_the_tokens() -> None:
         made("feature_fixation_k400", token_keep=0.5)
     with pytest.raises(ValueError, match="above 0 and at most 1, got 2"):
         made("vivit_fe_k400", token_keep=2.0)
-    with pytest.raises(ValueError, match="not for boxes"):
+    with pytest.raises(ValueError, match="BoxesHead reads the places"):
         made("timesformer_b_k400", token_keep=0.5, task="boxes")

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 import torch
+from mmengine.registry import DefaultScope
 from torch import nn
 
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.all_tokens_hook import AllTokensHook
+from mmvidformer.models.feature_maps import FeatureMaps
 from mmvidformer.models.token_dropping import draw_tokens
+from mmvidformer.registry import MODELS as REGISTRY
 
 SIZE = dict(arch=dict(embed_dims=16, depth=2, num_heads=2), clip_len=4, img_size=32)
 STEM = dict(tubelet=(2, 8, 8))
@@ -93,13 +96,34 @@ def test_the_last_part_of_training_has_all_tokens() -> None:
     model = build("joint", token_keep=0.5)
     runner = SimpleNamespace(model=nn.Sequential(model), iter=0, max_iters=20)
     hook = AllTokensHook(last=0.2)
+    hook.before_train(runner)
     shares = []
     for runner.iter in range(20):
         hook.before_train_iter(runner, 0)
         shares.append(model.token_keep)
     assert shares == [0.5] * 16 + [1.0] * 4
-    model.token_keep, runner.iter = 0.5, 17
-    AllTokensHook(last=0.2).before_train_iter(runner, 0)
+    hook.after_train(runner)
+    assert model.token_keep == 0.5
+    runner.iter, hook = 17, AllTokensHook(last=0.2)
+    hook.before_train(runner)
+    hook.before_train_iter(runner, 0)
     assert model.token_keep == 1.0
     with pytest.raises(ValueError, match="last must be a share from 0 to 1, got 2"):
         AllTokensHook(last=2)
+
+
+@pytest.mark.parametrize("head", ["BoxesHead", "CameraMotionHead"])
+def test_heads_that_read_places_need_all_tokens(head: str) -> None:
+    backbone = dict(type="mmvidformer.TimeSformer", **SIZE, pool="none", token_keep=0.5)
+    model = dict(type="mmvidformer.MultiViewRecognizer", backbone=backbone)
+    model |= dict(cls_head=dict(type=f"mmvidformer.{head}", num_classes=9, in_channels=16))
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        with pytest.raises(ValueError, match=f"{head} reads the places of all tokens: token_keep"):
+            REGISTRY.build(model)
+        del backbone["token_keep"]
+        REGISTRY.build(model)
+
+
+def test_feature_maps_need_all_tokens() -> None:
+    with pytest.raises(ValueError, match="a feature map has the places of all tokens: token_keep"):
+        FeatureMaps(dict(type="VideoTransformer", **SIZE, token_keep=0.5))
