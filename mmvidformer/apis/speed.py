@@ -2,7 +2,7 @@
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +15,7 @@ from mmvidformer.apis.pipeline import normalize
 from mmvidformer.apis.self_check import Answer, add_change, answer_of, gives_classes, make_fast
 from mmvidformer.models.compiling import compile_blocks
 from mmvidformer.models.int8 import bytes_of_weights, layer_errors
-from mmvidformer.models.run_lengths import find_runs, rule_of
+from mmvidformer.models.run_lengths import find_runs, rule_of, share_computed, without_runs
 from mmvidformer.tasks.changes import Change
 
 Batch = dict[str, list]  # a sample of a pipeline, as a batch of one
@@ -34,6 +34,7 @@ class Variant:
         cpu_seconds: Those of all threads together.
         change: How its answers differ from those of the plain model.
         gpu_bytes: Most memory of a GPU in use, if there is one.
+        layers: Errors of its linear layers in 8 bits, by name.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Variant:
     cpu_seconds: list[float] = field(default_factory=list)
     change: Change = field(default_factory=Change)
     gpu_bytes: int | None = None
+    layers: dict[str, float] = field(default_factory=dict)
 
     @torch.no_grad()
     def run(self, batch: Batch) -> Answer:
@@ -77,6 +79,7 @@ class Variant:
             changed=self.change.changed,
             difference=self.change.difference,
             note=self.note,
+            layers=self.layers,
         )
 
 
@@ -91,6 +94,7 @@ def make_variants(
         static: Tolerance of run lengths; None: without them.
         compiles: Whether to compile the blocks, which takes a minute.
     """
+    model = without_runs(model)
     yield Variant("plain", model)
     fast, _ = make_fast(model)
     if fast is None:
@@ -100,7 +104,8 @@ def make_variants(
     yield Variant("optimized", fast)
     device = next(model.parameters()).device.type
     autocast = partial(torch.autocast, device, torch.bfloat16)
-    yield Variant("bfloat16", fast, autocast)
+    note = "and a copy of them in 16 bits" if device == "cpu" else ""  # models.cpu.CpuLinear
+    yield Variant("bfloat16", fast, autocast, note)
     options: dict[str, dict[str, Any]] = {"int8": dict(int8=True)}
     if static is not None:
         options["run lengths"] = dict(static=static)
@@ -111,9 +116,11 @@ def make_variants(
         except ValueError as error:
             variant = Variant(name, note=str(error))
         if name == "int8" and variant.model is not None:
-            variant.note = worst_layer(fast, batches[0])
+            clips = normalize(fast, batches[0]["inputs"][0])
+            variant.layers = layer_errors(fast.backbone, clips[:1])
+            variant.note = worst_layer(variant.layers)
         if name == "run lengths" and variant.model is not None:
-            share = share_computed(variant.model, batches)
+            share = mean_share(variant.model, batches)
             variant.note = f"{share:.0%} of the tokens; {rule_of(variant.model.backbone)}"
         yield variant
     if compiles:
@@ -122,22 +129,18 @@ def make_variants(
         yield Variant("compiled", compiled)
 
 
-def worst_layer(fast: Any, batch: Batch) -> str:
+def worst_layer(errors: Mapping[str, float]) -> str:
     """Name the layer that int8 hurts most."""
-    clips = normalize(fast, batch["inputs"][0])
-    errors = layer_errors(fast.backbone, clips[:1])
     name = max(errors, key=errors.__getitem__)
     return f"largest error of a layer: {errors[name]:.1%} ({name})"
 
 
-def share_computed(model: Any, batches: Sequence[Batch]) -> float:
+def mean_share(model: Any, batches: Sequence[Batch]) -> float:
     """Return the mean share of the tokens of a clip that a model with run lengths computes."""
     backbone, shares = model.backbone, []
     for batch in batches:
         clips = normalize(model, batch["inputs"][0])
-        for clip in clips:
-            runs = find_runs(backbone, clip[None], backbone.static)
-            shares.append(1.0 if runs is None else runs.weight.numel() / runs.run_of_place.numel())
+        shares.append(share_computed(find_runs(backbone, clips, backbone.static)))
     return sum(shares) / len(shares)
 
 

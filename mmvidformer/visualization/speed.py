@@ -20,14 +20,14 @@ def draw_speed(rows: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
     axes = figure.add_subplot(title=title, xlabel="milliseconds a clip")
     milliseconds = [1000 * row["seconds"] for row in timed]
     bars = axes.barh([row["name"] for row in timed], milliseconds, color="tab:blue")
-    slowest = milliseconds[-1]
+    first = milliseconds[-1]
     texts = []
     for row, value in zip(timed, milliseconds, strict=True):
         changed = (
             f", {row['changed']} of {row['answers']} answers changed" if row["answers"] else ""
         )
         size = row["weight_bytes"] / 2**20
-        texts.append(f"{slowest / value:.2g} x, {size:.0f} MiB{changed}")
+        texts.append(f"{first / value:.2g} x, {size:.0f} MiB{changed}")
     axes.bar_label(bars, texts, padding=4, fontsize=8)
     axes.set_xlim(0, 1.8 * max(milliseconds))
     return without_formulas(figure)

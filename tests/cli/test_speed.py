@@ -6,10 +6,13 @@ from pathlib import Path
 import cv2
 import pytest
 import torch
+from mmaction.structures import ActionDataSample
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
 
 from mmvidformer.apis.speed import Variant, as_batches, measure
-from mmvidformer.cli.speed import with_random_weights
+from mmvidformer.cli.speed import table, with_random_weights
+from mmvidformer.registry import MODELS
 
 
 def test_variants_on_a_video(main_of, model, tiny_videos, tmp_path: Path, capsys) -> None:
@@ -24,7 +27,9 @@ def test_variants_on_a_video(main_of, model, tiny_videos, tmp_path: Path, capsys
     assert rows["plain"]["difference"] == 0
     assert 0 < rows["optimized"]["difference"] < 1e-5 < rows["int8"]["difference"] < 0.1
     assert rows["int8"]["weight_bytes"] < rows["optimized"]["weight_bytes"]
-    assert rows["int8"]["note"].startswith("largest error of a layer: ")
+    layers = rows["int8"]["layers"]
+    name = max(layers, key=layers.__getitem__)
+    assert rows["int8"]["note"] == f"largest error of a layer: {layers[name]:.1%} ({name})"
     assert "frames='pool' needs tokens in frames" in rows["run lengths"]["note"]
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].split() == ["variant", "ms/clip", "faster", "weights", "changed", "scores"]
@@ -38,6 +43,42 @@ def test_still_parts(main_of, tmp_path: Path, tiny_videos, capsys) -> None:
     main_of("speed")(["camera_motion", video, "--device", "cpu", "--rounds", "1", "--static", "9"])
     (line,) = (row for row in capsys.readouterr().out.splitlines() if row.startswith("run leng"))
     assert "of the tokens; " in line
+
+
+def test_run_lengths_of_the_config_are_a_variant_alone(tmp_path: Path) -> None:
+    """Also the share of the tokens is that of views that run together."""
+    torch.manual_seed(0)
+    joint = dict(type="mmvidformer.ViViT", arch=dict(embed_dims=64, depth=2, num_heads=2))
+    joint |= dict(scheme="spacetime", clip_len=4, img_size=32, stem=dict(tubelet=(1, 8, 8)))
+    head = dict(type="mmvidformer.ZeroInitHead", num_classes=3, in_channels=64)
+    config = dict(type="mmvidformer.MultiViewRecognizer", backbone=dict(joint, static=0.1))
+    config |= dict(cls_head=head, data_preprocessor=dict(type="mmvidformer.VideoDataPreprocessor"))
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        model = MODELS.build(config).eval()
+    moving = torch.randint(256, (3, 4, 32, 32))
+    views = torch.stack([moving, moving[:, :1].expand(-1, 4, -1, -1)]).byte()
+    batches = as_batches([dict(inputs=views, data_samples=ActionDataSample())])
+    variants = {v.name: v for v in measure(model, batches, 1, 1.0, False)}
+    assert variants["run lengths"].note.startswith("62% of the tokens; ")  # (1 + 1 / 4) / 2
+    statics = [variants[name].model.backbone.static for name in ("plain", "optimized", "int8")]
+    assert statics == [None] * 3 and model.backbone.static == 0.1
+
+
+def test_what_no_variant_can(main_of, model, monkeypatch, capsys) -> None:
+    """Such as memory for one clip."""
+    fail = Variant("plain", note="out of memory")
+    monkeypatch.setattr("mmvidformer.cli.speed.measure", lambda *_: [fail])
+    with pytest.raises(RuntimeError, match="no variant can run: out of memory"):
+        main_of("speed")([*model, "--clips", "1", "--device", "cpu"])
+
+
+def test_table_without_the_plain_model() -> None:
+    row = dict(name="int8", seconds=0.5, weight_bytes=2**20, gpu_bytes=2**21)
+    row |= dict(answers=0, changed=0, difference=0.25, note="")
+    head, plain, int8 = table([dict(name="plain", note="out of memory"), row])
+    assert head.split()[-2:] == ["scores", "GPU"]
+    assert plain == "plain             cannot run: out of memory"
+    assert int8.split()[2:] == ["1.00x", "1.0MiB", "-", "0.25", "2MiB"]
 
 
 def test_noise_without_weights(main_of, model, capsys) -> None:
