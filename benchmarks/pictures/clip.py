@@ -5,7 +5,7 @@ from benchmarks.pictures.svg import Drawing
 # Place, label of the row, and its steps: what happens, in which room, what comes out.
 ROWS = (
     (
-        "in a dataloader worker (without --decode-on-device)",
+        "on the CPU (without --decode-on-device): in training in workers, in demo in a thread",
         (
             ("open", "video", "seconds of frames"),
             ("sample", "datasets", "numbers of frames"),
@@ -25,12 +25,12 @@ ROWS = (
         ),
     ),
     (
-        "on the processor",
+        "on the CPU",
         (
             ("predict", "tasks", "classes, boxes, ..."),
             ("join", "apis", "windows of a video"),
-            ("print", "tasks", "text, JSON, csv"),
-            ("draw", "visualization", "video, timeline"),
+            ("print", "tasks", "text, JSON"),
+            ("draw, write", "visualization", "video, timeline, csv"),
             ("show", "cli, web", "window, page"),
         ),
     ),

@@ -15,7 +15,7 @@ CHOICES = (
      ("joint, space, time", "width, height, window", "local, strided, causal")),
     ("kernel", "how a group is computed", "green",
      ("softmax", "linear, Performer", "cosFormer, Linformer")),
-    ("preparation", "what happens to q, k and v", "violet",
+    ("options", "what happens to q, k and v", "violet",
      ("gates, shifts", "rotary positions", "norms of q and k")),
 )  # fmt: skip
 
@@ -44,7 +44,7 @@ def draw() -> Drawing:
             drawing.arrow([(x - 42, 176), (x - 2, 176)])
     drawing.line([(44, 204), (20, 246)], "thin", dashed=True)
     drawing.line([(260, 204), (800, 246)], "thin", dashed=True)
-    drawing.frame((20, 246), (780, 154), "sub-layer: three choices, each a name in a config")
+    drawing.frame((20, 246), (780, 154), "sub-layer: a pattern, a kernel, and options")
     for column, (name, text, color, names) in enumerate(CHOICES):
         x = 44 + 258 * column
         drawing.box((x, 278), (216, 104), (name, text, *names), color)

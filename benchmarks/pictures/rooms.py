@@ -32,7 +32,7 @@ ROOMS = {
     "cli": (2, "gray", "commands"),
 }
 GROUPS = (
-    ("blue", "plain PyTorch"),
+    ("blue", "networks"),
     ("orange", "files"),
     ("violet", "inside MMAction2"),
     ("green", "answers"),
