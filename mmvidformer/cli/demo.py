@@ -124,19 +124,17 @@ def add_output_arguments(parser: ArgumentParser) -> None:
     output.add_argument(
         "--json",
         type=Path,
-        help="file of JSON lines, one per prediction, at once; - is the standard output",
+        help="file of JSON lines, each written after its prediction; - is the standard output",
     )
-    output.add_argument(
-        "--csv", type=Path, help="file for segments of one class, or values, at once"
-    )
+    output.add_argument("--csv", type=Path, help="csv file of segments of one class, or of values")
     output.add_argument(
         "--windows",
         type=Path,
-        help="csv file with a row for each window, for long videos: rows are written at once, and "
-        "the same command goes on after the last one",
+        help="csv file with a row for each window, for long videos; run the same command again to "
+        "continue after the last row",
     )
     output.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
-    output.add_argument("--truth", type=Path, help="csv of the true segments, to draw above")
+    output.add_argument("--truth", type=Path, help="csv of the true segments, for the timeline")
     output.add_argument("--out", type=Path, help="annotated video (.mp4), or folder")
     output.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     output.add_argument(

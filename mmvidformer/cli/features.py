@@ -2,8 +2,8 @@
 
 Writes Parquet files: a row with a vector for each video, with --every for each clip. With --files
 the features of class/clip.mp4 go to class/clip.mp4.npy instead, or with --every to .npz. Bad videos
-are in _failed.csv. The same command goes on where an interrupted or killed one ended. With --ray it
-runs on a cluster, by the same code.
+are in _failed.csv. After an interruption, run the same command again to continue. With --ray it
+runs on a cluster.
 
 Exit status: 0, or 1 if a video failed.
 """

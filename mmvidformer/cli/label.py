@@ -1,8 +1,8 @@
 """Label many videos: mmvidformer label MODEL [CHECKPOINT] INPUT --out DIR.
 
 Writes Parquet files: a row for each video, with --window for each window; steps, segments, boxes or
-values by task. Bad videos are in _failed.csv. The same command goes on where an interrupted or
-killed one ended. With --ray it runs on a cluster, by the same code.
+values by task. Bad videos are in _failed.csv. After an interruption, run the same command again to
+continue. With --ray it runs on a cluster.
 
 Exit status: 0, or 1 if a video failed.
 """

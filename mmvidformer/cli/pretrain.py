@@ -1,7 +1,7 @@
 """Pretrain on videos without labels: mmvidformer pretrain --config NAME --data FOLDER.
 
-The model of the config learns to predict the pixels of masked places (VideoMAE). Continue with
-mmvidformer finetune --weights CHECKPOINT.
+The model of the config learns to predict the pixels of masked positions (VideoMAE). Then fine-tune
+it with mmvidformer finetune --weights CHECKPOINT.
 """
 
 from argparse import ArgumentParser

@@ -2,9 +2,9 @@
 
 Writes DIR/NAME for each list NAME.txt or NAME.csv, or each list of a config: tar files in
 WebDataset's layout, and an index with the rows of the task and the times of all frames. Training
-reads it with `mmvidformer train CONFIG --shards DIR`. A command that was interrupted goes on if it
-is repeated. The exit status is 1 if some videos are bad: they are printed, and count as bad in
-training, too.
+reads it with `mmvidformer train CONFIG --shards DIR`. After an interruption, run the same command
+again to continue. The exit status is 1 if some videos are bad: they are printed, and count as bad
+in training, too.
 """
 
 import os
