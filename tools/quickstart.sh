@@ -21,7 +21,7 @@ END
     echo "$(sed -n 's/^top-1: //p' "$log") of 900 hard clips are right (chance: 11%)." \
         "The shipped model: 98%. In $work:"
     echo "  curves.png, confusion.png   how it learned, and what it confuses"
-    echo "  film.mp4, timeline.png      its answers for a film with all nine motions"
+    echo "  film.mp4, timeline.png      its answers for a video with all nine motions"
     echo "All took $SECONDS s. For your video: ${VENV:-.venv}/bin/mmvidformer demo camera_motion VIDEO"
 }
 

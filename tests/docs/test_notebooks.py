@@ -13,7 +13,7 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 RESULTS = {
     "classify.ipynb": (
         "assert prediction.top(1)[0][1] == 'pan left'\nassert len(strips[0].frames) == 8\n"
-        # The film's zoom out is slow: 0.056, where 0.05 is static.
+        # The video's zoom out is slow: 0.056, where 0.05 is static.
         "assert len({segment.label for segment in list_segments(windows)}) >= 8"
     ),
     # Chance is a quarter.
