@@ -9,14 +9,17 @@ from tests.docs.sentences import FENCE, count_words, read_sentences
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-MOST_WORDS = 30
+MOST_WORDS = 20
+MORE_WORDS = {"speed.md": 25}
 # Words that a reader stops at, and what to write in their place.
 UNUSUAL = {
     r"anew": "again, or a verb with re-",
     r"go(?:es)? on": "continue, resume",
     r"do(?:es)? so": "the action",
     r"films?": "video",
-    r"how sure|surer": "confidence",
+    r"how sure|surer|surest": "confidence",
+    r"plain twin": "naive reference",
+    r"drawn clips?": "synthetic",
     r"by heart": "overfits",
     r"each of whose": "two sentences",
     r"ours|theirs|by them": "the name",
@@ -25,10 +28,11 @@ UNUSUAL = {
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sentences_are_short(page: Path) -> None:
+    most = MORE_WORDS.get(page.name, MOST_WORDS)
     long = [
         f"line {line}, {count_words(sentence)} words: {sentence}"
         for line, sentence in read_sentences(page)
-        if count_words(sentence) > MOST_WORDS
+        if count_words(sentence) > most
     ]
     assert not long, "\n".join(long)
 
