@@ -10,7 +10,6 @@ from tests.docs.sentences import FENCE, count_words, read_sentences
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 MOST_WORDS = 20
-MORE_WORDS = {"speed.md": 25}
 # Words that a reader stops at, and what to write in their place.
 UNUSUAL = {
     r"anew": "again, or a verb with re-",
@@ -28,11 +27,10 @@ UNUSUAL = {
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sentences_are_short(page: Path) -> None:
-    most = MORE_WORDS.get(page.name, MOST_WORDS)
     long = [
         f"line {line}, {count_words(sentence)} words: {sentence}"
         for line, sentence in read_sentences(page)
-        if count_words(sentence) > most
+        if count_words(sentence) > MOST_WORDS
     ]
     assert not long, "\n".join(long)
 
