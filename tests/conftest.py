@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -24,6 +25,10 @@ ROOT = Path(__file__).parents[1]
 
 # Tests share few cores, and a model of a few channels gains nothing from more.
 torch.set_num_threads(1)
+# Servers of tests are here: no proxy stands between, and libraries may ask them.
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
+for offline in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+    os.environ.pop(offline, None)
 
 
 @contextmanager
@@ -31,6 +36,7 @@ def kept_instances() -> Iterator[None]:
     """Take back the scopes, loggers, hubs, visualizers and loaders that runs leave behind.
 
     MMEngine names a run by the second. Another of that name would write to the first one's files.
+    It also sets how processes are started, and the tools set a rank.
     """
     from mmengine.runner import CheckpointLoader
     from mmengine.utils import ManagerMixin
@@ -42,9 +48,14 @@ def kept_instances() -> Iterator[None]:
 
     before = {kind: dict(kind._instance_dict) for kind in kinds(ManagerMixin)}
     schemes = CheckpointLoader._schemes.copy()
+    contexts, rank = multiprocessing.context._default_context, os.environ.get("LOCAL_RANK")
+    start_method = contexts._actual_context
     try:
         yield
     finally:
+        contexts._actual_context = start_method
+        if rank is None:
+            os.environ.pop("LOCAL_RANK", None)
         CheckpointLoader._schemes = schemes
         for kind in kinds(ManagerMixin):
             kind._instance_dict.clear()
@@ -71,6 +82,14 @@ def instances_of_a_test() -> Iterator[None]:
 def pytest_unconfigure() -> None:
     """Let go of what ``clean_module`` kept: libraries report it as leaks."""
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Copies of remote files are made in a folder of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MMVIDFORMER_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -121,7 +121,8 @@ def test_a_server_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_oldest_frames_are_dropped_and_counted() -> None:
-    with LiveServer(120, pace=600) as server, Capture(server.address, queue=4) as source:
+    server = LiveServer(120, pace=600, connections=1)  # whose frames would have other numbers
+    with server, Capture(server.address, queue=4) as source:
         frames, numbers = source.frames(), []
         while not numbers or numbers[-1] < 100:
             number, _, pixels = next(frames)
@@ -170,7 +171,7 @@ def test_the_state_of_a_model_is_reset_when_an_address_comes_back(
     pipeline = recognizer.frame_runner.pipeline
     pipeline.time_step, pipeline.frame_interval = None, 1
     with LiveServer(8, pace=300, size=(64, 64)) as server:
-        with Capture(server.address, queue=100) as source:
+        with Capture(server.address, queue=10_000) as source:
             steps = recognizer.frame_by_frame(source)
             found = [next(steps) for _ in range(12)]
             steps.close()

@@ -19,7 +19,10 @@ while [ $i -lt 100 ]; do echo "warning: $1 is deprecated"; i=$((i + 1)); done
 case $1 in
     train)
         echo $1 >work_dirs/camera_quickstart/last_checkpoint
-        for n in 20 110 225; do echo "Epoch(train) [1][$n/225] loss: 1.0"; sleep 1.2; done ;;
+        for n in 20 110 225; do
+            echo "Epoch(train) [1][$n/225] loss: 1.0"
+            [ $n = 110 ] && sleep 3 || sleep 0.5  # the script looks twice a second
+        done ;;
     test) echo "top-1: 82.33%" ;;
 esac
 [ "$1" != "$SLEEPS" ] || sleep 600

@@ -202,16 +202,18 @@ def test_a_full_disk_is_told_in_one_line(capsys):
 
 
 @pytest.mark.parametrize(
-    ("dataset", "message"),
+    ("dataset", "timeout", "message"),
     [
-        (Stuck(), "DataLoader timed out after 1 seconds"),
-        (Killed(), r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal).*"),
+        (Stuck(), 1, "DataLoader timed out after 1 seconds"),
+        (Killed(), 600, r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal).*"),
     ],
     ids=["hangs", "is killed"],
 )
-def test_a_lost_worker_is_told_in_one_line(dataset, message, capsys, monkeypatch, with_workers):
+def test_a_lost_worker_is_told_in_one_line(
+    dataset, timeout, message, capsys, monkeypatch, with_workers
+):
     monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2)
-    loader = DataLoader(dataset, num_workers=1, timeout=1)
+    loader = DataLoader(dataset, num_workers=1, timeout=timeout)
     assert run_tool(in_loop(lambda: next(iter(loader)))) == 1
     lost = "error: a dataloader worker hangs or was killed (its decoder, storage or memory): "
     assert re.fullmatch(re.escape(lost) + message + "\n", capsys.readouterr().err)

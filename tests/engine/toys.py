@@ -184,7 +184,7 @@ def run_group(count: int, function: Callable, folder: Path, args: tuple) -> list
     for process in processes:
         process.start()
     for process in processes:
-        process.join(120)
+        process.join(600)
     codes = [process.exitcode for process in processes]
     for process in processes:
         process.kill()

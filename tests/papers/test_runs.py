@@ -196,8 +196,8 @@ def test_a_command_ends_with_the_process_that_started_it(tmp_path: Path) -> None
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """Wait for at most two minutes."""
-    for _ in range(1200):
+    """Wait for at most ten minutes."""
+    for _ in range(6000):
         if condition():
             return
         time.sleep(0.1)

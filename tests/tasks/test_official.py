@@ -46,7 +46,7 @@ def test_segments_as_activitynet(tiny_videos, tmp_path) -> None:
 
 def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
     """No process is left, also while something refers to the pool, and no file is written here."""
-    before, pools = multiprocessing.active_children(), []
+    before, pools = {*multiprocessing.active_children()}, []
     # This process may have threads, with which a fork is not safe.
     make = multiprocessing.get_context("forkserver").Pool
     monkeypatch.setattr(multiprocessing, "Pool", lambda *n: pools.append(make(*n)) or pools[-1])
@@ -68,7 +68,7 @@ def test_boxes_as_ava(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir("/proc")  # where nobody can write
     found = metric.evaluate(len(moments))["mAP/overall"]
     assert found == pytest.approx(0.8562838581, abs=1e-6)
-    assert len(pools) == 1 and multiprocessing.active_children() == before
+    assert len(pools) == 1 and {*multiprocessing.active_children()} <= before
 
 
 # Accuracy, edit score and F1 at 10, 25 and 50.

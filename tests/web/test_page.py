@@ -97,13 +97,15 @@ def served(tmp_path_factory, tiny_videos, run) -> Iterator[tuple]:
     command += ["--checkpoint", weights, "--port", port, "--max-seconds", 3, "--max-mb", 0.5]
     command += ["--max-stored-mb", 30]
     process = run(*command, TMPDIR=folder / "tmp", **caches(folder))
-    for _ in range(1200):
+    for _ in range(6000):
         try:
             urlopen(f"http://127.0.0.1:{port}", timeout=10).close()
             break
         except OSError:
             assert process.poll() is None, process.stdout.read()
             time.sleep(0.1)
+    else:
+        pytest.fail("the page did not open in ten minutes")
     yield port, folder, str(config), str(weights)
     assert list((folder / "tmp").glob("mmvidformer_web_*"))
     process.send_signal(signal.SIGTERM)
