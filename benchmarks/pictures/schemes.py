@@ -30,24 +30,24 @@ SMALL: dict[str, Any] = dict(
 
 
 class Panel(NamedTuple):
-    """A scheme: its name, and by the name of each pattern the tokens (T, H, W) that are seen."""
+    """A scheme: lines of a title, and by the name of each pattern the tokens (T, H, W) it sees."""
 
-    name: str
+    title: Sequence[str]
     fields: Mapping[str, Tensor]
     encoders: int = 1
 
 
-def panels_of(schemes: Mapping[str, Mapping[str, Any]]) -> list[Panel]:
-    """Return the panels of a table of schemes."""
+def panels_of(schemes: Mapping[tuple[str, ...], Mapping[str, Any]]) -> list[Panel]:
+    """Return the panels of schemes, by title."""
     panels = []
-    for name, scheme in schemes.items():
+    for title, scheme in schemes.items():
         fields: dict[str, Tensor] = {}
         for sublayer in scheme["block"]:
             for pattern in sublayer.patterns:
                 alone = "frames" in scheme or "encoders" in scheme
                 name_seen = "space" if alone else str(name_of(pattern))
                 fields[name_seen] = seen_by("space" if alone else pattern, sublayer.cls)
-        panels.append(Panel(name, fields, 1 + ("encoders" in scheme)))
+        panels.append(Panel(title, fields, 1 + ("encoders" in scheme)))
     return panels
 
 
@@ -66,10 +66,19 @@ def squares(tokens: Tensor, inset: float) -> str:
     return "".join(f"M{w + inset:g} {h + inset:g}h{side:g}v{side:g}h-{side:g}z" for h, w in corners)
 
 
+def has_overlap(panel: Panel) -> bool:
+    """Return whether two patterns see the same token, besides the one that attends."""
+    count = torch.stack([*panel.fields.values()]).sum(0)
+    count[TOKEN] = 0
+    return bool((count > 1).any())
+
+
 def draw_panel(drawing: Drawing, panel: Panel, corner: Point) -> None:
     """Draw the frames of a scheme side by side, slanted, with a legend below them."""
     left, top = corner
-    drawing.text((left + PANEL[0] / 2 - 12, top + 14), panel.name, "bold")
+    for number, line in enumerate(panel.title):
+        place = (left + PANEL[0] / 2 - 12, top + 10 + 15 * number)
+        drawing.text(place, line, "small" if number else "bold")
     for frame in range(GRID[0]):
         x, y = left + 12 + 72 * frame, top + 58
         slant = f"{SLANT}{x} {y})"
@@ -88,6 +97,10 @@ def draw_panel(drawing: Drawing, panel: Panel, corner: Point) -> None:
         drawing.path(f"M{x} {top + 160}h10v10h-10z", f"{color}-solid")
         drawing.text((x + 15, top + 165), text, "small", "start")
         x += 30 + 6.4 * len(text)
+    if has_overlap(panel):
+        drawing.path(f"M{x} {top + 160}h10v10h-10z", f"{COLORS[0]}-solid")
+        drawing.path(f"M{x + 2.5} {top + 162.5}h5v5h-5z", f"{COLORS[1]}-solid")
+        drawing.text((x + 15, top + 165), "both", "small", "start")
     if panel.encoders == 2:
         drawing.path(f"M{x} {top + 160}h10v10h-10z", "orange-solid")
         drawing.text((x + 15, top + 165), "second encoder", "small", "start")
@@ -109,7 +122,8 @@ def draw(title: str, panels: Sequence[Panel], columns: int) -> Drawing:
 def draw_timesformer() -> Drawing:
     """Draw the five schemes of TimeSformer."""
     title = "Tokens that the red token attends to, in three frames, for TimeSformer's schemes"
-    return draw(title, panels_of(timesformer.SCHEMES), 3)
+    schemes = {(name,): scheme for name, scheme in timesformer.SCHEMES.items()}
+    return draw(title, panels_of(schemes), 3)
 
 
 def draw_vivit() -> Drawing:
@@ -117,4 +131,7 @@ def draw_vivit() -> Drawing:
     title = "Tokens that the red token attends to, in three frames, for ViViT's models 1 to 4"
     names = ("spacetime", "factorized_encoder", "factorized_self_attention")
     names = (*names, "factorized_dot_product")
-    return draw(title, panels_of({name: vivit.SCHEMES[name] for name in names}), 2)
+    schemes = {
+        (f"model {number}", name): vivit.SCHEMES[name] for number, name in enumerate(names, 1)
+    }
+    return draw(title, panels_of(schemes), 2)
