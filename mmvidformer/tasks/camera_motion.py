@@ -14,6 +14,8 @@ RATES = ("pan", "tilt", "zoom", "roll", "shake")  # as the head gives them
 UNITS = ("short sides/s", "short sides/s", "log zoom/s", "degrees/s", "short sides")
 UNCERTAIN, SHAKE = "uncertain", "shake"
 LEAST_SHAKE = 0.005  # short sides: from there on, the camera is said to shake
+# From there on, a rate alone is a label: the head's threshold, in the units above.
+LIMITS = ((-0.05, 0.05), (-0.05, 0.05), (-0.1, 0.1), (-5.73, 5.73), (LEAST_SHAKE,))
 LEAST_COVERED = 5 / 8  # of a clip: the share that the video must fill
 LEAST_STRUCTURE = 1.5  # of a scene (``MeasureStructure``), in gray levels
 
@@ -26,6 +28,8 @@ class CameraMotion(Classification):
     heads_by_classifier = None
     runs_frame_by_frame = False
     value_outputs = ("rates",)
+    units = dict(zip(RATES, UNITS, strict=True))
+    limits = dict(zip(RATES, LIMITS, strict=True))
 
     def answers(
         self, output: Any, names: Names, is_logits: bool = True, **where: Any

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,8 @@ class Answers:
             and ``axis``.
         activation: What makes probabilities of logits: ``'softmax'``, ``'sigmoid'``, or None for
             values, which have no probabilities.
+        units: Units of what is measured beside the classes, by name.
+        limits: Values from which on it counts, by name.
     """
 
     part = "windows"
@@ -68,6 +71,8 @@ class Answers:
     threshold: float | None = None
     combine: Callable = staticmethod(np.mean)
     activation: str | None = "softmax"
+    units: Mapping[str, str] = MappingProxyType({})
+    limits: Mapping[str, Sequence[float]] = MappingProxyType({})
 
     def answers(
         self, output: Any, names: Names, is_logits: bool = True, **where: Any

@@ -1,6 +1,6 @@
 """The classes of a video over time, as a picture."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,22 +10,27 @@ from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction
 from mmvidformer.visualization.figures import without_formulas
-from mmvidformer.visualization.part_tables import list_segments
+from mmvidformer.visualization.part_tables import Segment, list_segments
+
+LEAST_PEAK = 0.05  # of a class that is drawn
+Span = tuple[float, float, str]  # start and end in seconds, and class
+Color = tuple[float, float, float]
 
 
 def draw_timeline(
     predictions: Sequence[Prediction],
     title: str = "",
     most: int = 10,
-    truth: Sequence[tuple[float, float, str]] = (),
+    truth: Sequence[Span] = (),
     duration: float = 0.0,
 ) -> Figure:
     """Draw the class probabilities of a video's windows or steps over time, or the values.
 
     A point is at the middle of its window, or at the end of what a recurrent model saw. Drawn are
-    the ``most`` classes of the first task with the highest peaks. The background has the color of
-    the most likely class, if a window has one class. Segments that a model found are bars, as high
-    as their scores. Dashed lines are cuts. What is measured beside the classes is drawn below.
+    the ``most`` classes of the first task with the highest peaks, without those that never reach
+    5%. The background has the color of the most likely class, if a window has one class. Segments
+    that a model found are bars, as high as their scores. Dashed lines are cuts. What is measured
+    beside the classes is drawn below.
 
     Args:
         predictions: Predictions of a video, in order.
@@ -35,49 +40,92 @@ def draw_timeline(
         duration: Seconds of the video, to the end of which segments that a model found are drawn.
     """
     first, task = predictions[0], predictions[0].task
-    output = next(iter(first.scores))
-    scores = [(prediction.probabilities or prediction.scores)[output] for prediction in predictions]
-    lines = np.stack(scores)
-    times = np.array([prediction.seconds for prediction in predictions])
-    moments = [prediction.moment for prediction in predictions]
-    drawn = np.sort(np.argsort(-lines.max(axis=0), kind="stable")[:most])
+    lines = lines_of(predictions, most)
+    names = [name for name, _ in lines]
+    colors = dict(zip(names, colormaps["tab10"].colors * (1 + most // 10), strict=False))
     measured = len(first.measured)
     figure = Figure(figsize=(10, 3.8 + 0.9 * measured), dpi=120, layout="constrained")
     options = dict(sharex=True, squeeze=False, height_ratios=[4, *[1] * measured])
     axes, *below = figure.subplots(1 + measured, **options)[:, 0]
     axes.set(title=title)
+    axes.grid(alpha=0.3)
     figure.axes[-1].set(xlabel="seconds")
-    names = [first.names[output][label] for label in drawn]
-    colors = dict(zip(names, colormaps["tab10"].colors * (1 + most // 10), strict=False))
-    has_segments = task.has_one_class or task.finds_parts
-    segments = list_segments(predictions) if has_segments else []
-    for name, label in zip(names, drawn, strict=True):
-        style = dict(label=name, color=colors[name])
-        of_class = [segment for segment in segments if segment.label == name]
-        if not task.finds_parts:
-            points = apart_at_cuts(predictions, moments, lines[:, label])
-            axes.plot(*points, ".-", markersize=8, **style)
-        elif of_class:
-            _, starts, ends, _, heights, _ = zip(*of_class, strict=True)
-            axes.bar(starts, heights, np.subtract(ends, starts), align="edge", **style)
-    for segment in segments if task.has_one_class else ():
-        color = colors.get(segment.label, "none")
-        axes.axvspan(segment.start, segment.end, color=color, alpha=0.12, lw=0)
+    if first.probabilities:
+        axes.set(ylabel="probability", ylim=(-0.02, 1.02))
+    if task.finds_parts:
+        draw_segments(axes, list_segments(predictions), colors)
+    else:
+        draw_lines(axes, predictions, lines, colors)
+    if task.has_one_class:
+        shade(axes, list_segments(predictions), colors)
     for last, window in pairwise(predictions):
         if last.shot != window.shot:
             axes.axvline(window.start, color="black", lw=0.8, ls="--")
-    ends = [time for start, end, _ in truth for time in (start, end)]
-    ends += [0.0, duration] if task.finds_parts else []
-    axes.set(xlim=(min([times.min(), *ends]), max([times.max(), *ends])))
-    if first.probabilities:
-        axes.set(ylabel="probability", ylim=(-0.02, 1.12 if truth else 1.02))
-    for start, end, name in truth:
-        axes.barh(1.07, end - start, 0.07, start, color=colors.get(name, "gray"))
-    axes.grid(alpha=0.3)
+    if truth:
+        draw_truth(axes, truth, colors)
+    times = [time for prediction in predictions for time in prediction.seconds]
+    times += [time for start, end, _ in truth for time in (start, end)]
+    times += [0.0, duration] if task.finds_parts else []
+    axes.set(xlim=(min(times), max(times)))
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
     for row, name in zip(below, first.measured, strict=True):
         draw_value(row, name, predictions)
     return without_formulas(figure)
+
+
+def lines_of(predictions: Sequence[Prediction], most: int) -> list[tuple[str, np.ndarray]]:
+    """Return names and probabilities, or values, of the first task: those with high peaks."""
+    output = next(iter(predictions[0].scores))
+    names = predictions[0].names[output]
+    scores = [(prediction.probabilities or prediction.scores)[output] for prediction in predictions]
+    lines = np.stack(scores, axis=1)
+    drawn = np.sort(np.argsort(-lines.max(axis=1), kind="stable")[:most])
+    return [(names[number], lines[number]) for number in drawn]
+
+
+def draw_lines(
+    axes: Axes,
+    predictions: Sequence[Prediction],
+    lines: Sequence[tuple[str, np.ndarray]],
+    colors: Mapping[str, Color],
+) -> None:
+    """Draw values, or the probabilities of the highest class and of all that reach 5%."""
+    peaks = [line.max() for _, line in lines]
+    least = min(LEAST_PEAK, max(peaks)) if predictions[0].probabilities else -np.inf
+    moments = [prediction.moment for prediction in predictions]
+    for (name, line), peak in zip(lines, peaks, strict=True):
+        if peak >= least:
+            points = apart_at_cuts(predictions, moments, line)
+            axes.plot(*points, ".-", markersize=8, label=name, color=colors[name])
+    if min(peaks) < least:
+        axes.plot([], [], " ", label=f"others below {LEAST_PEAK:.0%}")
+
+
+def draw_segments(axes: Axes, segments: Sequence[Segment], colors: Mapping[str, Color]) -> None:
+    """Draw found segments as bars, as high as their scores."""
+    axes.set(ylabel="score of found segments")
+    for name, color in colors.items():
+        of_class = [segment for segment in segments if segment.label == name]
+        if of_class:
+            _, starts, ends, _, heights, _ = zip(*of_class, strict=True)
+            widths = np.subtract(ends, starts)
+            axes.bar(starts, heights, widths, align="edge", label=name, color=color)
+
+
+def shade(axes: Axes, segments: Sequence[Segment], colors: Mapping[str, Color]) -> None:
+    """Give the background the colors of the segments' classes."""
+    for segment in segments:
+        color = colors.get(segment.label, "none")
+        axes.axvspan(segment.start, segment.end, color=color, alpha=0.12, lw=0)
+
+
+def draw_truth(axes: Axes, truth: Sequence[Span], colors: Mapping[str, Color]) -> None:
+    """Draw the annotated parts as a row of bars above the probabilities."""
+    ticks = np.linspace(0, 1, 6)
+    axes.set_yticks([*ticks, 1.12], [*(f"{tick:.1f}" for tick in ticks), "true"])
+    axes.set(ylim=(-0.02, 1.2))
+    for start, end, name in truth:
+        axes.barh(1.12, end - start, 0.1, start, color=colors.get(name, "gray"))
 
 
 def apart_at_cuts(
@@ -90,11 +138,18 @@ def apart_at_cuts(
 
 
 def draw_value(axes: Axes, name: str, predictions: Sequence[Prediction]) -> None:
-    """Draw what is measured beside the classes over time; doubtful answers are left out."""
+    """Draw what is measured beside the classes over time; doubtful answers are left out.
+
+    Dotted lines are the values from which on it counts, so the axis never shows less.
+    """
+    task = predictions[0].task
     certain = [prediction for prediction in predictions if not prediction.doubt]
     moments = [prediction.moment for prediction in certain]
     values = [prediction.measured[name] for prediction in certain]
     axes.plot(*apart_at_cuts(certain, moments, values), ".-", color="black", markersize=8)
     axes.axhline(0, color="gray", lw=0.8)
-    axes.set(ylabel=name)
+    for limit in task.limits.get(name, ()):  # the axis then reaches them
+        axes.axhline(limit, color="gray", lw=0.8, ls=":")
+    axes.yaxis.set_label_position("right")
+    axes.set_ylabel(f"{name}\n{task.units.get(name, '')}", rotation=0, ha="left", va="center")
     axes.grid(alpha=0.3)

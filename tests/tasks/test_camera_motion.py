@@ -8,8 +8,10 @@ import torch
 from mmaction.structures import ActionDataSample
 
 from mmvidformer.datasets.transforms.structure import MeasureStructure, structure_of
+from mmvidformer.models.camera_head import PER_SPEED, THRESHOLD
 from mmvidformer.synthetic.camera.paths import CLASSES
 from mmvidformer.synthetic.camera.textures import texture
+from mmvidformer.tasks.camera_motion import LEAST_SHAKE, LIMITS
 from mmvidformer.tasks.table import CAMERA, task_of_head
 from mmvidformer.visualization.part_tables import PartTable, list_segments
 from mmvidformer.visualization.timeline import draw_timeline
@@ -109,9 +111,26 @@ def test_segments_have_mean_rates_and_end_at_cuts(tmp_path) -> None:
 def test_rates_are_drawn_below_the_classes() -> None:
     figure = draw_timeline([answer(), answer(start=1.0, pan=0.5), answer(start=2.0, **SHORT)])
     classes, *rates = figure.axes
-    assert [axes.get_ylabel() for axes in rates] == ["pan", "tilt", "zoom", "roll", "shake"]
+    names = [axes.get_ylabel().replace("\n", ", ") for axes in rates]
+    assert names == [f"{name}, {unit}" for name, unit in CAMERA.units.items()]
     assert rates[0].lines[0].get_xydata().tolist() == [[0.5, 0.25], [1.5, 0.5]]
     assert classes.get_ylabel() == "probability"
+
+
+def test_small_rates_look_small() -> None:
+    """Their axes reach the limits, dotted, from which on a rate is a label."""
+    _, *rates = draw_timeline([answer(), answer(start=1.0, shake=0.002)]).axes
+    for axes, limits in zip(rates, CAMERA.limits.values(), strict=True):
+        dotted = [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == ":"]
+        assert dotted == [*limits]
+        low, high = axes.get_ylim()
+        assert low <= min(limits) and max(limits) <= high
+
+
+def test_limits_are_those_of_the_head() -> None:
+    speeds = THRESHOLD * np.array(PER_SPEED)
+    np.testing.assert_allclose([limits[1] for limits in LIMITS[:4]], speeds, rtol=1e-3)
+    assert LIMITS[4] == (LEAST_SHAKE,)
 
 
 def test_the_page_shows_shares_of_the_time() -> None:

@@ -120,12 +120,14 @@ def test_the_truth_is_drawn_above() -> None:
     assert spans == [(0, 1.25), (1.25, 3)]
     assert to_rgb(bars[0].get_facecolor()) == to_rgb(axes.lines[0].get_color())
     assert to_rgb(bars[1].get_facecolor()) == to_rgb("gray")
+    assert axes.get_yticklabels()[-1].get_text() == "true"
 
 
 def test_segments_that_are_found_are_on_the_time_of_the_video() -> None:
     """Also what is before the first and after the last one."""
     found = [replace(one, task=SEGMENTS) for one in windows(0.25, 1.0)]
-    assert draw_timeline(found, duration=7.5).axes[0].get_xlim() == (0, 7.5)
+    axes = draw_timeline(found, duration=7.5).axes[0]
+    assert axes.get_xlim() == (0, 7.5) and axes.get_ylabel() == "score of found segments"
     assert draw_timeline(found[1:]).axes[0].get_xlim() == (0, 3)
     assert draw_timeline(windows(0.25), duration=7.5).axes[0].get_xlim() == (0, 2)
 
@@ -143,6 +145,25 @@ def test_a_timeline_shows_the_classes_with_the_highest_peaks() -> None:
         "c": [[1, 0.7], [2, 0.3]],
     }
     assert axes.get_xlim() == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("peaks", "shown"),
+    [
+        ((0.04, 0.05, 0.95), ["b", "c", "others below 5%"]),
+        ((0.1, 0.2, 0.7), ["a", "b", "c"]),
+        ((0.01, 0.03, 0.02), ["b", "others below 5%"]),  # the highest one in any case
+    ],
+)
+def test_classes_that_stay_low_are_not_drawn(peaks: tuple, shown: list[str]) -> None:
+    names = {"class": ["a", "b", "c"]}
+    low, high = np.array(peaks) / 2, np.array(peaks)
+    windows = [
+        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2))
+        for i, row in enumerate((low, high))
+    ]
+    legend = draw_timeline(windows).axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == shown
 
 
 def test_a_timeline_shows_the_segments() -> None:
