@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import l1_loss
 
 from mmvidformer.layers.tokens import Grid, Places, Tokens
 from mmvidformer.models.lengths import is_sharded
@@ -80,7 +81,7 @@ def encode_runs(
     results: list[list[Tokens]] = []  # of each group: after each block, and at the end
     for rows, runs in groups:
         if runs is None:
-            tokens = Tokens.of(backbone.embed(clips[rows]), prefix_only=prefix_only)
+            tokens = Tokens.of(backbone.embed(take_rows(clips, rows)), prefix_only=prefix_only)
         else:
             options = dict(keep=runs.keep, weight=runs.weight, prefix_only=prefix_only)
             tokens = Tokens.of(backbone.embed.embed_boxes(runs.boxes), **options)
@@ -89,19 +90,19 @@ def encode_runs(
             tokens = encoder(tokens, None if outputs is None else blocks)
         parts = (*blocks, tokens)
         results.append([part if runs is None else runs.spread(part) for part in parts])
-    order = torch.cat([group.rows for group in groups]).argsort()
-    *blocks, end = (join_rows(group, order) for group in zip(*results, strict=True))
+    rows_of_groups = [group.rows for group in groups]
+    *blocks, end = (join_rows(parts, rows_of_groups) for parts in zip(*results, strict=True))
     if outputs is not None:
         for tokens in blocks:
             outputs.append(tokens)
     return end
 
 
-def join_rows(parts: Sequence[Tokens], order: Tensor) -> Tokens:
-    """Join the tokens of groups of clips, and bring their rows into an order."""
+def join_rows(parts: Sequence[Tokens], rows: Sequence[Tensor]) -> Tokens:
+    """Join the tokens of groups of clips, whose rows of the batch are given."""
     if len(parts) == 1:
         return parts[0]
-    tensor = torch.cat([part.tensor for part in parts])[order]
+    tensor = torch.cat([part.tensor for part in parts])[torch.cat([*rows]).argsort()]
     return Tokens(tensor, parts[0].context._replace(rope=None))
 
 
@@ -125,26 +126,34 @@ def find_runs(backbone: Any, clips: Tensor, tolerance: float) -> list[Group]:
     size = embed.grid(clips.shape[2:])
     if size[0] == 1 or not len(clips):  # each tubelet begins a run
         return [Group(rows, None)]
-    moves = share_moving(embed.sample_boxes(clips), tolerance) > most_moving(backbone)
-    sharded = any(is_sharded(block) for part in backbone.encoders for block in part.blocks)
-    if moves.all() or (sharded and moves.any()):
+    most = most_moving(backbone)
+    moves = [share > most for share in share_moving(embed.sample_boxes(clips), tolerance)]
+    if all(moves):
         return [Group(rows, None)]
-    groups = [Group(rows[moves], None)] if moves.any() else []
-    boxes = embed.boxes(clips[~moves] if groups else clips)
-    rows = rows[~moves]
+    sharded = any(is_sharded(block) for part in backbone.encoders for block in part.blocks)
+    if sharded and any(moves):
+        return [Group(rows, None)]
+    mask = torch.tensor(moves, device=clips.device)
+    groups = [Group(rows[mask], None)] if any(moves) else []
+    rows = rows[~mask]
+    boxes = embed.boxes(take_rows(clips, rows))
     begins = begins_run(boxes, tolerance)  # (B, T, H, W)
     shares = begins.flatten(1).sum(dim=1) / prod(size)
     numbers = torch.where(shares > MOST_TOKENS, 0, (shares * GROUPS).ceil())  # 0: without runs
     if sharded:
         numbers[:] = 0 if (numbers == 0).any() else 1
     for number in numbers.unique().tolist():
-        of_group = numbers == number
+        chosen = (numbers == number).nonzero().flatten()
         runs = None
         if number:
-            every = bool(of_group.all())  # needs no copy
-            runs = make_runs(*((boxes, begins) if every else (boxes[of_group], begins[of_group])))
-        groups.append(Group(rows[of_group], runs))
+            runs = make_runs(take_rows(boxes, chosen), take_rows(begins, chosen))
+        groups.append(Group(rows[chosen], runs))
     return groups
+
+
+def take_rows(tensor: Tensor, rows: Tensor) -> Tensor:
+    """Take rows (K,) of a tensor (B, ...), each once; all of them need no copy."""
+    return tensor if len(rows) == len(tensor) else tensor[rows]
 
 
 def make_runs(boxes: Tensor, begins: Tensor) -> RunLengths:
@@ -183,27 +192,18 @@ def share_computed(groups: Sequence[Group]) -> float:
     return computed / clips if clips else 1.0
 
 
-def share_moving(samples: Tensor, tolerance: float) -> Tensor:
-    """Estimate how many of the tubelets of each of B clips begin a run, (B,).
+def share_moving(samples: Tensor, tolerance: float) -> list[float]:
+    """Estimate how many of the tubelets of each clip begin a run.
 
-    This is all that a moving camera costs.
+    This is all that a moving camera costs: a few operations on tensors.
 
     Args:
         samples: Some pixels of each tubelet, (B, T, H, W, S).
         tolerance: See ``find_runs``.
     """
-    differs = differ(samples[:, 1:] - samples[:, :-1], tolerance)
-    frames = samples.shape[1]
-    share = differs.mean(dim=(1, 2, 3), dtype=torch.float32)
-    return (1 + (frames - 1) * share) / frames  # the first frame begins runs
-
-
-def differ(differences: Tensor, tolerance: float) -> Tensor:
-    """Return where tubelets (..., P) differ by more than the tolerance, or by no number, (...).
-
-    The differences are overwritten.
-    """
-    return ~(differences.abs_().mean(dim=-1) <= tolerance)
+    differences = l1_loss(samples[:, 1:], samples[:, :-1], reduction="none").mean(dim=-1)
+    still = (differences <= tolerance).flatten(1).sum(dim=1).tolist()
+    return [1 - count / samples[0, ..., 0].numel() for count in still]
 
 
 def most_moving(backbone: Any) -> float:
@@ -227,7 +227,8 @@ def begins_run(boxes: Tensor, tolerance: float) -> Tensor:
     difference = torch.empty_like(first)  # reused, as new memory takes longer than the difference
     begins = [torch.ones(first.shape[:-1], dtype=torch.bool, device=boxes.device)]
     for tubelets in boxes[:, 1:].unbind(dim=1):
-        differs = differ(torch.sub(tubelets, first, out=difference), tolerance)
+        mean = torch.sub(tubelets, first, out=difference).abs_().mean(dim=-1)
+        differs = ~(mean <= tolerance)  # also if it is no number
         first[differs] = tubelets[differs]
         begins.append(differs)
     return torch.stack(begins, dim=1)

@@ -211,8 +211,8 @@ def test_the_share_that_moves_is_estimated() -> None:
     samples[0, :, 0, 0] = time
     for row, column in ((0, 0), (0, 1), (1, 1)):
         samples[1, :, row, column] = time
-    assert share_moving(samples, 0.5).tolist() == [(4 + 3) / 16, (4 + 3 * 3) / 16]
-    assert share_moving(samples, 1.0).tolist() == [4 / 16, 4 / 16]
+    assert share_moving(samples, 0.5) == [(4 + 3) / 16, (4 + 3 * 3) / 16]
+    assert share_moving(samples, 1.0) == [4 / 16, 4 / 16]
 
 
 @pytest.mark.parametrize(
