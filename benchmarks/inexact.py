@@ -1,23 +1,27 @@
 """CPU time of linear layers in 8 bits and of run lengths, against the optimized float32 model.
 
-python -m benchmarks.inexact int8 runs [--models timesformer vivit ...] [--rounds 3]
+python -m benchmarks.inexact int8 runs training [--models timesformer vivit ...] [--rounds 3]
 
 One thread, random weights of the right size, one clip. The models take turns; each figure is the
 least CPU time of the rounds. Set ONEDNN_MAX_CPU_ISA=AVX2 to multiply as a processor without VNNI.
 
 ``int8``: time, bytes of the weights, and the error of the features. ``runs``: clips of noise, of
 which a share of the places stands still, for joint attention without positions in time.
+``training``: steps of four blocks of that model, with and without run lengths, on batches of four
+such clips; the last batch has one of each share.
 """
 
 import time
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
+from mmvidformer.models.cpu import optimize_for_training
 from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.int8 import bytes_of_weights, input_bits
 from mmvidformer.models.run_lengths import find_runs, share_computed
@@ -32,6 +36,7 @@ MODELS: dict[str, tuple[type, dict[str, Any]]] = {
 SHARES = (0.0, 0.5, 0.8, 0.9)  # of the places that stand still
 TOLERANCE, NOISE = 0.1, 0.01  # of normalized pixels
 TINY = dict(embed_dims=32, depth=1, num_heads=2)
+FOUR_BLOCKS = dict(embed_dims=768, depth=4, num_heads=12)
 
 
 def build(model_type: type, options: Mapping[str, Any], tiny: bool) -> nn.Module:
@@ -41,11 +46,10 @@ def build(model_type: type, options: Mapping[str, Any], tiny: bool) -> nn.Module
     return optimize_for_inference(model_type(**{**options, **sizes}))
 
 
-@torch.no_grad()
 def least_times(
     models: Mapping[str, Callable[[Tensor], Tensor]], clip: Tensor, rounds: int
 ) -> tuple[dict[str, float], dict[str, Tensor]]:
-    """Return the least CPU seconds of each model, and its output."""
+    """Return the least CPU seconds of each model or function of a clip, and its output."""
     times = {name: float("inf") for name in models}
     outputs = {name: model(clip) for name, model in models.items()}
     for _ in range(rounds):
@@ -101,19 +105,54 @@ def measure_runs(rounds: int, tiny: bool = False) -> None:
         print(f"{share:.0%} still, {tokens:.0%} of the tokens: {', '.join(cells + faster)}")
 
 
+def measure_training(rounds: int, tiny: bool = False) -> None:
+    """Print a row for each batch."""
+    model_type, options = MODELS["vivit_joint"]
+    sizes = dict(arch=TINY, img_size=32) if tiny else dict(arch=FOUR_BLOCKS)
+    torch.manual_seed(0)
+    model = model_type(**{**options, "positions": "space", **sizes}).train()
+    optimize_for_training(model)
+
+    def step(clips: Tensor, static: float | None) -> Tensor:
+        model.static = static
+        model.zero_grad()
+        out = model(clips)
+        out.square().mean().backward()
+        return out.detach()
+
+    steps = {"all": partial(step, static=None), "runs": partial(step, static=TOLERANCE)}
+    side = 32 if tiny else 224
+    for shares in (*([share] * 4 for share in SHARES), SHARES):
+        clips = torch.cat([still_clip(options["clip_len"], side, share) for share in shares])
+        tokens = share_computed(find_runs(model, clips, TOLERANCE))
+        times, _ = least_times(steps, clips, rounds)
+        still = ", ".join(f"{share:.0%}" for share in sorted({*shares}))
+        faster = times["all"] / times["runs"]
+        seconds = f"{times['all']:.2f} s, runs {times['runs']:.2f} s, {faster:.2f} x"
+        print(f"training, {still} still, {tokens:.0%} of the tokens: {seconds}")
+
+
+@torch.no_grad()
+def measure_inference(args: Namespace) -> None:
+    """Measure what is asked of int8 and run lengths."""
+    if "int8" in args.what:
+        measure_int8(args.models, args.rounds, args.tiny)
+    if "runs" in args.what:
+        measure_runs(args.rounds, args.tiny)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure what is asked."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="+", choices=["int8", "runs"])
+    parser.add_argument("what", nargs="+", choices=["int8", "runs", "training"])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tiny", action="store_true", help="small models, to try it")
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
-    if "int8" in args.what:
-        measure_int8(args.models, args.rounds, args.tiny)
-    if "runs" in args.what:
-        measure_runs(args.rounds, args.tiny)
+    measure_inference(args)
+    if "training" in args.what:
+        measure_training(args.rounds, args.tiny)
 
 
 if __name__ == "__main__":

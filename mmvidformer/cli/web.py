@@ -19,7 +19,12 @@ from tempfile import TemporaryDirectory
 from mmvidformer.checkpoints import published
 from mmvidformer.config import config_name, load_config
 from mmvidformer.config.shipped import PACKAGE
-from mmvidformer.engine.arguments import add_classes_argument, add_overrides
+from mmvidformer.engine.arguments import (
+    add_classes_argument,
+    add_overrides,
+    add_speed_arguments,
+    inexact_options,
+)
 from mmvidformer.storage.errors import UserError
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
@@ -49,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_overrides(parser)
     add_classes_argument(parser)
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
+    add_speed_arguments(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address (default: this machine only)")
     parser.add_argument("--port", type=int, help="port (default: the first free one from 7860)")
     parser.add_argument("--max-mb", type=float, default=100, help="size of a file (default: 100)")
@@ -68,6 +74,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if (args.config is None) != (args.checkpoint is None):
         parser.error("--config and --checkpoint go together")
+    inexact = inexact_options(args)
+    if args.config is None and any(value not in (False, None) for value in inexact.values()):
+        parser.error("--int8 and --static are for the model of --config")
     if find_spec("gradio") is None:
         raise ImportError('the page needs Gradio: pip install "gradio>=6"')
     if args.port is not None:
@@ -80,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         titles[row.name] = f"{row.name} ({row.license or 'license unknown'})"
     if args.config:
         config = load_config(args.config, args.cfg_options)
-        models[YOUR_MODEL] = Model(config, args.checkpoint, args.classes, args.device)
+        models[YOUR_MODEL] = Model(config, args.checkpoint, args.classes, args.device, **inexact)
     # From now on nothing is fetched: the process that answers inherits this.
     os.environ.update(HF_HUB_OFFLINE="1")
     process = AnswerProcess(models, Limits(args.max_mb, args.max_seconds), args.max_wait)

@@ -20,6 +20,7 @@ from mmvidformer.checkpoints.download import fetch, is_cached
 from mmvidformer.config import is_recurrent
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.storage.errors import UserError
 from mmvidformer.web.answers import MAX_PIXELS, Answer, Limits, answer
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads
@@ -44,6 +45,8 @@ class Model(NamedTuple):
     checkpoint: str | None = None
     names: list[str] | None = None
     device: str | None = None
+    int8: bool = False
+    static: float | None = None
 
     def load(self) -> Recognizer:
         """Load the model, whose weights must be here.
@@ -57,7 +60,8 @@ class Model(NamedTuple):
         cfg, checkpoint = find_model(self.config, self.checkpoint)
         set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
         clips = None if is_recurrent(cfg) else 1
-        recognizer = Recognizer(cfg, checkpoint, self.device, self.names, clips)
+        inexact = dict(int8=self.int8, static=self.static)
+        recognizer = Recognizer(cfg, checkpoint, self.device, self.names, clips, **inexact)
         if recognizer.task.needs_boxes:
             load_detector(recognizer.device)
         return recognizer
@@ -165,7 +169,7 @@ def _serve(pipe: Connection, models: Mapping[str, Model], limits: Limits) -> Non
                 for part in answer(recognizer, video, folder, limits, progress):
                     pipe.send(part)
             pipe.send(None)
-        except MISTAKES as error:
+        except (UserError, *MISTAKES) as error:
             text = describe(error)
             if video is not None:  # names of folders are no business of a visitor
                 text = text.replace(f"{Path(video).parent}{os.sep}", "")

@@ -1,13 +1,15 @@
-"""Models of the page whose process hangs, crashes or answers when it looks at a video."""
+"""Models of the page whose process hangs, crashes, stops or answers when it looks at a video."""
 
 import os
 import re
 import signal
 from typing import NamedTuple
 
+from mmvidformer.tasks.changes import TooInexact
+
 
 class BadModel(NamedTuple):
-    """A model that does something instead of reading the video: ``hang``, ``crash`` or ``pid``."""
+    """A model that does something instead of reading the video (``BadRecognizer.task``)."""
 
     deed: str
 
@@ -31,4 +33,6 @@ class BadRecognizer:
             re.match("(a+)+$", 99 * "a" + "b")  # holds the lock of the interpreter, as decoders do
         if self.deed == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
+        if self.deed == "stop":
+            raise TooInexact("int8: 2 of 16 answers changed")
         raise ValueError(f"process {os.getpid()}")

@@ -22,12 +22,13 @@ def reason(process: AnswerProcess, name: str, video: Path) -> str:
 
 def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) -> None:
     video = write(tmp_path / "video.mp4", frames=4)
-    models = {deed: BadModel(deed) for deed in ("hang", "crash", "pid")}
+    models = {deed: BadModel(deed) for deed in ("hang", "crash", "stop", "pid")}
     process = AnswerProcess(models, Limits(), time_limit=3)
     before = {*multiprocessing.active_children()}
     assert process.load("pid") == ["a", "b"]
     assert reason(process, "published://vivit_fe_k400", video).startswith("KeyError")
     first = reason(process, "pid", video)
+    assert reason(process, "stop", video) == "int8: 2 of 16 answers changed"
     assert reason(process, "pid", video) == first  # the same process
     start = time.monotonic()
     assert reason(process, "hang", video) == "the video took longer than 3 s and was given up"
@@ -43,7 +44,7 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
 def test_a_visitor_who_leaves_ends_the_work(tiny_videos) -> None:
     video = str(tiny_videos.root / "val_0.mp4")
     config = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
-    process = AnswerProcess({"tiny": Model(config)}, Limits())
+    process = AnswerProcess({"tiny": Model(config, int8=True)}, Limits())
     before = {*multiprocessing.active_children()}
     answers = process.answer("tiny", video, "")
     assert next(answers) == (1, "windows")
