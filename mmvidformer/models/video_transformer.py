@@ -16,7 +16,8 @@ from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
 from mmvidformer.models.lengths import run_by_length, valid_frames
-from mmvidformer.models.run_lengths import check_runs, encode_runs
+from mmvidformer.models.run_lengths import encode_runs
+from mmvidformer.models.run_rules import check_runs
 from mmvidformer.models.single_frames import encodes_frames, run_clips
 from mmvidformer.models.token_dropping import check_token_keep, draw_tokens
 

@@ -20,10 +20,10 @@ from mmvidformer.models.run_lengths import (
     begins_run,
     find_runs,
     most_moving,
-    rule_of,
     share_computed,
     share_moving,
 )
+from mmvidformer.models.run_rules import rule_of
 from mmvidformer.models.vivit import SCHEMES as VIVIT
 from mmvidformer.visualization.attention_matrices import attention_matrices
 from mmvidformer.visualization.attention_rollout import rollout
