@@ -105,7 +105,7 @@ def make_variants(
     yield Variant("optimized", fast)
     device = next(model.parameters()).device.type
     autocast = partial(torch.autocast, device, torch.bfloat16)
-    note = "and a copy of them in 16 bits" if device == "cpu" else ""  # models.cpu.CpuLinear
+    note = "weights are kept in 16 bits, too" if device == "cpu" else ""  # models.cpu.CpuLinear
     yield Variant("bfloat16", fast, autocast, note)
     options: dict[str, dict[str, Any]] = {"int8": dict(int8=True)}
     if static is not None:
