@@ -154,7 +154,8 @@ def test_a_lasting_fault_ends_with_a_sentence(shards, storage, monkeypatch, faul
     address = address.replace("s3://", f"{storage.url}/") if web else address
     dataset = SafeDataset(ShardedVideoDataset(address, PIPELINE), max_bad_share=1.0)
     if fault == "slow":
-        monkeypatch.setattr(files, "TIME_LIMIT", storage.pause / 6)
+        monkeypatch.setattr(storage, "pause", 6)
+        monkeypatch.setattr(files, "TIME_LIMIT", 1)
     storage.lasting, storage.gets = fault, 0
     with pytest.raises(StorageError, match=r"00000\.tar: 3 tries failed, the last by ") as caught:
         inputs(dataset, 0)
