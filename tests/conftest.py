@@ -54,8 +54,9 @@ def kept_instances() -> Iterator[None]:
         yield
     finally:
         contexts._actual_context = start_method
-        if rank is None:
-            os.environ.pop("LOCAL_RANK", None)
+        os.environ.pop("LOCAL_RANK", None)
+        if rank is not None:
+            os.environ["LOCAL_RANK"] = rank
         CheckpointLoader._schemes = schemes
         for kind in kinds(ManagerMixin):
             kind._instance_dict.clear()

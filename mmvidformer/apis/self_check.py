@@ -44,6 +44,12 @@ class SelfCheck:
         self.change, self.seen = Change(), 0
         self._lock = Lock()
 
+    def __getstate__(self) -> dict:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state, _lock=Lock())
+
     def compare_outputs(self, data: Mapping[str, Any], outputs: Sequence[Any]) -> None:
         """Compare what ``test_step`` returned for a batch; see ``compare``."""
 
@@ -79,7 +85,11 @@ class SelfCheck:
         """Return the exact model while it runs beside a stream, for the first samples; else None.
 
         It has a state of its own. So whoever follows a stream begins with it, and calls ``add``.
+
+        Raises:
+            TooInexact: If more answers changed than a tenth.
         """
+        self.change.check(self.what)
         return self.exact if self.seen < FIRST else None
 
     def add(self, expected: Sequence[Answer], answers: Sequence[Answer]) -> None:

@@ -1,6 +1,7 @@
 """How fast a model can be on this machine: variants of it, timed in turn, and their answers."""
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -34,7 +35,7 @@ class Variant:
         seconds: Wall-clock seconds of each round over all clips, for one clip.
         cpu_seconds: Those of all threads together.
         change: How its answers differ from those of the plain model.
-        gpu_bytes: Most memory of a GPU in use, if there is one.
+        gpu_bytes: Most memory of its GPU in use, by all variants that were made before, too.
         layers: Errors of its linear layers in 8 bits, by name.
     """
 
@@ -61,8 +62,9 @@ class Variant:
         start = time.perf_counter(), time.process_time()
         for batch in batches:
             self.run(batch)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+        device = next(self.model.parameters()).device
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
         self.seconds.append((time.perf_counter() - start[0]) / len(batches))
         self.cpu_seconds.append((time.process_time() - start[1]) / len(batches))
 
@@ -70,6 +72,7 @@ class Variant:
         """Return the figures by name."""
         if not self.seconds:
             return dict(name=self.name, note=self.note)
+        difference = self.change.difference
         return dict(
             name=self.name,
             seconds=median(self.seconds),
@@ -78,7 +81,7 @@ class Variant:
             gpu_bytes=self.gpu_bytes,
             answers=self.change.answers,
             changed=self.change.changed,
-            difference=self.change.difference,
+            difference=difference if math.isfinite(difference) else None,  # as JSON has it
             note=self.note,
             layers=self.layers,
         )
@@ -159,20 +162,21 @@ def measure(
     """
     variants = []
     expected: list[Answer] = []
+    device = next((weight.device for weight in model.parameters()), torch.device("cpu"))
     for variant in make_variants(model, batches, static, compiles):
         variants.append(variant)
         if variant.model is None:
             continue
-        if torch.cuda.is_available():
-            torch.cuda.reset_peak_memory_stats()
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
         try:
             answers = [variant.run(batch) for batch in batches]
         except (RuntimeError, NotImplementedError) as error:  # of compilers, and of operators
             lines = str(error).splitlines() or [type(error).__name__]
             variant.model, variant.note = None, lines[0][:160]
             continue
-        if torch.cuda.is_available():
-            variant.gpu_bytes = torch.cuda.max_memory_allocated()
+        if device.type == "cuda":
+            variant.gpu_bytes = torch.cuda.max_memory_allocated(device)
         expected = expected or answers
         for exact, answer in zip(expected, answers, strict=True):
             add_change(variant.change, exact, answer, gives_classes(model))

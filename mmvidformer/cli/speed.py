@@ -9,6 +9,7 @@ nothing is still.
 
 import copy
 import json
+import math
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -130,7 +131,7 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
             f"{timed[0]['seconds'] / row['seconds']:7.2f}x",
             f"{row['weight_bytes'] / 2**20:7.1f}MiB",
             f"{row['changed']:>6}/{row['answers']:<3}" if row["answers"] else f"{'-':>10}",
-            f"{row['difference']:9.2g}",
+            f"{math.inf if row['difference'] is None else row['difference']:9.2g}",
             *[f"{(row['gpu_bytes'] or 0) / 2**20:7.0f}MiB"] * on_gpu,
         ]
         lines.append(f"{row['name']:<18}{''.join(cells)}  {row['note']}".rstrip())

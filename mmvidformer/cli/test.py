@@ -194,7 +194,7 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     print(f"{args.checkpoint}, {views} views (clips x crops{aligned}), fusion of views: {fuse}")
     figures = dict(config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse)
     figures |= dict(metrics=metrics, **({"align": True} if args.align else {}))
-    inexact = {name: x for name, x in inexact_options(args).items() if x not in (False, None)}
+    inexact = inexact_options(args)
     figures |= inexact
     marks = "_".join([views, str(fuse), *["aligned"] * args.align, *inexact])
     path = Path(runner.work_dir) / f"test_{marks}.json"
@@ -216,6 +216,6 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     # Folded weights are rounded otherwise in half precision, and sharded ones cannot be folded.
     if not cfg.test_cfg.get("fp16") and type(runner) is Runner:
         runner.register_hook(OptimizeHook(shares_frames=args.align, **inexact))
-    elif any(value not in (False, None) for value in inexact.values()):
+    elif inexact:
         raise ValueError("--int8 and --static go neither with --amp nor with a sharded model")
     report(runner.test(), runner, args)

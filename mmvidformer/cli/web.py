@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if (args.config is None) != (args.checkpoint is None):
         parser.error("--config and --checkpoint go together")
     inexact = inexact_options(args)
-    if args.config is None and any(value not in (False, None) for value in inexact.values()):
+    if args.config is None and inexact:
         parser.error("--int8 and --static are for the model of --config")
     if find_spec("gradio") is None:
         raise ImportError('the page needs Gradio: pip install "gradio>=6"')

@@ -79,8 +79,9 @@ def add_speed_arguments(parser: ArgumentParser) -> None:
 
 
 def inexact_options(args: Namespace) -> dict[str, Any]:
-    """Return the values of ``add_speed_arguments``, for ``Recognizer``."""
-    return dict(int8=args.int8, static=args.static)
+    """Return those of ``add_speed_arguments`` that are given, for ``Recognizer``."""
+    values = dict(int8=args.int8 or None, static=args.static)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def add_cuts_argument(parser: ArgumentParser) -> None:

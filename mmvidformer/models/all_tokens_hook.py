@@ -32,6 +32,6 @@ class AllTokensHook(Hook):
                 part.token_keep = 1.0
 
     def after_train(self, runner: Runner) -> None:
-        """Set the shares back, for another training of the same model."""
+        """Set the shares back, for another training of the same model; not if it is interrupted."""
         for part, share in self._shares:
             part.token_keep = share

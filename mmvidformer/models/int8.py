@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.linear import is_plain
+from mmvidformer.models.run_lengths import without_runs
 
 ONEDNN = torch.ops.onednn
 WEIGHT_STEPS = 127  # of the largest weight of an output; symmetric, so that 0 is exact
@@ -201,6 +202,7 @@ def layer_errors(backbone: nn.Module, clips: Tensor) -> dict[str, float]:
         Root of the mean squared error over that of the output, by name of the layer.
     """
     errors: dict[str, float] = {}
+    backbone = without_runs(backbone)  # else layers run once for each group of clips
 
     def compare(name: str, layer: nn.Linear, inputs: tuple[Tensor], output: Tensor) -> None:
         error = (Int8Linear(layer)(*inputs) - output).norm().item()

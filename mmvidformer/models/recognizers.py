@@ -31,9 +31,10 @@ class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
-        if getattr(self.backbone, "token_keep", 1) < 1 and hasattr(self.cls_head, "reads_places"):
-            head = type(self.cls_head).__name__
-            raise ValueError(f"{head} reads the places of all tokens: token_keep must be 1")
+        head = getattr(self, "cls_head", None)
+        if getattr(self.backbone, "token_keep", 1) < 1 and getattr(head, "reads_places", False):
+            name = type(head).__name__
+            raise ValueError(f"{name} reads the places of all tokens: token_keep must be 1")
 
     def loss(self, inputs: Tensor | ClipList, data_samples: list, **kwargs) -> dict:
         """Compute the losses of clips (B, views, C, T, H, W), or of a list of B clips."""

@@ -134,25 +134,24 @@ def find_runs(backbone: Any, clips: Tensor, tolerance: float) -> list[Group]:
     if sharded and any(moves):
         return [Group(rows, None)]
     mask = torch.tensor(moves, device=clips.device)
-    groups = [Group(rows[mask], None)] if any(moves) else []
-    rows = rows[~mask]
+    moving, rows = rows[mask], rows[~mask]
     boxes = embed.boxes(take_rows(clips, rows))
     begins = begins_run(boxes, tolerance)  # (B, T, H, W)
     shares = begins.flatten(1).sum(dim=1) / prod(size)
     numbers = torch.where(shares > MOST_TOKENS, 0, (shares * GROUPS).ceil())  # 0: without runs
     if sharded:
         numbers[:] = 0 if (numbers == 0).any() else 1
-    for number in numbers.unique().tolist():
+    moving = torch.cat([moving, rows[numbers == 0]]).sort().values
+    groups = [Group(moving, None)] if len(moving) else []
+    for number in numbers[numbers > 0].unique().tolist():
         chosen = (numbers == number).nonzero().flatten()
-        runs = None
-        if number:
-            runs = make_runs(take_rows(boxes, chosen), take_rows(begins, chosen))
+        runs = make_runs(take_rows(boxes, chosen), take_rows(begins, chosen))
         groups.append(Group(rows[chosen], runs))
     return groups
 
 
 def take_rows(tensor: Tensor, rows: Tensor) -> Tensor:
-    """Take rows (K,) of a tensor (B, ...), each once; all of them need no copy."""
+    """Take rows (K,) of a tensor (B, ...), each once and in order; all of them need no copy."""
     return tensor if len(rows) == len(tensor) else tensor[rows]
 
 

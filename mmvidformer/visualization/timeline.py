@@ -55,7 +55,8 @@ def draw_timeline(
     if task.finds_parts:
         draw_segments(axes, list_segments(predictions), colors)
     else:
-        draw_lines(axes, predictions, lines, colors)
+        drawn = draw_lines(axes, predictions, lines, colors)
+        colors = {name: colors[name] for name in drawn}
     if task.has_one_class:
         shade(axes, list_segments(predictions), colors)
     for last, window in pairwise(predictions):
@@ -88,17 +89,23 @@ def draw_lines(
     predictions: Sequence[Prediction],
     lines: Sequence[tuple[str, np.ndarray]],
     colors: Mapping[str, Color],
-) -> None:
-    """Draw values, or the probabilities of the highest class and of all that reach 5%."""
+) -> list[str]:
+    """Draw values, or the probabilities of the highest class and of all that reach 5%.
+
+    Returns their names. What is no number anywhere is drawn, too.
+    """
     peaks = [line.max() for _, line in lines]
     least = min(LEAST_PEAK, max(peaks)) if predictions[0].probabilities else -np.inf
     moments = [prediction.moment for prediction in predictions]
-    for (name, line), peak in zip(lines, peaks, strict=True):
-        if peak >= least:
-            points = apart_at_cuts(predictions, moments, line)
-            axes.plot(*points, ".-", markersize=8, label=name, color=colors[name])
-    if min(peaks) < least:
+    drawn = [
+        (name, line) for (name, line), peak in zip(lines, peaks, strict=True) if not peak < least
+    ]
+    for name, line in drawn:
+        points = apart_at_cuts(predictions, moments, line)
+        axes.plot(*points, ".-", markersize=8, label=name, color=colors[name])
+    if len(drawn) < len(lines):
         axes.plot([], [], " ", label=f"others below {LEAST_PEAK:.0%}")
+    return [name for name, _ in drawn]
 
 
 def draw_segments(axes: Axes, segments: Sequence[Segment], colors: Mapping[str, Color]) -> None:

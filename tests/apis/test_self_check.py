@@ -1,6 +1,8 @@
 """Faster models whose answers differ a little: the first ones are compared with exact ones."""
 
+import copy
 import gc
+import pickle
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -91,6 +93,8 @@ def test_too_many_changes_end_it() -> None:
         check.compare([wrong] * 2, lambda exact: [right] * 2)
     with pytest.raises(TooInexact, match="2 of 16 answers"):  # also if somebody goes on
         check.compare([right], lambda exact: pytest.fail("no more are computed"))
+    with pytest.raises(TooInexact, match="2 of 16 answers"):
+        check.beside_stream()
 
 
 def test_what_is_no_number_changed() -> None:
@@ -112,9 +116,18 @@ def test_threads_count_all_answers() -> None:
     check = SelfCheck(nn.Identity(), "int8")
     right = {"": torch.tensor([0.9, 0.1])}
     with ThreadPoolExecutor(8) as pool:
-        for _ in range(500):
-            pool.submit(check.compare, [right], lambda exact: [right])
-    assert check.seen == 500 and check.change.answers >= FIRST
+        calls = [pool.submit(check.compare, [right], lambda exact: [right]) for _ in range(500)]
+    assert [call.result() for call in calls] == [None] * 500
+    assert check.seen == 500 and check.change.answers == FIRST + 4  # the 32nd, ..., 256th
+
+
+def test_recognizers_are_copied(divided: tuple, video: np.ndarray) -> None:
+    """Also from one process to another; each copy counts its own answers."""
+    rounded = Recognizer(*divided, "cpu", int8=True)
+    expected = rounded(video).scores["class"]
+    for other in (copy.deepcopy(rounded), pickle.loads(pickle.dumps(rounded))):
+        np.testing.assert_array_equal(other(video).scores["class"], expected)
+        assert (other.check.seen, rounded.check.seen) == (2, 1)
 
 
 def test_run_lengths_of_a_config_are_compared_with_all_tubelets(

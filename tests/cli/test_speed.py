@@ -79,6 +79,13 @@ def test_table_without_the_plain_model() -> None:
     assert head.split()[-2:] == ["scores", "GPU"]
     assert plain == "plain             cannot run: out of memory"
     assert int8.split()[2:] == ["1.00x", "1.0MiB", "-", "0.25", "2MiB"]
+    assert table([dict(row, difference=None)])[1].split()[-2:] == ["inf", "2MiB"]
+
+
+def test_infinite_differences_are_null_in_json() -> None:
+    variant = Variant("int8", torch.nn.Module(), seconds=[1.0], cpu_seconds=[1.0])
+    variant.model.backbone, variant.change.difference = torch.nn.Identity(), float("inf")
+    assert json.loads(json.dumps(variant.row(), allow_nan=False))["difference"] is None
 
 
 def test_noise_without_weights(main_of, model, capsys) -> None:

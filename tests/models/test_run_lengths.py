@@ -149,6 +149,15 @@ def test_no_clip_depends_on_the_others_of_its_batch() -> None:
             torch.testing.assert_close(block.places[clip], own.places[0])
 
 
+def test_all_clips_that_move_are_one_group() -> None:
+    """Also one that moves in other colors than the one that is looked at first."""
+    model, clips = build(), mixed_clips()
+    clips[2, 1:] = noise(2, 6, 16, 16, seed=5)
+    groups = find_runs(model, clips, 0.1)
+    assert [group.rows.tolist() for group in groups] == [[0, 2], [3, 4], [1]]
+    assert [group.runs is None for group in groups] == [True, False, False]
+
+
 def test_gradients_of_groups() -> None:
     model, clips = build(), mixed_clips()
     model.static = 0.1

@@ -166,6 +166,17 @@ def test_classes_that_stay_low_are_not_drawn(peaks: tuple, shown: list[str]) -> 
     assert [text.get_text() for text in legend.get_texts()] == shown
 
 
+def test_a_window_without_numbers_hides_no_line() -> None:
+    names = {"class": ["a", "b"]}
+    rows = np.array([[0.2, 0.8], [np.nan, np.nan]])
+    found = [
+        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2))
+        for i, row in enumerate(rows)
+    ]
+    legend = draw_timeline(found).axes[0].get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+
+
 def test_a_timeline_shows_the_segments() -> None:
     axes = draw_timeline(windows(0.25, 1.0)).axes[0]
     spans = [

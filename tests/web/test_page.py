@@ -38,7 +38,7 @@ def test_mistakes_are_named_before_a_model_is_loaded(load, capsys, monkeypatch) 
     with pytest.raises(SystemExit):
         tool.main(["--config", "vivit_fe_k400"])
     assert "--config and --checkpoint go together" in capsys.readouterr().err
-    for options in (["--int8"], ["--static", "6"]):
+    for options in (["--int8"], ["--static", "6"], ["--static", "0"]):
         with pytest.raises(SystemExit):
             tool.main(["camera_motion", *options])
         assert "--int8 and --static are for the model of --config" in capsys.readouterr().err

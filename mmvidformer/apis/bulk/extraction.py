@@ -85,7 +85,8 @@ class FeatureExtractor:
         model = load_recognizer(cfg, checkpoint, device, head=False)
         check_layers(model, layers or ())
         self.check = None
-        if int8 or static is not None or not needs_all_tokens:
+        has_runs = static is not None or getattr(model.backbone, "static", None) is not None
+        if int8 or has_runs or not needs_all_tokens:
             fast, self.check = make_fast(model, int8, static, has_head=False)
             model = fast or model
         if self.check is not None and needs_all_tokens:  # which the fast models leave out
