@@ -17,6 +17,7 @@ from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.stream import FrameRunner
+from mmvidformer.apis.windows import LEAST_SCORE
 from mmvidformer.config import config_name
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, split_stages
@@ -146,6 +147,30 @@ class LoadedModel:
         """
         is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
         return self.task.answers(output, self.names, is_logits, **where)
+
+    def least_score(self, min_score: float | None) -> float:
+        """Return the least score of a segment: 0.3, or what is given to a model that finds them.
+
+        Raises:
+            ValueError: If one is given to another model.
+        """
+        if min_score is None:
+            return LEAST_SCORE
+        if not self.task.finds_parts:
+            raise ValueError(f"min_score is for models of segments, not of {self.task.name}")
+        return min_score
+
+    def check_windows(self, options: dict[str, float | None]) -> None:
+        """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""
+        if self.task.needs_boxes:
+            calls = "recognizer.persons(video), recognizer.boxes(video, second, boxes)"
+            raise ValueError(f"a model of boxes needs them: {calls}")
+        if self.task.has_windows:
+            return
+        for name, value in options.items():
+            if value is not None:
+                what = f"a model of {self.task.part} has no windows"
+                raise ValueError(f"{what}, got {name}={value:g}")
 
     def _part_reader(self) -> PartReader:
         """Return what reads the parts of videos, and runs the model on them."""

@@ -12,7 +12,7 @@ from mmvidformer.apis.part_clock import without_gaps
 from mmvidformer.apis.pipeline import Source
 from mmvidformer.apis.shots import ShotWindow
 from mmvidformer.apis.stream import StreamFrame
-from mmvidformer.apis.windows import LEAST_SCORE, times_of
+from mmvidformer.apis.windows import times_of
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
@@ -286,27 +286,3 @@ class Recognizer(LoadedModel):
         for second, boxes in moments.items():
             predictions += self.boxes(video, second, boxes)
         return predictions
-
-    def least_score(self, min_score: float | None) -> float:
-        """Return the least score of a segment: 0.3, or what is given to a model that finds them.
-
-        Raises:
-            ValueError: If one is given to another model.
-        """
-        if min_score is None:
-            return LEAST_SCORE
-        if not self.task.finds_parts:
-            raise ValueError(f"min_score is for models of segments, not of {self.task.name}")
-        return min_score
-
-    def check_windows(self, options: dict[str, float | None]) -> None:
-        """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""
-        if self.task.needs_boxes:
-            calls = "recognizer.persons(video), recognizer.boxes(video, second, boxes)"
-            raise ValueError(f"a model of boxes needs them: {calls}")
-        if self.task.has_windows:
-            return
-        for name, value in options.items():
-            if value is not None:
-                what = f"a model of {self.task.part} has no windows"
-                raise ValueError(f"{what}, got {name}={value:g}")

@@ -30,8 +30,9 @@ class Int8Linear(nn.Module):
 
     Weights are rounded once, with a scale for each output. Inputs are rounded in each call, to
     steps between the least and the largest number of a clip, of 8 bits, or of 7 where the processor
-    needs it (``input_bits``). So no clip depends on the others of its batch. There are no
-    gradients. The weights do not change, so copies share them, and stay on the CPU in their types.
+    needs it (``input_bits``). So no clip depends on the others of its batch. A backward
+    pass raises a RuntimeError. The weights do not change, so copies share them, and stay on the CPU
+    in their types.
 
     Args:
         linear: The layer, on the CPU.

@@ -7,7 +7,7 @@ slowly a picture changes.
 
 import copy
 from collections.abc import Sequence
-from math import prod
+from math import ceil, prod
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +19,7 @@ from mmvidformer.models.lengths import is_sharded
 
 MOST_TOKENS = 0.95  # of a clip: with more, all are computed, which is exact and as fast
 GROUPS = 8  # of the clips of a batch, by their number of runs
+ALL_TUBELETS = GROUPS + 1  # number of the group of clips that are computed as they are
 
 
 class RunLengths(NamedTuple):
@@ -54,11 +55,11 @@ class Group(NamedTuple):
     """Clips of a batch that are computed together.
 
     Attributes:
-        rows: Their rows of the batch, (K,).
+        rows: Their rows of the batch, in order.
         runs: Their runs; None: all is computed.
     """
 
-    rows: Tensor
+    rows: list[int]
     runs: RunLengths | None
 
 
@@ -90,7 +91,7 @@ def encode_runs(
             tokens = encoder(tokens, None if outputs is None else blocks)
         parts = (*blocks, tokens)
         results.append([part if runs is None else runs.spread(part) for part in parts])
-    rows_of_groups = [group.rows for group in groups]
+    rows_of_groups = [row for group in groups for row in group.rows]
     *blocks, end = (join_rows(parts, rows_of_groups) for parts in zip(*results, strict=True))
     if outputs is not None:
         for tokens in blocks:
@@ -98,11 +99,12 @@ def encode_runs(
     return end
 
 
-def join_rows(parts: Sequence[Tokens], rows: Sequence[Tensor]) -> Tokens:
-    """Join the tokens of groups of clips, whose rows of the batch are given."""
+def join_rows(parts: Sequence[Tokens], rows: Sequence[int]) -> Tokens:
+    """Join the tokens of groups of clips, whose rows of the batch are given one after the other."""
     if len(parts) == 1:
         return parts[0]
-    tensor = torch.cat([part.tensor for part in parts])[torch.cat([*rows]).argsort()]
+    order = sorted(range(len(rows)), key=rows.__getitem__)
+    tensor = torch.cat([part.tensor for part in parts])[order]
     return Tokens(tensor, parts[0].context._replace(rope=None))
 
 
@@ -119,39 +121,44 @@ def find_runs(backbone: Any, clips: Tensor, tolerance: float) -> list[Group]:
             first of its run. 0: they are equal.
 
     Returns:
-        The groups. One without runs has the clips that have more than 0.95 as many of them as
-        tubelets, also if a sample of the pixels looks so (``most_moving``).
+        The groups, by number of runs. The last one may be without runs: the clips that have more
+        than 0.95 as many of them as tubelets, also if a sample of their pixels looks so
+        (``most_moving``).
     """
-    embed, rows = backbone.embed, torch.arange(len(clips), device=clips.device)
-    size = embed.grid(clips.shape[2:])
+    embed, size = backbone.embed, backbone.embed.grid(clips.shape[2:])
+    everything = [Group([*range(len(clips))], None)]
     if size[0] == 1 or not len(clips):  # each tubelet begins a run
-        return [Group(rows, None)]
+        return everything
     most = most_moving(backbone)
-    moves = [share > most for share in share_moving(embed.sample_boxes(clips), tolerance)]
-    if all(moves):
-        return [Group(rows, None)]
-    sharded = any(is_sharded(block) for part in backbone.encoders for block in part.blocks)
-    if sharded and any(moves):
-        return [Group(rows, None)]
-    mask = torch.tensor(moves, device=clips.device)
-    moving, rows = rows[mask], rows[~mask]
-    boxes = embed.boxes(take_rows(clips, rows))
+    moving = share_moving(embed.sample_boxes(clips), tolerance)
+    still = [row for row, share in enumerate(moving) if share <= most]
+    if not still:
+        return everything
+    boxes = embed.boxes(take_rows(clips, still))
     begins = begins_run(boxes, tolerance)  # (B, T, H, W)
-    shares = begins.flatten(1).sum(dim=1) / prod(size)
-    numbers = torch.where(shares > MOST_TOKENS, 0, (shares * GROUPS).ceil())  # 0: without runs
-    if sharded:
-        numbers[:] = 0 if (numbers == 0).any() else 1
-    moving = torch.cat([moving, rows[numbers == 0]]).sort().values
-    groups = [Group(moving, None)] if len(moving) else []
-    for number in numbers[numbers > 0].unique().tolist():
-        chosen = (numbers == number).nonzero().flatten()
-        runs = make_runs(take_rows(boxes, chosen), take_rows(begins, chosen))
-        groups.append(Group(rows[chosen], runs))
+    numbers = [ALL_TUBELETS] * len(clips)  # of the group of each clip
+    for row, count in zip(still, begins.flatten(1).sum(dim=1).tolist(), strict=True):
+        numbers[row] = number_of_group(count / prod(size))
+    if any(is_sharded(block) for encoder in backbone.encoders for block in encoder.blocks):
+        numbers = [max(numbers)] * len(clips)
+    groups = []
+    for number in sorted({*numbers}):
+        rows = [row for row, other in enumerate(numbers) if other == number]
+        runs = None
+        if number != ALL_TUBELETS:
+            places = [still.index(row) for row in rows]
+            runs = make_runs(take_rows(boxes, places), take_rows(begins, places))
+        groups.append(Group(rows, runs))
     return groups
 
 
-def take_rows(tensor: Tensor, rows: Tensor) -> Tensor:
-    """Take rows (K,) of a tensor (B, ...), each once and in order; all of them need no copy."""
+def number_of_group(share: float) -> int:
+    """Return the number of the group of a clip, of which a share of the tubelets begins a run."""
+    return ALL_TUBELETS if share > MOST_TOKENS else ceil(share * GROUPS)
+
+
+def take_rows(tensor: Tensor, rows: Sequence[int]) -> Tensor:
+    """Take rows of a tensor (B, ...), each once and in order; all of them need no copy."""
     return tensor if len(rows) == len(tensor) else tensor[rows]
 
 

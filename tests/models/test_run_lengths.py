@@ -1,17 +1,11 @@
 """Tubelets that stay as they were are computed once: what that equals, and which models can."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models import (
-    FeatureFixationTransformer,
-    TimeSformer,
-    VideoTransformer,
     ViViT,
     run_lengths,
 )
@@ -23,13 +17,10 @@ from mmvidformer.models.run_lengths import (
     share_computed,
     share_moving,
 )
-from mmvidformer.models.run_rules import rule_of
-from mmvidformer.models.vivit import SCHEMES as VIVIT
 from mmvidformer.visualization.attention_matrices import attention_matrices
 from mmvidformer.visualization.attention_rollout import rollout
 from mmvidformer.visualization.receptive_field import receptive_field
 from tests.models.test_keep import COUNTING, JOINT, assert_same, build, noise
-from tests.models.tiny import perturb
 
 SIZE = dict(arch=dict(embed_dims=16, depth=2, num_heads=2), clip_len=4, img_size=16)
 
@@ -133,8 +124,8 @@ def test_no_clip_depends_on_the_others_of_its_batch() -> None:
     exact = model(clips)
     model.static = 0.1
     groups = find_runs(model, clips, 0.1)
-    assert [group.rows.tolist() for group in groups] == [[0], [2, 3, 4], [1]]
-    assert [group.runs and group.runs.weight.shape[-1] for group in groups] == [None, 5, 9]
+    assert [group.rows for group in groups] == [[2, 3, 4], [1], [0]]
+    assert [group.runs and group.runs.weight.shape[-1] for group in groups] == [5, 9, None]
     assert share_computed(groups) == pytest.approx((1 + 3 * 5 / 24 + 9 / 24) / 5)
     torch.testing.assert_close(model(clips), torch.cat([model(clip[None]) for clip in clips]))
     torch.testing.assert_close(model(clips)[0], exact[0])
@@ -154,8 +145,8 @@ def test_all_clips_that_move_are_one_group() -> None:
     model, clips = build(), mixed_clips()
     clips[2, 1:] = noise(2, 6, 16, 16, seed=5)
     groups = find_runs(model, clips, 0.1)
-    assert [group.rows.tolist() for group in groups] == [[0, 2], [3, 4], [1]]
-    assert [group.runs is None for group in groups] == [True, False, False]
+    assert [group.rows for group in groups] == [[3, 4], [1], [0, 2]]
+    assert [group.runs is None for group in groups] == [False, False, True]
 
 
 def test_gradients_of_groups() -> None:
@@ -173,7 +164,7 @@ def test_the_processes_of_a_sharded_model_run_equally_often(monkeypatch) -> None
     model.static = 0.1
     assert torch.equal(model(clips), expected)
     ((rows, runs),) = find_runs(model, clips[1:], 0.1)
-    assert rows.tolist() == [0, 1, 2, 3] and runs.weight.shape[-1] == 9
+    assert rows == [0, 1, 2, 3] and runs.weight.shape[-1] == 9
     torch.testing.assert_close(
         model(clips[1:]), torch.cat([model(clip[None]) for clip in clips[1:]])
     )
@@ -248,72 +239,6 @@ def test_what_is_given_is_used() -> None:
     torch.testing.assert_close(model(clips, weight=weight), expected)
 
 
-ROWS: dict[str, tuple[type, dict[str, Any]]] = {
-    "joint attention, positions of space or none": (VideoTransformer, dict(positions="space")),
-    "joint attention, positions in time": (VideoTransformer, {}),
-    **{f"ViViT, `{name}`": (ViViT, dict(scheme=name)) for name in VIVIT if name != "spacetime"},
-    "ViViT, `spacetime`": (ViViT, dict(scheme="spacetime")),
-    "TimeSformer, `joint_space_time`": (TimeSformer, dict(scheme="joint_space_time")),
-    "TimeSformer, `divided_space_time`": (TimeSformer, {}),
-    "TimeSformer, `space_only`": (TimeSformer, dict(scheme="space_only")),
-    "feature fixation, `time_space`": (FeatureFixationTransformer, {}),
-    "kernel `cosformer`": (VideoTransformer, dict(block=[dict(kernel="cosformer")])),
-    "pattern `causal_joint`": (VideoTransformer, dict(block=[dict(pattern="causal_joint")])),
-}
-OTHERS: dict[str, tuple[type, dict[str, Any]]] = {
-    "rotary in space": (VideoTransformer, dict(positions="none", rope="dinov3")),
-    "rotary in time": (VideoTransformer, dict(positions="none", rope="axial")),
-    "sums of positions": (VideoTransformer, dict(positions="space_time")),
-    "fixed positions": (VideoTransformer, dict(positions=dict(type="joint", fixed="flat"))),
-}
-
-
-def test_table_of_the_page() -> None:
-    """docs/speed.md says of each model what the code says."""
-    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text()
-    lines = page.partition("<!-- run lengths -->\n")[2].partition("\n\n")[0].splitlines()[2:]
-    written = dict(line.strip("| ").split(" | ") for line in lines)
-    said = {name: str(rule_of(make(*row))) for name, row in ROWS.items()}
-    said = {name: "exact" if rule.startswith("exact") else rule for name, rule in said.items()}
-    assert written == said
-
-
-def make(model_type: type, options: dict[str, Any]) -> nn.Module:
-    torch.manual_seed(0)
-    if model_type is not FeatureFixationTransformer:
-        options = dict(stem=dict(tubelet=(1, 8, 8)), **options)
-    return perturb(model_type(**SIZE, **options)).double().eval()
-
-
-@pytest.mark.parametrize("name", [*ROWS, *OTHERS])
-def test_which_models_are_exact(name: str) -> None:
-    """What is exact is as the frozen clip, what is an approximation is near, the rest refuses."""
-    model = make(*{**ROWS, **OTHERS}[name])
-    rule = str(rule_of(model))
-    if rule.startswith("impossible"):
-        with pytest.raises(ValueError, match="cannot compute still tubelets once: "):
-            model.static = 0.1
-        return
-    clips = still_video()
-    expected = model(frozen(model, clips, 0.1))
-    model.static = 0.1
-    difference = (model(clips) - expected).abs().max()
-    assert (difference < 1e-10) == (rule.startswith("exact"))
-
-
-@pytest.mark.parametrize("tolerance", [-1.0, float("nan")])
-def test_tolerances_are_checked(tolerance: float) -> None:
-    with pytest.raises(ValueError, match="tolerance of still tubelets must be at least 0, got"):
-        build(static=tolerance)
-
-
-def test_setting_it_is_checked() -> None:
-    model = make(FeatureFixationTransformer, {})
-    with pytest.raises(ValueError, match="cannot compute still tubelets once: tubelets overlap"):
-        model.static = 0.1
-    assert model.static is None
-
-
 def test_pictures_are_of_all_tubelets() -> None:
     """As those of the model without run lengths, which stays as it is."""
     plain, model, clips = build(cls="mean"), build(cls="mean", static=0.1), still_video()
@@ -328,7 +253,7 @@ def test_pictures_are_of_all_tubelets() -> None:
 def test_padding_is_the_first_tubelet_again() -> None:
     """So that it changes neither the largest nor the least number of a clip, which int8 reads."""
     model, clips = build(), mixed_clips()
-    _, (_, runs), _ = find_runs(model, clips, 0.1)
+    (_, runs), *_ = find_runs(model, clips, 0.1)
     assert (runs.weight[:, 0, 0] > 0).sum(dim=1).tolist() == [5, 4, 4]
     assert runs.keep.numbers[1:, -1].tolist() == [0, 0]
     torch.testing.assert_close(runs.boxes[1:, 0, 0, -1], runs.boxes[1:, 0, 0, 0], rtol=0, atol=0)
