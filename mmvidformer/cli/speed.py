@@ -26,6 +26,7 @@ from mmvidformer.apis.speed import as_batches, measure
 from mmvidformer.config import load_config
 from mmvidformer.datasets.sources import is_source
 from mmvidformer.engine.arguments import add_overrides, positive
+from mmvidformer.storage.errors import UserError
 from mmvidformer.visualization.speed import draw_speed
 
 STARTS = {"init_from", "init_cfg", "pretrained"}  # arguments of backbones
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     variants = measure(recognizer.model, batches, args.rounds, static, args.compile)
     rows = [variant.row() for variant in variants]
     if not any("seconds" in row for row in rows):
-        raise RuntimeError(f"no variant can run: {rows[0]['note']}")
+        raise UserError(f"no variant can run: {rows[0]['note']}")
     print("\n".join(table(rows)))
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

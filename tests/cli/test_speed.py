@@ -13,6 +13,7 @@ from mmengine.registry import DefaultScope
 from mmvidformer.apis.speed import Variant, as_batches, measure
 from mmvidformer.cli.speed import table, with_random_weights
 from mmvidformer.registry import MODELS
+from mmvidformer.storage.errors import UserError
 
 
 def test_variants_on_a_video(main_of, model, tiny_videos, tmp_path: Path, capsys) -> None:
@@ -68,7 +69,7 @@ def test_what_no_variant_can(main_of, model, monkeypatch, capsys) -> None:
     """Such as memory for one clip."""
     fail = Variant("plain", note="out of memory")
     monkeypatch.setattr("mmvidformer.cli.speed.measure", lambda *_: [fail])
-    with pytest.raises(RuntimeError, match="no variant can run: out of memory"):
+    with pytest.raises(UserError, match="no variant can run: out of memory"):
         main_of("speed")([*model, "--clips", "1", "--device", "cpu"])
 
 
