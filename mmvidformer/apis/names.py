@@ -86,7 +86,7 @@ def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
     if task not in tasks or not path:
         known = " ".join(f"{task}=FILE" for task in tasks)
         raise ValueError(f"class names must be given as {known}, got {file!r}")
-    if not path.endswith(".csv"):
+    if not path.lower().endswith(".csv"):
         return task, read_text(path).splitlines()
     rows = [row for row, _ in read_rows(path)] or [{}]
     number = next((column for column in IDS if column in rows[0]), None)

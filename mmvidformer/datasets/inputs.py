@@ -1,14 +1,14 @@
 """What bulk commands read: a folder, a list, shards, storage with videos, or a single video."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.lists import read_list
-from mmvidformer.datasets.own_videos import SUFFIXES, find_videos
+from mmvidformer.datasets.own_videos import find_videos, is_video, select_videos
 from mmvidformer.datasets.shards.index import INDEX, ShardIndex, StoredVideo
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import (
@@ -118,13 +118,13 @@ def list_inputs(source: str) -> VideoInputs:
         return VideoInputs(
             source, [os.path.relpath(video, source) for video in find_videos(source)]
         )
-    is_file = os.path.splitext(source)[1].lower() in (*LISTS, *SUFFIXES)
-    if is_remote(source) and not is_file:
-        return VideoInputs(source, list(_remote_names(source)))
+    is_list = source.lower().endswith(LISTS)
+    if is_remote(source) and not (is_list or is_video(source)):
+        return VideoInputs(source, select_videos(list_files(source), source))
     if not exists(source):
         raise FileNotFoundError(f"video, folder or list {source} does not exist")
     folder, file = split_path(source)
-    names = _listed_names(source) if source.endswith(LISTS) else [file]
+    names = _listed_names(source) if is_list else [file]
     if not names:
         raise ValueError(f"{source} names no video")
     return VideoInputs(folder, list(dict.fromkeys(names)))
@@ -132,17 +132,9 @@ def list_inputs(source: str) -> VideoInputs:
 
 def _listed_names(source: str) -> list[str]:
     path = local_copy(source)
-    if source.endswith(".txt"):
+    if source.lower().endswith(".txt"):
         return [name for _, name in read_list(path)]
     return [row["video"] for row, _ in read_rows(path, "video")]
-
-
-def _remote_names(source: str) -> Iterator[str]:
-    """Yield the names of the videos below an address; a ``FileNotFoundError`` without any."""
-    names = [name for name in list_files(source) if name.lower().endswith(tuple(SUFFIXES))]
-    if not names:
-        raise FileNotFoundError(f"{source} has no videos")
-    yield from names
 
 
 def _shard_inputs(index: ShardIndex) -> VideoInputs:

@@ -54,3 +54,8 @@ def write_report(
         csv.writer(report).writerows([("line", "path", "reason"), *rows])
     clean.write_text("".join(text for path, text in lines if path not in faults), encoding="utf-8")
     return bad, clean
+
+
+def say_count(count: int, noun: str) -> str:
+    """Return a number and a noun, such as ``'1 fault'`` and ``'2 faults'``."""
+    return f"{count} {noun}{'s' * (count != 1)}"

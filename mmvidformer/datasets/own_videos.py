@@ -1,4 +1,6 @@
 import os
+import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -7,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from mmvidformer.datasets.csv_rows import read_text
-from mmvidformer.datasets.lists import read_list
+from mmvidformer.datasets.lists import read_list, say_count
+from mmvidformer.video.containers import SUFFIXES
 
 SPLITS = ("train", "val", "test")
 CLASSES = "classes.txt"
 FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
-SUFFIXES = frozenset(".3gp .avi .flv .m4v .mkv .mov .mp4 .mpeg .mpg .ts .webm .wmv".split())
+MOST_KINDS = 8  # of other files, that a message names
 
 
 class LabeledVideo(NamedTuple):
@@ -26,35 +29,73 @@ class LabeledVideo(NamedTuple):
 def find_videos(folder: str | Path) -> list[Path]:
     """Find the video files in a folder and its subfolders by suffix, sorted, but no hidden ones.
 
-    Links to folders are followed, as by torchvision, but not to one that holds the link.
+    Links to folders are followed, as by torchvision, but not to one that holds the link. A line on
+    the standard error counts files of other suffixes.
 
     Raises:
         FileNotFoundError: If there is no such folder, or no video in it.
     """
     if not Path(folder).exists():
         raise FileNotFoundError(f"{folder} does not exist")
-    videos = sorted(_walk(Path(folder), frozenset()), key=lambda path: path.parts)
+    return [Path(name) for name in select_videos(_walk(str(folder), frozenset()), folder)]
+
+
+def select_videos(names: Iterable[str], folder: str | Path) -> list[str]:
+    """Return names with the suffix of a video, sorted, and say which others were left out.
+
+    Raises:
+        FileNotFoundError: If none has such a suffix.
+    """
+    videos, others = [], Counter[str]()
+    for name in names:
+        if is_video(name):
+            videos.append(name)
+        else:
+            others[os.path.splitext(name)[1].lower() or "without a suffix"] += 1
+    kinds = [f"{count} {suffix}" for suffix, count in others.most_common(MOST_KINDS)]
+    if len(others) > MOST_KINDS:
+        kinds.append("...")
     if not videos:
-        raise FileNotFoundError(f"{folder} has no videos")
-    return videos
+        only = f", only {', '.join(kinds)}" if kinds else ""
+        raise FileNotFoundError(f"{folder} has no videos{only}")
+    if kinds:
+        count = say_count(others.total(), "other file")
+        print(f"{folder}: left out {count}: {', '.join(kinds)}", file=sys.stderr)
+    return sorted(videos, key=lambda name: name.split("/"))
 
 
-def _walk(folder: Path, above: frozenset[tuple[int, int]]) -> Iterator[Path]:
-    """Yield the videos below a folder; ``above`` has the device and inode of those that hold it."""
-    if not folder.is_dir():
+def is_video(name: str) -> bool:
+    """Whether a name ends as that of a video does."""
+    return os.path.splitext(name)[1].lower() in SUFFIXES
+
+
+def _walk(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+    """Yield the files below a folder; ``above`` has the device and inode of those that hold it.
+
+    A folder below it that may not be read is left out, and named.
+    """
+    if not os.path.isdir(folder):
         return
-    status = folder.stat()
+    status = os.stat(folder)
     identity = status.st_dev, status.st_ino
     if identity in above:
         return
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if entry.is_dir():
-                yield from _walk(folder / entry.name, above | {identity})
-            elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:
-                yield folder / entry.name
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except PermissionError as error:
+        if not above:
+            raise
+        print(f"left out: {error}", file=sys.stderr)
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        path = os.path.join(folder, entry.name)
+        is_link = entry.is_symlink()  # perhaps to itself, which os.path.isdir knows
+        if os.path.isdir(path) if is_link else entry.is_dir():
+            yield from _walk(path, above | {identity})
+        else:
+            yield path
 
 
 def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> dict[str, Path]:
@@ -66,12 +107,11 @@ def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> 
         prefix: What files or names may have before the name.
 
     Raises:
-        FileNotFoundError: If there is no video at all.
         ValueError: If two files have the same one of the names.
     """
     plain = {name.removeprefix(prefix): name for name in names}
     paths: dict[str, Path] = {}
-    for path in find_videos(folder):
+    for path in map(Path, filter(is_video, _walk(str(folder), frozenset()))):
         name = plain.get(path.stem.removeprefix(prefix))
         if name is None:
             continue

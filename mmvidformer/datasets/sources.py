@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from mmvidformer.datasets.own_videos import SUFFIXES, find_videos
+from mmvidformer.datasets.own_videos import find_videos, is_video
 from mmvidformer.video.capture import is_stream, public_name
 from mmvidformer.video.writer import target_of
 
@@ -57,12 +57,12 @@ def is_source(word: str) -> bool:
     if "://" in word:
         address = urlsplit(word)
         if address.scheme in WEB_SCHEMES:
-            return Path(address.path).suffix.lower() in (*SUFFIXES, *PLAYLISTS)
+            return is_video(address.path) or address.path.lower().endswith(PLAYLISTS)
         return address.scheme not in CHECKPOINT_SCHEMES
     path = Path(word)
     if path.is_dir():
         return not (path / "config.json").is_file()  # of a HuggingFace checkpoint
-    return is_stream(word) or path.suffix.lower() in SUFFIXES
+    return is_stream(word) or is_video(word)
 
 
 def list_sources(words: Sequence[str]) -> list[Source]:

@@ -50,10 +50,7 @@ class ActionDetection(Task):
             ValueError: If two files have the name of a video.
         """
         paths = super().video_paths(annotations, folder)
-        try:
-            named = find_named(folder, annotations.videos)
-        except FileNotFoundError:  # there is no video at all
-            return paths
+        named = find_named(folder, annotations.videos)
         return paths | {name: path.absolute() for name, path in named.items()}
 
     def last_second(self, annotation: Box) -> float:

@@ -35,14 +35,14 @@ class ActionLocalization(ActionSegmentation):
 
     def fits_file(self, file: Path, columns: Sequence[str]) -> bool:
         """Whether it is in ActivityNet's format; csv files may be those of frames as well."""
-        return file.suffix == ".json"
+        return file.suffix.lower() == ".json"
 
     def read(
         self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
     ) -> Annotations:
         """Read spans, which may overlap, from a csv file or one in ActivityNet's format."""
         file = Path(file)
-        if file.suffix == ".json":
+        if file.suffix.lower() == ".json":
             return parse_activitynet(file, folder or file.parent, classes)
         return parse_spans(file, overlap=True, classes=classes)
 

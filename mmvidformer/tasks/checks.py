@@ -57,7 +57,7 @@ def find_annotation_faults(
 
 def guess_task(file: Path) -> Task:
     """Return the last task of the table that a file fits."""
-    columns = [] if file.suffix == ".json" else read_header(file)
+    columns = [] if file.suffix.lower() == ".json" else read_header(file)
     return next(task for task in reversed(TASKS.values()) if task.fits_file(file, columns))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 from mmvidformer.datasets.csv_rows import read_text
+from mmvidformer.datasets.lists import say_count
 from mmvidformer.datasets.own_videos import (
     CLASSES,
     FILES,
@@ -93,7 +94,7 @@ def _check(task: Task, annotations: Annotations) -> None:
     shown = faults[:MOST_FAULTS]
     if len(faults) > MOST_FAULTS:
         shown.append(f"and {len(faults) - MOST_FAULTS} more")
-    many = f"{annotations.file} has {len(faults)} faults"
+    many = f"{annotations.file} has {say_count(len(faults), 'fault')}"
     raise ValueError("\n".join([f"{many}; --no-check does not look into the videos:", *shown]))
 
 

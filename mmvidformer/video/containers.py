@@ -14,6 +14,14 @@ from mmvidformer.video.times import FrameTimes
 
 # Formats of FFmpeg that hold a video themselves. Others, such as playlists, name further files.
 FORMATS = "mov,matroska,avi,mpegts,mpeg,mpegvideo,h264,hevc,m4v,flv,asf,ogg,rm,gif,dv,mxf,nut,ivf"
+# What the names of such videos end with, in small letters. Those of sound and pictures are left
+# out, such as .m4a and .avif.
+SUFFIXES = frozenset(
+    ".3g2 .3gp .asf .avi .dif .divx .dv .f4v .flv .gif .insv .ismv .ivf .m4v .mj2 .mk3d .mkv .mov "
+    ".mp4 .mxf .nut .ogm .ogv .psp .qt .rm .rmvb .webm .wmv "
+    ".dvd .evo .m1v .m2p .m2t .m2ts .m2v .mod .mpe .mpeg .mpg .mpv .mts .tod .tp .trp .ts .vob "
+    ".264 .265 .avc .h264 .h265 .h26l .hevc".split()
+)
 
 
 def open_container(source: str | Path | BinaryIO, max_pixels: int | None = None) -> InputContainer:

@@ -1,9 +1,12 @@
 """One's own labeled videos, and their lists."""
 
+import os
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
+import av
 import pytest
 from mmaction.datasets import VideoDataset
 
@@ -18,6 +21,7 @@ from mmvidformer.datasets.own_videos import (
     split_videos,
     write_lists,
 )
+from mmvidformer.video.containers import FORMATS, SUFFIXES
 
 
 def touch(root: Path, *names: str) -> None:
@@ -110,6 +114,55 @@ def test_folders_of_classes(tmp_path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(FileNotFoundError, match="none has no videos"):
         read_class_folders(tmp_path / "none")
+
+
+def test_every_format_that_is_read_is_listed() -> None:
+    """As FFmpeg calls such files, but for those of sound and pictures."""
+    names = "webm mp4 ipod vob dvd mpeg1video mpeg2video ogv f4v psp ismv".split()
+    extensions = set[str]()
+    for name in FORMATS.split(","):
+        extensions |= av.ContainerFormat(name, "r").extensions
+        if name not in ("mpegvideo", "ogg"):
+            extensions |= av.ContainerFormat(name, "w").extensions
+    for name in names:
+        extensions |= av.ContainerFormat(name, "w").extensions
+    others = "avif heic heif ism isma m4a m4b mka mks ogg ra wma".split()
+    missing = {f".{name}" for name in extensions.difference(others)} - SUFFIXES
+    assert not missing
+
+
+def test_other_files_are_counted(tmp_path, capsys) -> None:
+    touch(tmp_path, "a.MTS", "b.gif", "c.txt", "d.TXT", "e", "f.npy", ".hidden", "sub/g.h264")
+    assert [path.name for path in find_videos(tmp_path)] == ["a.MTS", "b.gif", "g.h264"]
+    said = f"{tmp_path}: left out 4 other files: 2 .txt, 1 without a suffix, 1 .npy\n"
+    assert capsys.readouterr().err == said
+    touch(tmp_path / "only", "c.txt", *(f"a.{letter}" for letter in "abcdefgh"))
+    with pytest.raises(FileNotFoundError, match=r"has no videos, only 1 \.a, .* \.\.\.$"):
+        find_videos(tmp_path / "only")
+
+
+def test_a_link_to_itself_ends_no_job(tmp_path) -> None:
+    touch(tmp_path, "a.mp4")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "gone.mp4").symlink_to("nowhere")  # a video that is missing: named when it is read
+    assert [path.name for path in find_videos(tmp_path)] == ["a.mp4", "gone.mp4"]
+
+
+def test_a_folder_that_may_not_be_read_is_left_out(tmp_path, capsys, monkeypatch) -> None:
+    """Such as lost+found on a disk; the tests may run as root, whom no permissions stop."""
+    touch(tmp_path, "a.mp4", "lost+found/b.mp4")
+    scan = os.scandir
+
+    def refuse(folder: str) -> Iterator[os.DirEntry]:
+        if folder.endswith("lost+found"):
+            raise PermissionError(13, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert [path.name for path in find_videos(tmp_path)] == ["a.mp4"]
+    assert "left out: [Errno 13] Permission denied" in capsys.readouterr().err
+    with pytest.raises(PermissionError):
+        find_videos(tmp_path / "lost+found")
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a b.mp4"], ids=["plain", "blank"])

@@ -4,7 +4,15 @@ import pytest
 
 from mmvidformer.datasets.sources import is_source
 
-VIDEOS = ["a.mp4", "A.MKV", "http://server/live.ts", "https://server/a.mp4?token=1#t=2"]
+VIDEOS = [
+    "a.mp4",
+    "A.MKV",
+    "a.MTS",
+    "b.gif",
+    "http://server/a.m2ts",
+    "http://server/live.ts",
+    "https://server/a.mp4?token=1#t=2",
+]
 STREAMS = ["0", "http://server/live.m3u8", "https://server/a.mpd", "rtsp://server/x"]
 STREAMS += ["RTSP://server/x", "rtsps://server/x", "udp://@:1234"]
 CHECKPOINTS = ["a.pth", "hf://org/name", "published://name", "https://server/a.pth"]

@@ -71,8 +71,16 @@ def test_the_task_is_not_mistaken_for_boxes(folder: Path, main_of, capsys) -> No
     assert main_of("data.check")([str(folder / "all.csv"), "--task", "frames"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         f"{folder / 'all.csv'}, line 2: {WRONG}",
-        f"{folder / 'all.csv'}: 1 faults",
+        f"{folder / 'all.csv'}: 1 fault",
     ]
+
+
+def test_the_videos_of_a_folder(folder: Path, main_of, capsys) -> None:
+    (folder / "bad.MTS").write_bytes(b"no video")
+    assert main_of("data.check")([str(folder)]) == 1
+    fault, count = capsys.readouterr().out.splitlines()
+    assert fault.startswith(f"{folder / 'bad.MTS'}: ") and count == f"{folder}: 1 fault"
+    assert {path.suffix for path in folder.iterdir()} == {".mp4", ".MTS"}  # nothing is written
 
 
 ROWS = "val_0.mp4,0,1,run\nval_1.mp4,1,2,sit\n"
@@ -93,7 +101,7 @@ def test_faults_are_named_before_lists_are_written(folder, main_of, capsys, row,
     command = [str(folder / "all.csv"), "--task", "segments", "--out", str(folder / "lists")]
     assert run_tool(lambda: main_of("data.list")(command)) == 2
     said = capsys.readouterr().err
-    assert "has 1 faults; --no-check does not look into the videos:" in said
+    assert "has 1 fault; --no-check does not look into the videos:" in said
     with pytest.raises(ValueError, match=error):
         split_annotations(folder / "all.csv", "segments", folder / "lists")
     assert not (folder / "lists").exists()

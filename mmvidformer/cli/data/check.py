@@ -2,7 +2,8 @@
 
 Reads every video of a list to its end. Writes <name>_bad.csv (line, path, reason) and
 <name>_clean.<extension>, the list without the bad ones. Of annotations of other tasks (.csv, .json)
-it prints what is wrong by line. The exit code is 0 if all is good, and 1 if not.
+it prints what is wrong by line, and of a folder which videos are bad. The exit code is 0 if all is
+good, and 1 if not.
 """
 
 import os
@@ -10,7 +11,8 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.datasets.lists import read_list, write_report
+from mmvidformer.datasets.lists import read_list, say_count, write_report
+from mmvidformer.datasets.own_videos import find_videos
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.table import DEFAULT, TASKS
@@ -20,7 +22,7 @@ from mmvidformer.video.check_files import find_faults, read_to_end
 def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("ann_file", help="annotation file")
+    parser.add_argument("ann_file", help="annotation file, or folder of videos")
     names = ", ".join(name for name in TASKS if name != DEFAULT.name)
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
@@ -31,13 +33,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     for place in (args.ann_file, args.root):
         if is_remote(place):
             parser.error(f"local files are checked, got {place}; data shard checks what it packs")
-    if Path(args.ann_file).suffix in (".csv", ".json"):
-        root = Path(args.root or Path(args.ann_file).parent)
-        wrong, videos = find_annotation_faults(args.ann_file, root, args.task)
+    source = Path(args.ann_file)
+    if source.is_dir() or source.suffix.lower() in (".csv", ".json"):
+        if source.is_dir():
+            wrong, videos = [], find_videos(source)
+        else:
+            wrong, videos = find_annotation_faults(source, args.root or source.parent, args.task)
         files = [(str(path),) for path in videos]
         faults = find_faults(read_to_end, files, args.workers, args.time_limit)
         wrong += [f"{path}: {why}" for path, why in faults.items()]
-        print("\n".join([*wrong, f"{args.ann_file}: {len(wrong)} faults"]))
+        print("\n".join([*wrong, f"{args.ann_file}: {say_count(len(wrong), 'fault')}"]))
         return int(bool(wrong))
     entries = read_list(args.ann_file)
     lines = [(os.path.join(args.root, path), text) for text, path in entries]
