@@ -283,7 +283,8 @@ def _family(path: Path) -> str | None:
         return json.loads(str(file["meta"])).get("family") if "meta" in file.files else None
 
 
-CONVERTED = ("streamformer", "trecvit", "videoprism", "vjepa2_1")  # read in tests/checkpoints
+# Read in tests/checkpoints and tests/datasets.
+ELSEWHERE = ("rand_augment", "streamformer", "trecvit", "videoprism", "vjepa2_1")
 CASES = [path for path in _files(FOLDER) if _family(path) in FAMILIES]
 
 
@@ -299,6 +300,6 @@ def test_folder_has_cases() -> None:
 
 
 def test_every_default_file_is_collected() -> None:
-    files = [path for path in _files(DEFAULT) if not path.name.startswith(CONVERTED)]
+    files = [path for path in _files(DEFAULT) if not path.name.startswith(ELSEWHERE)]
     assert {_family(path) for path in files} == set(FAMILIES)
     assert {path.suffix for path in DEFAULT.iterdir()} <= {".npz", ".msgpack", ".md", ".py"}

@@ -101,6 +101,13 @@ def _cutout(image: Tensor, level: float, frames: int) -> Tensor:
     return clip.flatten(1, 2)
 
 
+def _contrast(image: Tensor, level: float, frames: int) -> Tensor:
+    """Stretch levels away from white: scenic takes the number of pixels / 256 for the mean gray."""
+    gray = min(image[0].numel() // 256, 255)
+    stretched = gray + (level / 10 * 1.8 + 0.1) * (image.float() - gray)
+    return stretched.clamp(0, 255).byte()
+
+
 # Operations on a clip as one tall image x (3, T*H, W), uint8, at a level v of 0 to 10 or more.
 SCENIC_OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
     "Identity": lambda x, v, frames: x,
@@ -108,10 +115,10 @@ SCENIC_OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
     "Equalize": lambda x, v, frames: F.equalize(x),
     "Invert": lambda x, v, frames: F.invert(x),
     "Posterize": lambda x, v, frames: F.posterize(x, min(int(v / 10 * 4), 8)),
-    "Solarize": lambda x, v, frames: solarize(x, int(v / 10 * 256)),
+    "Solarize": lambda x, v, frames: solarize(x, int(v / 10 * 256) % 256),  # as a byte
     "SolarizeAdd": lambda x, v, frames: solarize_add(x, int(v / 10 * 110)),
     "Color": lambda x, v, frames: F.adjust_saturation(x, v / 10 * 1.8 + 0.1),
-    "Contrast": lambda x, v, frames: F.adjust_contrast(x, v / 10 * 1.8 + 0.1),
+    "Contrast": _contrast,
     "Brightness": lambda x, v, frames: F.adjust_brightness(x, v / 10 * 1.8 + 0.1),
     "Sharpness": lambda x, v, frames: F.adjust_sharpness(x, v / 10 * 1.8 + 0.1),
     "Cutout": _cutout,
@@ -123,9 +130,11 @@ class ClipRandAugment(v2.Transform):
     """Apply RandAugment (Cubuk et al. 2020) as in scenic's ViViT, drawn once per clip.
 
     The operations (``SCENIC_OPERATIONS``) are equally likely. Frames are stacked to one tall image,
-    so that equalization and contrast use the statistics of the whole clip. The recipes exceed
-    AutoAugment's largest level of 10 (15 and 20), where posterizing and solarizing fade out.
-    Contrast is the usual one; scenic's blends towards white instead of the mean gray, a bug.
+    so that equalization uses the statistics of the whole clip. They equal the official ones, of
+    tf-models-official 2.5.0, to within three of 255 levels, with two of their oddities. Contrast is
+    not about the mean gray, but about white. The recipes exceed AutoAugment's largest level of 10
+    (15 and 20): posterizing fades out, but the threshold of solarization is taken modulo 256. It is
+    128 at level 15, and 0, so that all pixels are inverted, at levels 10 and 20.
 
     Args:
         num_layers: Number of operations in a row.
