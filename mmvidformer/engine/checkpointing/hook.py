@@ -13,13 +13,19 @@ from torch import nn
 from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
-from mmvidformer.engine.checkpointing.remote import CLIENT, write_last
-from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, STARTED
+from mmvidformer.engine.checkpointing.own_files import (
+    STARTED,
+    own_facts,
+    remove_parts,
+    started_of,
+)
+from mmvidformer.engine.checkpointing.remote import CLIENT, checkpoint_folder, write_last
+from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, checkpoints_in
 from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.errors import UserError
-from mmvidformer.storage.files import exists, is_remote, remove
+from mmvidformer.storage.files import exists, is_remote, remove, split_path
 
 
 class AtomicBackend(LocalBackend):
@@ -53,10 +59,14 @@ class AtomicCheckpointHook(CheckpointHook):
     ``CheckpointHook``; ``out_dir`` may be an address in object storage, such as
     ``s3://BUCKET/DIR``. Of equally good checkpoints the last one is the best: with few validation
     videos the first epochs may be as good by chance.
+
+    Only files of this run in its own folder are deleted, whatever paths a checkpoint holds. A run
+    that is resumed in another folder searches for the best one of that folder anew.
     """
 
     rule_map = {"greater": operator.ge, "less": operator.le}
     _started: float | None = None
+    _resumed_from: str | None = None
 
     def before_train(self, runner: Runner) -> None:
         """Delete the temporary files of killed runs, and note what this one resumes from."""
@@ -64,14 +74,20 @@ class AtomicCheckpointHook(CheckpointHook):
         register_backend("local", AtomicBackend, force=True, prefixes="")
         if self.out_dir and is_remote(self.out_dir):
             self.file_client_args = dict(CLIENT)
-        super().before_train(runner)
-        self.file_backend = _DeferredDeletes()
         if self._started is None:
             self._started = time.time()
-        is_local = not is_remote(self.out_dir)
-        for path in Path(self.out_dir).glob(".*.part") if is_local and is_main_process() else ():
-            path.unlink(missing_ok=True)
-            runner.logger.warning(f"removed {path.name}, the unfinished file of a killed run")
+        self._resumed_from = runner._load_from if runner._resume else None
+        facts, folder = runner.message_hub.runtime_info, checkpoint_folder(self.out_dir, runner)
+        known = own_facts(facts, folder, self.filename_tmpl.format, self._is_own)
+        facts.clear()
+        facts.update(known)
+        super().before_train(runner)
+        self.file_backend = _DeferredDeletes()
+        if not is_remote(folder) and is_main_process():
+            remove_parts(Path(folder))
+            if not runner._resume and checkpoints_in(Path(folder)):
+                used = f"{folder} has checkpoints of an earlier run"
+                runner.logger.warning(f"{used}: new ones replace those of the same name")
         if runner._resume and runner._load_from and is_main_process():
             # A run that was killed before it noted its last checkpoint may have no steps left.
             Path(runner.work_dir, LAST).write_text(runner._load_from)
@@ -120,8 +136,16 @@ class AtomicCheckpointHook(CheckpointHook):
         several = getattr(self, "best_ckpt_path_dict", {}).values()
         best = {getattr(self, "best_ckpt_path", None), *several}
         for path in {*self.file_backend.outdated} - best if is_main_process() else ():
-            remove(path)
+            if is_remote(path) or self._is_own(path):
+                remove(path)
         self.file_backend.outdated.clear()
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a file is there and of this run, which may have been resumed."""
+        if is_remote(path):  # to ask the file would be to download it
+            is_here = split_path(self._resumed_from or "")[0] == split_path(path)[0]
+            return is_here and exists(path)
+        return started_of(path) == self._started
 
 
 class NeedsLocalFolder(UserError, ValueError):

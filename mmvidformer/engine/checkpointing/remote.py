@@ -66,11 +66,18 @@ def write_last(folder: str, checkpoint: str) -> None:
     write_file(join(folder, LAST), checkpoint.encode())
 
 
+def checkpoint_folder(out_dir: str | None, runner: Runner) -> str:
+    """Return where a run saves checkpoints: the work dir, or its namesake in another folder."""
+    if out_dir in (None, runner.work_dir):
+        return runner.work_dir
+    return join(out_dir, Path(os.path.normpath(runner.work_dir)).name)
+
+
 def find_last(runner: Runner) -> str | None:
     """Return the last checkpoint of a run that writes to object storage, if there is any."""
     for hook in runner.hooks:
         if isinstance(hook, CheckpointHook) and is_remote(hook.out_dir or ""):
-            folder = join(hook.out_dir, Path(os.path.normpath(runner.work_dir)).name)
+            folder = checkpoint_folder(hook.out_dir, runner)
             note = join(folder, LAST)
             if not exists(note):
                 return None

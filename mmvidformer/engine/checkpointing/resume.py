@@ -6,14 +6,13 @@ from mmengine.logging import print_log
 
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.reading import is_intact, read_mapped
-from mmvidformer.storage.files import exists, is_remote
+from mmvidformer.engine.checkpointing.own_files import STARTED
+from mmvidformer.storage.files import exists, is_remote, join, split_path
 
 # The checkpoint that a run saves when a signal stops it.
 INTERRUPTED = "interrupted.pth"
 # MMEngine's file beside the logs of a run, which names its last checkpoint.
 LAST = "last_checkpoint"
-# Key of the meta data: seconds since 1970 at which a run started, before anything was resumed.
-STARTED = "started"
 
 
 def latest_checkpoint(work_dir: str | Path) -> str | None:
@@ -27,11 +26,11 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
         ValueError: If all checkpoints are damaged.
     """
     noted = _noted_in(Path(work_dir))
-    checkpoints = _checkpoints_in(Path(work_dir))
+    checkpoints = checkpoints_in(Path(work_dir))
     if not checkpoints and is_remote(noted):
         return noted if exists(noted) else None
     if not checkpoints and Path(noted).name:
-        checkpoints = _checkpoints_in(Path(noted).parent)
+        checkpoints = checkpoints_in(Path(noted).parent)
     for path in sorted(checkpoints, key=_progress, reverse=True):
         if is_intact(path):
             return str(path)
@@ -48,8 +47,9 @@ def best_checkpoint(work_dir: str | Path) -> str | None:
     if not last:
         return None
     facts = read_mapped(fetch(last))["message_hub"]["runtime_info"]
-    best = [path for name, path in facts.items() if name.startswith("best_ckpt")]
-    return [last, *best][-1]
+    names = [split_path(str(path))[1] for key, path in facts.items() if key.startswith("best_ckpt")]
+    best = [join(split_path(last)[0], name) for name in names]
+    return [last, *filter(exists, best)][-1]
 
 
 def _noted_in(work_dir: Path) -> str:
@@ -58,7 +58,8 @@ def _noted_in(work_dir: Path) -> str:
     return note.read_text(errors="replace").strip() if note.is_file() else ""
 
 
-def _checkpoints_in(folder: Path) -> list[Path]:
+def checkpoints_in(folder: Path) -> list[Path]:
+    """Find the checkpoints in a folder from which a run may be resumed."""
     patterns = ("epoch_*.pth", "iter_*.pth", INTERRUPTED)
     return [path for pattern in patterns for path in folder.glob(pattern)]
 

@@ -2,13 +2,14 @@
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
 from mmvidformer.engine.checkpointing.hook import AtomicBackend
-from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from mmvidformer.engine.checkpointing.resume import best_checkpoint, latest_checkpoint
 from tests.engine.toys import Rising, Stop, StopAt, validated
 
 
@@ -126,10 +127,12 @@ def test_a_full_disk_at_any_write_leaves_what_was_there(toy, monkeypatch, fails_
 
 def test_what_a_killed_writer_left_is_removed(toy, tmp_path) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / ".epoch_1.pth.x7y.part").write_bytes(b"half")
-    runner = toy()
-    runner.train()
-    assert not list((tmp_path / "run").glob(".*.part"))
+    old, new = (tmp_path / "run" / f".epoch_1.pth.{x}.part" for x in ("x7y", "a3b"))
+    old.write_bytes(b"half")
+    os.utime(old, (1000, 1000))
+    new.write_bytes(b"another run writes it")
+    toy().train()
+    assert list((tmp_path / "run").glob(".*.part")) == [new]
 
 
 def test_averaged_weights_are_saved_and_resumed(toy) -> None:
@@ -148,3 +151,71 @@ def test_averaged_weights_are_saved_and_resumed(toy) -> None:
     torch.testing.assert_close(ends[1]["state_dict"], ends[0]["state_dict"], rtol=0, atol=0)
     moved = abs(ends[0]["state_dict"]["factor"] - ends[0]["ema_state_dict"]["module.factor"])
     assert moved > 1e-6
+
+
+def go_on(toy, folder: str, checkpoint: Path, **changes) -> Path:
+    """Train one epoch more than the three of a run."""
+    loop = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=4)
+    runner = validated(toy, folder=folder, load_from=str(checkpoint), resume=True,
+                       train_cfg=loop, **changes)  # fmt: skip
+    runner.train()
+    return Path(runner.work_dir)
+
+
+def test_resuming_in_another_folder_leaves_the_first_one_alone(toy) -> None:
+    """It keeps the last two, and the best, of both folders."""
+    first = Path(validated(toy).work_dir)
+    validated(toy).train()
+    before = names(first)
+    second = go_on(toy, "second", first / "epoch_3.pth")
+    assert names(first) == before
+    assert names(second) == {"epoch_4.pth", "best_acc_epoch_4.pth"}
+
+
+def test_a_copy_of_a_run_deletes_its_own_files_only(toy, tmp_path) -> None:
+    first = Path(validated(toy).work_dir)
+    validated(toy).train()
+    before = names(first)
+    shutil.copytree(first, tmp_path / "copy")
+    copy = go_on(toy, "copy", tmp_path / "copy" / "epoch_3.pth")
+    assert names(first) == before
+    assert names(copy) == {"epoch_3.pth", "epoch_4.pth", "best_acc_epoch_4.pth"}
+    assert best_checkpoint(copy) == str(copy / "best_acc_epoch_4.pth")
+
+
+@pytest.mark.parametrize("placed", [False, True], ids=["from another folder", "copied into it"])
+def test_files_of_another_run_in_the_folder_stay(toy, placed: bool) -> None:
+    """Both runs have files of the same names."""
+    first, other = (validated(toy, folder=name) for name in ("first", "other"))
+    first.train()
+    other.train()
+    checkpoint, folder = Path(first.work_dir, "epoch_3.pth"), Path(other.work_dir)
+    (folder / "epoch_2.pth").rename(folder / "interrupted.pth")
+    before = {path: path.read_bytes() for path in folder.glob("*.pth")}
+    if placed:
+        checkpoint = checkpoint.rename(folder / "epoch_1.pth")
+    go_on(toy, "other", checkpoint)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_the_best_one_of_another_folder_does_not_count(toy, monkeypatch) -> None:
+    """Otherwise no checkpoint of the new folder might be its best."""
+    first = validated(toy, folder="first")
+    first.train()
+    monkeypatch.setattr(Rising, "compute_metrics", lambda self, results: {"acc": 0.0})
+    second = go_on(toy, "second", Path(first.work_dir, "epoch_3.pth"))
+    assert names(second) == {"epoch_4.pth", "best_acc_epoch_4.pth"}
+
+
+def test_starting_again_in_a_used_folder_is_said_and_keeps_what_was_interrupted(toy) -> None:
+    folder = Path(validated(toy).work_dir)
+    validated(toy).train()
+    (folder / "epoch_3.pth").rename(folder / "interrupted.pth")
+    again = validated(toy, train_cfg=dict(type="mmvidformer.ResumableTrainLoop", max_epochs=1))
+    said = []
+    again.logger.warning = said.append
+    again.train()
+    assert "interrupted.pth" in names(folder)
+    assert said == [
+        f"{folder} has checkpoints of an earlier run: new ones replace those of the same name"
+    ]
