@@ -17,15 +17,16 @@ train_pipeline = [
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
-val_pipeline = [
-    dict(type="mmvidformer.VideoInit"),
-    dict(**sampled, num_clips=1, test_mode=True),
+frames = [
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 64), interpolation="area"),
     dict(type="CenterCrop", crop_size=64),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
+read = dict(type="mmvidformer.VideoInit")
+val_pipeline = [read, dict(**sampled, num_clips=1, test_mode=True), *frames]
+test_pipeline = [read, dict(**sampled, num_clips=4, test_mode=True), *frames]
 videos = dict(
     type="VideoDataset",
     metainfo=dict(classes=_base_.data_root + "/classes.txt"),
@@ -66,6 +67,7 @@ val_dataloader = dict(
         ann_file=_base_.data_root + "/val.txt", pipeline=val_pipeline, test_mode=True, **videos
     ),
 )
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 val_evaluator = dict(_delete_=True, type="AccMetric", metric_list=("top_k_accuracy",))
 val_cfg = dict(_delete_=True, type="ValLoop")
 train_cfg = dict(max_epochs=30, val_interval=1)

@@ -13,9 +13,10 @@ from shlex import join
 
 import torch
 
-from mmvidformer.cli import train
+from mmvidformer.cli import test, train
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
+from mmvidformer.finetune.outcome import compare_to_chance
 from mmvidformer.finetune.settings import PROBES, Recipe
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     work_dir, result = path.parents[1], {}
     if recipe.method in PROBES and find_task(recipe.task).has_probes:
-        from mmvidformer.finetune.compare import share
+        from mmvidformer.finetune.outcome import share
         from mmvidformer.finetune.probes import probe
 
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
@@ -91,6 +92,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if status := train.main([str(path), *several]):
             return status
         checkpoint = best_checkpoint(work_dir)
+        if checkpoint and cfg.get("val_dataloader"):
+            print("the validation list, by the test pipeline:", flush=True)
+            result["validation"] = validate(path, str(checkpoint), several)
+            task = find_task(recipe.task)
+            if comparison := compare_to_chance(task, lists, result["validation"]):
+                print(comparison)
     if checkpoint:
         model = join([str(path), str(checkpoint)])
         print(f"done; test:    mmvidformer test {model}")
@@ -102,3 +109,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         result["gpu_memory"] = memory / 2**20
     path.with_name("result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
     return 0
+
+
+def validate(config: Path, checkpoint: str, options: Sequence[str]) -> dict[str, float]:
+    """Test a checkpoint on the validation list, as ``mmvidformer test`` does; return the metrics.
+
+    Raises:
+        ValueError: If one of several processes fails.
+    """
+    folder = config.with_name("validation")
+    arguments = [str(config), checkpoint, "--split", "val", "--work-dir", str(folder), *options]
+    if status := test.main(arguments):
+        raise ValueError(f"the test of the validation list ended with status {status}")
+    newest = max(folder.glob("val_*.json"), key=lambda file: file.stat().st_mtime)
+    return json.loads(newest.read_text("utf-8"))["metrics"]

@@ -4,6 +4,7 @@ import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from mmvidformer.checkpoints.published import PREFIX
-from mmvidformer.config import config_name, load_config
+from mmvidformer.config import config_name, leaf_datasets, load_config, pipelines
 from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
@@ -39,6 +40,12 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         type=parse_views,
         metavar="KxC",
         help="temporal clips x spatial crops (1, 3 or 10) of each video (default: the config's)",
+    )
+    parser.add_argument(
+        "--split",
+        choices=["test", "val"],
+        default="test",
+        help="list to test on; both are tested alike (default: test)",
     )
     parser.add_argument(
         "--fuse",
@@ -70,13 +77,17 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of testing into ``cfg``.
 
     Raises:
-        ValueError: If ``cfg`` has no test, ``--dump`` names another file than .npz or .pkl, or the
-            model has no head to ``--fuse``.
+        ValueError: If ``cfg`` has no test or no such split, ``--dump`` names another file than .npz
+            or .pkl, or the model has no head to ``--fuse``.
     """
-    parts = ("test_cfg", "test_dataloader", "test_evaluator")
+    parts = ["test_cfg", "test_dataloader", "test_evaluator"]
+    if args.split == "val":
+        parts += ["val_dataloader", "val_evaluator"]
     missing = [name for name in parts if cfg.get(name) is None]
     if missing:
         raise ValueError(f"{args.config} has no {', '.join(missing)}")
+    if args.split == "val":
+        test_on_validation(cfg)
     cfg.load_from = args.checkpoint
     cfg.resume = False
     if args.amp:
@@ -108,6 +119,16 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         hook = dict(type="VisualizationHook", enable=True, out_dir=args.show_dir)
         hook |= dict(show=args.show, wait_time=args.wait_time, interval=args.interval)
         cfg.default_hooks.visualization = hook
+
+
+def test_on_validation(cfg: Config) -> None:
+    """Let testing read the validation list, with the test pipeline."""
+    test_pipeline = next(pipelines(cfg.test_dataloader.dataset))
+    dataset = deepcopy(cfg.val_dataloader.dataset)
+    for leaf in leaf_datasets(dataset):
+        leaf.pipeline = test_pipeline
+    cfg.test_dataloader.dataset = dataset
+    cfg.test_evaluator = cfg.val_evaluator
 
 
 class OptimizeHook(Hook):
@@ -172,7 +193,7 @@ def is_certain(name: str, head: nn.Module | None) -> bool:
 
 @master_only
 def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> None:
-    """Print the metrics and save them as test_<views>_<fusion>.json in the work dir.
+    """Print the metrics and save them as <split>_<views>_<fusion>.json in the work dir.
 
     A top-k of at least all classes is not printed: it is 100%, even for bad videos. The name of the
     file ends in _aligned, _int8 or _static if the test was.
@@ -191,13 +212,14 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
             share = is_share(name, getattr(runner.test_loop.evaluator, "metrics", ()))
             print(f"{called}: {in_words(value, share)}")
     aligned = ", aligned" if args.align else ""
-    print(f"{args.checkpoint}, {views} views (clips x crops{aligned}), fusion of views: {fuse}")
+    tested = f"{args.checkpoint} on {args.split}, {views} views (clips x crops{aligned})"
+    print(f"{tested}, fusion of views: {fuse}")
     figures = dict(config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse)
     figures |= dict(metrics=metrics, **({"align": True} if args.align else {}))
     inexact = inexact_options(args)
     figures |= inexact
     marks = "_".join([views, str(fuse), *["aligned"] * args.align, *inexact])
-    path = Path(runner.work_dir) / f"test_{marks}.json"
+    path = Path(runner.work_dir) / f"{args.split}_{marks}.json"
     path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
     print(f"saved in {path}")
 

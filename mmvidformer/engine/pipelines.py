@@ -15,6 +15,9 @@ from mmvidformer.storage.files import exists, join
 # Crop transforms, and how many crops of a frame each takes.
 CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 
+# Arguments of transforms that are of views, or not of pixels.
+VIEW_KEYS = {"type", "num_clips", "twice_sample", "test_mode", "meta_keys"}
+
 # Transforms that open a video, and those that decode it then.
 OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
 DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
@@ -60,6 +63,40 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
         crop.clear()
         name = next(name for name, number in CROPS.items() if number == crops)
         crop.update(type=f"mmvidformer.{name}" if crops == 3 else name, crop_size=size)
+
+
+def check_views(cfg: Config) -> None:
+    """Check that validation and testing prepare videos alike: they may differ in their views.
+
+    Views are the clips of a video and the crops of a frame.
+
+    Raises:
+        ValueError: If they differ in something else; names the keys of the config.
+    """
+    loaders = [cfg.get(f"{split}_dataloader") for split in ("val", "test")]
+    if not all(loaders):
+        return
+    val_steps, test_steps = (next(pipelines(loader.dataset)) for loader in loaders)
+    place = "test_dataloader.dataset.pipeline"
+    val_names, test_names = (
+        ["crop" if type_name(step) in CROPS else type_name(step) for step in steps]
+        for steps in (val_steps, test_steps)
+    )
+    if val_names != test_names:
+        raise ValueError(
+            f"validation and test prepare videos differently: {place} is {', '.join(test_names)}, "
+            f"in validation {', '.join(val_names)}; they may differ in clips and crops only"
+        )
+    for number, (val_step, test_step) in enumerate(zip(val_steps, test_steps, strict=True)):
+        if val_names[number] in (*OPEN, *DECODE):  # all decoders give the same frames
+            continue
+        for key in sorted((val_step.keys() | test_step.keys()) - VIEW_KEYS):
+            if val_step.get(key) != test_step.get(key):
+                raise ValueError(
+                    f"validation and test prepare videos differently: {place}.{number}.{key} is "
+                    f"{test_step.get(key)}, in validation {val_step.get(key)}; they may differ in "
+                    "clips and crops only"
+                )
 
 
 def align_clips(cfg: Config, tubelet: int) -> None:

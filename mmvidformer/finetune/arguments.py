@@ -14,7 +14,7 @@ from mmvidformer.config.fragments import Fragment, merge
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
-from mmvidformer.engine.pipelines import use_shards
+from mmvidformer.engine.pipelines import check_views, use_shards
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
 from mmvidformer.tasks.table import find_task
@@ -90,6 +90,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     Raises:
         FileExistsError: If the work dir has a config, and not ``--force``.
         WrongWeights: If ``--weights`` do not fit the model.
+        ValueError: If the config or the lists do not allow the recipe, or validation and test
+            differ (``check_views``).
     """
     path, base = config_path(args, "finetune"), read_config(args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
@@ -99,6 +101,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     if args.shards:
         use_shards(cfg, args.shards)
     merge_overrides(cfg, args.cfg_options)
+    check_views(cfg)
     weights = args.weights or cfg.get("load_from")
     notes.append(check_start(cfg, weights))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmengine.config import Config
-from scipy.stats import binomtest
 from tqdm import tqdm
 
 from mmvidformer.apis.recognizer import Recognizer
@@ -23,6 +22,7 @@ from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.methods import fitting_methods
+from mmvidformer.finetune.outcome import share
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.storage.files import file_size
@@ -39,14 +39,6 @@ COLUMNS = {
     "seconds": "time, s",
 }
 UNIT = 2**-20 if sys.platform == "darwin" else 2**-10  # MiB in that of ``ru_maxrss``
-
-
-def share(right: int, count: int) -> str:
-    """Describe a share with its 95% interval (Wilson 1927): ``'75.0% (30.1-95.4, n = 4)'``."""
-    if not count:
-        return "no test"
-    low, high = binomtest(right, count).proportion_ci(method="wilson")
-    return f"{100 * right / count:.1f}% ({100 * low:.1f}-{100 * high:.1f}, n = {count})"
 
 
 def count_right(config: Path, checkpoint: str, lists: VideoLists) -> tuple[int, int]:

@@ -60,6 +60,9 @@ class ActionLocalization(ActionSegmentation):
         """Return the dataset, with the names of the classes."""
         return {**super().dataset_config(lists), "overlap": True}
 
+    def chance(self, lists: VideoLists, split: str) -> None:
+        """Segments are not found by chance."""
+
     def answers(
         self, output: Any, names: Names, is_logits: bool = False, **where: Any
     ) -> list[Prediction]:

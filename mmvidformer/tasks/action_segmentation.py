@@ -15,6 +15,7 @@ from mmvidformer.config import is_recurrent, type_name
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.tasks.annotations import BACKGROUND, COLUMNS, Span, parse_spans
 from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
+from mmvidformer.tasks.classification import share_of_commonest
 from mmvidformer.tasks.reading import Annotations
 
 CLIP_LEN = 32  # frames of a clip if neither backbone nor sampler says, as in recurrent models
@@ -69,14 +70,14 @@ class ActionSegmentation(Task):
         """Return the sample of a video that cannot be read: without scores, with its spans."""
         return {**sample, "pred_score": sample["pred_score"][:0]}
 
-    def class_sizes(self, lists: VideoLists) -> np.ndarray:
-        """Return the seconds of each class in the training list.
+    def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
+        """Return the seconds of each class.
 
         Time without a span is background only before the last span of a video: its length is not
         known here.
         """
         seconds = dict.fromkeys(lists.classes, 0.0)
-        for spans in self.read(lists.root / "train.csv").check().videos.values():
+        for spans in self.read(lists.root / f"{split}.csv").check().videos.values():
             covered = 0.0
             for span in spans:
                 seconds[span.label] = seconds.get(span.label, 0.0) + span.end - span.start
@@ -84,6 +85,10 @@ class ActionSegmentation(Task):
             if BACKGROUND in seconds and spans:
                 seconds[BACKGROUND] += max(span.end for span in spans) - covered
         return np.array([seconds[name] for name in lists.classes])
+
+    def chance(self, lists: VideoLists, split: str) -> float | None:
+        """Return the share of the time of the class that training has most of."""
+        return share_of_commonest(self.class_sizes(lists), self.class_sizes(lists, split))
 
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the classes."""

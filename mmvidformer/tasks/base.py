@@ -174,9 +174,16 @@ class Task(Answers, Exported):
         """
         raise NotImplementedError
 
-    def class_sizes(self, lists: VideoLists) -> np.ndarray:
-        """Return the size of each class in the training list (classes,)."""
+    def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
+        """Return the size of each class in the list of a split (classes,)."""
         raise NotImplementedError(f"the classes of the task {self.name} have no sizes")
+
+    def chance(self, lists: VideoLists, split: str) -> float | None:
+        """Return the best result (``best_metric``) on a list without looking at its videos.
+
+        None if it is not known.
+        """
+        return None
 
     def write_files(self, lists: VideoLists) -> None:
         """Write what the metric reads, beside the lists."""

@@ -40,13 +40,28 @@ class Classification(Task):
             worst = {task: _lowest(x, label) for task, x in scores.items()}
         return {**sample, "pred_score": worst}
 
-    def class_sizes(self, lists: VideoLists) -> np.ndarray:
-        """Return the number of training videos of each class."""
+    def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
+        """Return the number of videos of each class."""
         sizes = np.zeros(len(lists.classes), dtype=int)
-        for line, _ in read_list(lists.root / "train.txt", lists.delimiter):
+        for line, _ in read_list(lists.root / f"{split}.txt", lists.delimiter):
             for number in line.strip().split(lists.delimiter)[1:]:
                 sizes[int(number)] += 1
         return sizes
+
+    def chance(self, lists: VideoLists, split: str) -> float:
+        """Return what the class is right in that most training videos have, or any other one."""
+        return share_of_commonest(self.class_sizes(lists), self.class_sizes(lists, split))
+
+
+def share_of_commonest(train_sizes: np.ndarray, sizes: np.ndarray) -> float:
+    """Return the share of the class that is the largest in training; at least that of a draw.
+
+    Args:
+        train_sizes: Size of each class in training (classes,).
+        sizes: Size of each class where the share is asked for.
+    """
+    commonest = sizes[train_sizes.argmax()] / max(sizes.sum(), 1e-9)
+    return float(max(commonest, 1 / len(sizes)))
 
 
 def _lowest(scores: Tensor, label: Tensor | None) -> Tensor:

@@ -80,6 +80,11 @@ class MultiLabel(Classification):
         """Return a sample with the lowest score for all classes."""
         return {**sample, "pred_score": all_lowest(sample["pred_score"])}
 
+    def chance(self, lists: VideoLists, split: str) -> float:
+        """Return the mean average precision of equal scores: the mean share of the classes."""
+        sizes = self.class_sizes(lists, split)
+        return float(sizes[sizes > 0].mean() / lists.counts[split]) if sizes.any() else 0.0
+
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Let MMAction2's ``VideoDataset`` read several classes a line."""
         return dict(multi_class=True, num_classes=len(lists.classes))

@@ -52,6 +52,10 @@ class Regression(Task):
         """Return a sample without values."""
         return {**sample, "pred_score": torch.full_like(sample["pred_score"], torch.nan)}
 
+    def chance(self, lists: VideoLists, split: str) -> float:
+        """Return R2 of the mean of all values, 0."""
+        return 0.0
+
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the values."""
         return dict(type="mmvidformer.ValueDataset", metainfo=dict(classes=list(lists.classes)))

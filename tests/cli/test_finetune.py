@@ -95,7 +95,37 @@ def test_the_checkpoint_is_the_one_of_this_run(
     assert tool.main([*options, "--cfg-options", *changes]) == 0
     assert f"{tmp_path}/{name}" in capsys.readouterr().out
     result = json.loads((tmp_path / "finetune" / "result.json").read_text())
-    assert result == {"checkpoint": str(tmp_path / name)}
+    assert result == {"checkpoint": str(tmp_path / name)}  # nothing to validate
+
+
+def test_a_run_ends_with_the_result_of_the_test_pipeline_on_the_validation_list(
+    main_of, test, own, pretrained, tmp_path, capsys
+) -> None:
+    """With its views, here two clips; and beside chance: no video, all classes alike."""
+    options = ["--config", pretrained[0], "--data", own, "--weights", pretrained[1]]
+    options += ["--work-dir", str(tmp_path), "--epochs", "1", "--workers", "0", "--cfg-options"]
+    options.append("test_dataloader.dataset.pipeline.1.num_clips=2")
+    assert main_of("finetune")(options) == 0
+    said = capsys.readouterr().out
+    result = json.loads((tmp_path / "finetune" / "result.json").read_text())
+    top1 = result["validation"]["acc/top1"]
+    assert f"validation: {100 * top1:.1f}% (" in said and "n = 7); without looking at" in said
+    assert "videos: 42.9%" in said  # three of seven videos have the first class
+    config = str(tmp_path / "finetune" / "config.py")
+    test([config, result["checkpoint"], "--split", "val", "--work-dir", str(tmp_path / "again")])
+    again = json.loads((tmp_path / "again" / "val_2x1_score.json").read_text())
+    assert again["metrics"] == result["validation"]
+
+
+def test_validation_and_test_that_prepare_videos_differently_are_refused(
+    main_of, own, pretrained, tmp_path
+) -> None:
+    options = ["--config", pretrained[0], "--data", own, "--work-dir", str(tmp_path / "run")]
+    options += ["--cfg-options", "test_dataloader.dataset.pipeline.3.scale=(44,36)"]
+    wrong = r"pipeline.3.scale is \(44, 36\), in validation \(-1, 36\); they may differ in clips"
+    with pytest.raises(ValueError, match=wrong):
+        main_of("finetune")(options)
+    assert not (tmp_path / "run").exists()
 
 
 def test_memory_of_a_gpu_that_other_processes_use_is_not_told(
@@ -180,9 +210,9 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
         top1 = json.loads(metrics.read_text())["metrics"]["acc/top1"]
         assert top1 == pytest.approx(found[method]["right"] / 7)
     pixels = "model.data_preprocessor.std=[1,1,1]"
-    interval = "val_dataloader.dataset.pipeline.1.frame_interval=1"
-    for changed, what in ((interval, "pipeline"), (pixels, "pixels")):
-        run = ["--method", "knn", "--work-dir", str(tmp_path / what), "--cfg-options", changed]
+    interval = [f"{x}_dataloader.dataset.pipeline.1.frame_interval=1" for x in ("val", "test")]
+    for changed, what in ((interval, "pipeline"), ([pixels], "pixels")):
+        run = ["--method", "knn", "--work-dir", str(tmp_path / what), "--cfg-options", *changed]
         with pytest.raises(FileExistsError, match=f"results with another {what}"):
             main_of("finetune")([*options, *run])
 

@@ -5,7 +5,7 @@ from argparse import ArgumentTypeError
 import pytest
 from mmengine.config import Config
 
-from mmvidformer.engine.pipelines import get_views, parse_views, set_views
+from mmvidformer.engine.pipelines import check_views, get_views, parse_views, set_views
 
 
 def config(*crop: dict, resize: dict | None = None) -> Config:
@@ -61,3 +61,38 @@ def test_a_pipeline_without_crop_is_one_crop():
 def test_a_pipeline_without_sampler_is_refused():
     with pytest.raises(ValueError, match="must have a transform that samples; got CenterCrop"):
         set_views(Config(dict(test_pipeline=[dict(type="CenterCrop", crop_size=8)])), 2, 1)
+
+
+def two_splits(*test_steps: dict) -> Config:
+    """A config with validation of one center crop, and a test."""
+    sampler = dict(type="SampleFrames", clip_len=4, num_clips=1, test_mode=True)
+    resize, crop = dict(type="Resize", scale=(-1, 64)), dict(type="CenterCrop", crop_size=64)
+    loaders = {
+        f"{split}_dataloader": dict(dataset=dict(type="VideoDataset", pipeline=steps))
+        for split, steps in (("val", [sampler, resize, crop]), ("test", [*test_steps]))
+    }
+    return Config(loaders)
+
+
+CLIPS = dict(type="SampleFrames", clip_len=4, num_clips=4, test_mode=True)
+THREE = dict(type="mmvidformer.ThreeCrop", crop_size=64)
+
+
+def test_validation_and_test_may_differ_in_views() -> None:
+    check_views(two_splits(CLIPS, dict(type="mmaction.Resize", scale=(-1, 64)), THREE))
+    check_views(Config(dict(val_dataloader=None, test_dataloader=None)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "wrong"),
+    [
+        ([CLIPS, dict(type="Resize", scale=(80, 64)), THREE], r"1.scale is \(80, 64\), in val"),
+        ([CLIPS, dict(type="Resize", scale=(-1, 64), keep_ratio=False), THREE], "keep_ratio is F"),
+        ([CLIPS, dict(type="Resize", scale=(-1, 64)), {**THREE, "crop_size": 72}], "crop_size is"),
+        ([CLIPS, dict(type="Resize", scale=(-1, 64))], "is SampleFrames, Resize, in validation"),
+        ([{**CLIPS, "clip_len": 8}, dict(type="Resize", scale=(-1, 64)), THREE], "0.clip_len is 8"),
+    ],
+)
+def test_other_differences_of_validation_and_test_are_named(steps, wrong) -> None:
+    with pytest.raises(ValueError, match=f"prepare videos differently: test_dataloader.*{wrong}"):
+        check_views(two_splits(*steps))

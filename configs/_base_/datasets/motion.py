@@ -1,4 +1,6 @@
-# The motion dataset (mmvidformer data generate). No flips: they would change the class.
+# The motion dataset (mmvidformer data generate). No flips: they would change the class. Frames keep
+# their aspect ratio: the videos are square, but those of mmvidformer finetune may not be. As they
+# are square, one crop is tested; --views 4x3 takes three along the longer side.
 _base_ = "../loaders.py"
 
 data_root = "data/motion"
@@ -13,7 +15,6 @@ train_pipeline = [
     dict(type="mmvidformer.VideoInit"),
     dict(**clip, num_clips=1),
     dict(type="mmvidformer.VideoDecode"),
-    # Mild, but the ranges include the shape of the test views below.
     dict(type="RandomResizedCrop", area_range=(0.7, 1.0), aspect_ratio_range=(0.75, 1.33)),
     dict(type="Resize", scale=(64, 64), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
@@ -23,7 +24,8 @@ val_pipeline = [
     dict(type="mmvidformer.VideoInit"),
     dict(**clip, num_clips=1, test_mode=True),
     dict(type="mmvidformer.VideoDecode"),
-    dict(type="Resize", scale=(64, 64), keep_ratio=False),
+    dict(type="Resize", scale=(-1, 64)),
+    dict(type="CenterCrop", crop_size=64),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
@@ -31,9 +33,8 @@ test_pipeline = [
     dict(type="mmvidformer.VideoInit"),
     dict(**clip, num_clips=4, test_mode=True),
     dict(type="mmvidformer.VideoDecode"),
-    # The videos are square: without widening, the three crops would be the same.
-    dict(type="Resize", scale=(80, 64), keep_ratio=False),
-    dict(type="ThreeCrop", crop_size=64),
+    dict(type="Resize", scale=(-1, 64)),
+    dict(type="CenterCrop", crop_size=64),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]

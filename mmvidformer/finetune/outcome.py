@@ -1,0 +1,43 @@
+"""What a run reached on the validation list, beside what needs no model."""
+
+from collections.abc import Mapping
+
+from scipy.stats import binomtest
+
+from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.tasks.base import Task
+
+ADVICE = "try --weights, more --epochs, or --method linear"
+
+
+def share(right: int, count: int) -> str:
+    """Describe a share with its 95% interval (Wilson 1927): ``'75.0% (30.1-95.4, n = 4)'``."""
+    if not count:
+        return "no test"
+    low, high = binomtest(right, count).proportion_ci(method="wilson")
+    return f"{100 * right / count:.1f}% ({100 * low:.1f}-{100 * high:.1f}, n = {count})"
+
+
+def compare_to_chance(task: Task, lists: VideoLists, metrics: Mapping[str, float]) -> str | None:
+    """Say what a validation result is worth beside an answer that looks at no video.
+
+    Returns None if the task does not know such an answer.
+    """
+    name = task.best_metric or "acc/top1"
+    chance, value = task.chance(lists, "val"), metrics.get(name)
+    if chance is None or value is None:
+        return None
+    if task.name != "classes":
+        text = f"validation: {name} {value:.3f}; without looking at the videos: {chance:.3f}"
+        return text if value > chance else f"{text}. Nothing was learned: {ADVICE}"
+    return compare_share(round(value * lists.counts["val"]), lists.counts["val"], chance)
+
+
+def compare_share(right: int, count: int, chance: float) -> str:
+    """Describe a share of right videos, and whether it is above chance."""
+    text = f"validation: {share(right, count)}; without looking at the videos: {100 * chance:.1f}%"
+    if right <= chance * count:
+        return f"{text}. Nothing was learned: {ADVICE}"
+    if binomtest(right, count).proportion_ci(method="wilson").low <= chance:
+        return f"{text}. {count} videos are too few to tell whether it is above chance"
+    return text
