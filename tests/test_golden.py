@@ -284,7 +284,7 @@ def _family(path: Path) -> str | None:
 
 
 # Read in tests/checkpoints and tests/datasets.
-ELSEWHERE = ("rand_augment", "streamformer", "trecvit", "videoprism", "vjepa2_1")
+ELSEWHERE = ("rand_augment", "streamformer", "trecvit", "videoprism", "vivit_start", "vjepa2_1")
 CASES = [path for path in _files(FOLDER) if _family(path) in FAMILIES]
 
 

@@ -43,6 +43,7 @@ TEMPORAL: dict[str, tuple[str, ...]] = {
     "copy": ("attn.",),
     "copy_with_norm": ("attn.", "norm."),
 }
+CLS_TOKENS = {"copy": False, "zero": True}
 # Options without which features differ, and what their names stand for.
 COMPARED: dict[str, Registry | None] = {
     "norm": NORMS,
@@ -61,6 +62,7 @@ FORMULAS = {
 # Sub-layers of the source that are its image attention; the first one that exists is used.
 IMAGE_SUBLAYERS = ("joint", "space", "time_space")
 LAST_NORMS = ("fc_norm.", "encoders.0.norm.")  # of pooled features, or of tokens
+CLS = "encoders.0.cls_token"
 BACKBONE, SCALE = "backbone.", "scale.gamma"
 
 
@@ -70,6 +72,7 @@ def init_from_image(
     embed: str = "central_frame",
     positions: str = "tile",
     temporal: str = "zero",
+    cls_token: str = "copy",
 ) -> tuple[list[str], list[str], list[str]]:
     """Initialize a model from an image model, in place, and log what was copied, zero and kept.
 
@@ -93,6 +96,9 @@ def init_from_image(
             its ``fc`` already is, and its other weights are kept; ``'copy'``: it gets the weights
             of the image attention, but its layer norm is kept (scenic's ViViT);
             ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer).
+        cls_token: Class token of an encoder of single frames, from an image model: ``'copy'``, or
+            ``'zero'``, as in scenic's ViViT, where only model 1 gets the image model's. Its
+            position is copied in any case.
 
     Returns:
         Names of the model that got weights or zeros, names of the source that were not used, and
@@ -107,6 +113,7 @@ def init_from_image(
     make = look_up(EMBEDS, embed, "embed")
     rule = look_up(POSITIONS, positions, "positions")
     copied = look_up(TEMPORAL, temporal, "temporal")
+    zero_cls = look_up(CLS_TOKENS, cls_token, "cls_token")
     initial = _read(source)
     wanted = model.state_dict()
     weights = _fit_parts(initial.state, wanted)
@@ -139,6 +146,14 @@ def init_from_image(
             shapes = tuple(current.shape), tuple(value.shape)
             raise ValueError(f"{name} has shape {shapes[0]}, {key} of {source} {shapes[1]}{hint}")
         updates[name] = value
+    if (
+        zero_cls
+        and CLS in copies
+        and vars(model)["configs"][0].single_frames
+        and _is_image(weights)
+    ):
+        del copies[CLS]
+        updates[CLS] = torch.zeros_like(wanted[CLS])
     updates |= _neutral(copies, wanted)
     silent = [name for name in updates if ".pos_embed." in name and name not in copies]
     for name, part in sublayers.items():
@@ -181,6 +196,16 @@ def _read(source: str | Path) -> Conversion:
 def _is_over_time(sublayer: AttentionSubLayer) -> bool:
     """Whether a token sees itself alone in a single frame."""
     return all(pattern.num_keys((1, 4, 4)) == 1 for pattern in sublayer.attn.patterns)
+
+
+def _is_image(weights: Mapping[str, Tensor]) -> bool:
+    """Whether weights are those of an image model: one encoder of patches of one frame."""
+    kernel = weights.get("embed.proj.weight")
+    return (
+        kernel is not None
+        and kernel.shape[2] == 1
+        and not count_blocks(weights, "encoders.1.blocks.")
+    )
 
 
 def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, object]:

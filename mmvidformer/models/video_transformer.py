@@ -42,6 +42,7 @@ class VideoTransformer(nn.Module):
         static: Tolerance of run lengths (``VideoConfig``). It may be set, as the next.
         token_keep: Share of the tokens that are computed in training (``VideoConfig``).
         temporal_init: Default of ``temporal`` in ``init_from``.
+        cls_init: Default of ``cls_token`` in ``init_from``.
 
     Raises:
         KeyError: If a name is unknown; the message lists those that exist, or the nearest.
@@ -49,6 +50,7 @@ class VideoTransformer(nn.Module):
     """
 
     temporal_init = "zero"
+    cls_init = "copy"
 
     def __init__(
         self,
@@ -139,7 +141,8 @@ class VideoTransformer(nn.Module):
         if options is not None:
             from mmvidformer.checkpoints.image_init import init_from_image
 
-            init_from_image(self, **{"temporal": self.temporal_init, **options})
+            defaults = {"temporal": self.temporal_init, "cls_token": self.cls_init}
+            init_from_image(self, **{**defaults, **options})
 
     @property
     def static(self) -> float | None:

@@ -56,6 +56,8 @@ class ViViT(VideoTransformer):
         ValueError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
+    cls_init = "zero"
+
     def __init__(
         self,
         arch: str | Mapping = "b",

@@ -156,7 +156,7 @@ def test_other_patches_and_heads_are_refused(google_arrays: Callable, tmp_path: 
         init_from_image(model, tmp_path / "vit.npz")
 
 
-@pytest.mark.parametrize("option", ["embed", "positions", "temporal"])
+@pytest.mark.parametrize("option", ["embed", "positions", "temporal", "cls_token"])
 def test_unknown_options(option: str, image_file: Path) -> None:
     with pytest.raises(KeyError, match=f"no {option} named 'odd'; choose from"):
         init_from_image(vivit("spacetime"), image_file, **{option: "odd"})
