@@ -21,11 +21,19 @@ from mmvidformer.engine.checkpointing.own_files import (
 )
 from mmvidformer.engine.checkpointing.remote import CLIENT, checkpoint_folder, write_last
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, checkpoints_in
+from mmvidformer.engine.checkpointing.settings import (
+    check_state,
+    compare_configs,
+    replay_schedules,
+    use_config,
+)
 from mmvidformer.engine.loading import read_checkpoint
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.errors import UserError
 from mmvidformer.storage.files import exists, is_remote, remove, split_path
+
+SHOWN = 6  # differences of configs in a message
 
 
 class AtomicBackend(LocalBackend):
@@ -67,6 +75,7 @@ class AtomicCheckpointHook(CheckpointHook):
     rule_map = {"greater": operator.ge, "less": operator.le}
     _started: float | None = None
     _resumed_from: str | None = None
+    _replays: bool = False
 
     def before_train(self, runner: Runner) -> None:
         """Delete the temporary files of killed runs, and note what this one resumes from."""
@@ -88,6 +97,8 @@ class AtomicCheckpointHook(CheckpointHook):
             if not runner._resume and checkpoints_in(Path(folder)):
                 used = f"{folder} has checkpoints of an earlier run"
                 runner.logger.warning(f"{used}: new ones replace those of the same name")
+        if self._replays:
+            replay_schedules(runner)
         if runner._resume and runner._load_from and is_main_process():
             # A run that was killed before it noted its last checkpoint may have no steps left.
             Path(runner.work_dir, LAST).write_text(runner._load_from)
@@ -100,14 +111,28 @@ class AtomicCheckpointHook(CheckpointHook):
             checkpoint["meta"]["sampling"] = runner.train_loop.describe_order()
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Resume the order of the samples, and schedules if the epoch has the same length."""
-        if runner._resume:
-            self._started = checkpoint["meta"].get(STARTED, 0.0)
-        loop = runner.train_loop
-        if runner._resume and isinstance(loop, ResumableTrainLoop):
+        """Resume the order of the samples; let settings of the config count, and say which.
+
+        Raises:
+            CannotContinue: If the checkpoint has weights only, or the state of another optimizer.
+        """
+        if not runner._resume:
+            return
+        check_state(checkpoint, runner._load_from)
+        self._started = checkpoint["meta"].get(STARTED, 0.0)
+        loop, same_length = runner.train_loop, True
+        if isinstance(loop, ResumableTrainLoop):
             loop.saved = checkpoint["meta"].get("sampling") or {}
-            if loop.has_new_length():
-                checkpoint.pop("param_schedulers", None)
+            same_length = not loop.has_new_length()
+        changes = use_config(runner, checkpoint, same_length)
+        self._replays = "param_schedulers" not in checkpoint
+        changes = compare_configs(checkpoint["meta"].get("cfg", ""), runner.cfg) or changes
+        if changes:
+            more = f"; and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
+            runner.logger.warning(
+                f"the config counts where it differs from that of {runner._load_from}: "
+                f"{'; '.join(changes[:SHOWN])}{more}"
+            )
 
     def save_now(self, runner: Runner, iteration: int) -> str:
         """Save ``interrupted.pth``, which the next checkpoint replaces, and return its path."""

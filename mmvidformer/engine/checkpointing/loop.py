@@ -111,8 +111,8 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
 
     With a ``ResumableSampler``, batches that were already seen are skipped without being read, and
     the rest keep their order, whatever the seed is now. An epoch that has another length now
-    restarts with a warning, and schedules are those of the new length. Each step seeds the model's
-    random numbers, otherwise on each rank. It needs ``AtomicCheckpointHook``; ``TrainingGuardHook``
+    restarts with a warning. Each step seeds the model's random numbers, otherwise on each rank. It
+    needs ``AtomicCheckpointHook``; ``TrainingGuardHook``
     acts on ``signals``.
     """
 
@@ -134,8 +134,6 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
         """Train."""
         if self.saved is not None:
             self._find_seen()
-            if self.has_new_length():
-                self._replay_schedules()
         with stop_signals() as self.signals:
             return super().run()
 
@@ -161,23 +159,6 @@ class ResumableTrainLoop(EpochBasedTrainLoop):
                 f"(now {length}, then {saved_length or 'unknown'})"
             )
         self._iter = self._epoch * length
-
-    def _replay_schedules(self) -> None:
-        schedulers = self.runner.param_schedulers or []
-        if isinstance(schedulers, dict):  # of several optimizers
-            schedulers = sum(schedulers.values(), [])
-        # A schedule by metrics has no length, and its steps cannot be repeated.
-        schedulers = [s for s in schedulers if not getattr(s, "need_step_args", False)]
-        for scheduler in schedulers:
-            name, groups = scheduler.param_name, scheduler.optimizer.param_groups
-            scheduler.last_step = scheduler._global_step = -1
-            scheduler.optimizer._global_step = 0  # or MMEngine warns that it makes no steps
-            for group, value in zip(groups, scheduler.base_values, strict=True):
-                group[name] = group[f"initial_{name}"] = value
-        for iteration in range(self._iter + 1):  # the first step sets the first value
-            for scheduler in schedulers:
-                if iteration <= (self._epoch if scheduler.by_epoch else self._iter):
-                    scheduler.step()
 
     def run_epoch(self) -> None:
         """Run one epoch, or the rest of an interrupted one."""
