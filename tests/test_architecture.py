@@ -48,7 +48,7 @@ ALLOWED = {
         "storage",
         "tasks",
     },
-    "visualization": {"apis", "datasets", "layers", "models", "tasks", "video"},
+    "visualization": {"apis", "datasets", "layers", "models", "storage", "tasks", "video"},
     "web": {
         "apis",
         "checkpoints",

@@ -31,6 +31,9 @@ CONFIGS = ("preprocessor_config.json", "video_preprocessor_config.json", "config
 # ``target_encoder``, or ``ema_encoder`` of distilled models.
 ENCODERS = ("target_encoder", "ema_encoder", "encoder")
 WRAPPERS = ("state_dict", "model_state", "model", "module", *ENCODERS)
+# How files begin: of zip (PyTorch, npz), pickle from protocol 2 on, and maps of msgpack.
+ZIP, PICKLE = b"PK", b"\x80"  # msgpack's empty map is 0x80, too
+MAPS = tuple(bytes([first]) for first in (*range(0x81, 0x90), 0xDE, 0xDF))
 
 
 @dataclass
@@ -184,22 +187,27 @@ def is_file_name(text: object) -> bool:
     return names == {text} and text not in ("", "..")
 
 
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file begins as weights do, in one of the formats that are read."""
+    with path.open("rb") as file:
+        head = file.read(9)
+    return head[:2] == ZIP or head[8:] == b"{" or head[:1] == PICKLE or head[:1] in MAPS
+
+
 def _read_file(path: Path, device: str | torch.device | None) -> object:
     with path.open("rb") as file:
         head = file.read(9)
     if not head:
         raise UnreadableCheckpoint(f"{path} cannot be read: it is empty")
-    is_zip = head[:2] == b"PK"
-    if is_zip and _is_npz(path):
+    if head[:2] == ZIP and _is_npz(path):
         with np.load(path, allow_pickle=False) as arrays:
             return {"state_dict": {name: _to_tensor(array) for name, array in arrays.items()}}
     if head[8:] == b"{":  # safetensors: 8 bytes of length, then JSON
         return {"state_dict": load_file(path)}
-    # Pickles of protocol 2 or later start with 0x80, which msgpack uses for an empty map.
-    if is_zip or head[:1] == b"\x80":
+    if head[:2] == ZIP or head[:1] == PICKLE:
         with refuse_code(path):
             return torch.load(path, map_location=device, weights_only=True)
-    if 0x81 <= head[0] <= 0x8F or head[0] in (0xDE, 0xDF):
+    if head[:1] in MAPS:
         return {"state_dict": _read_msgpack(path)}
     raise UnreadableCheckpoint(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
 

@@ -15,6 +15,7 @@ wrong, or a source does not exist (nothing is answered).
 """
 
 import contextlib
+import math
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -24,23 +25,24 @@ from matplotlib.backend_bases import FigureCanvasBase
 from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.factory import PUBLISHED
+from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.config import config_name, load_config
 from mmvidformer.config.shipped import PACKAGE
-from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.datasets.sources import is_source, list_sources
 from mmvidformer.engine.arguments import (
     add_classes_argument,
     add_cuts_argument,
+    add_force_argument,
     add_overrides,
     add_speed_arguments,
     inexact_options,
     positive,
     positive_number,
 )
-from mmvidformer.tasks.annotations import read_spans
+from mmvidformer.storage.targets import check_targets
+from mmvidformer.tasks.annotations import match_spans
 from mmvidformer.video.writer import check_display
-from mmvidformer.visualization.part_tables import open_rows
+from mmvidformer.visualization.part_tables import open_tables
 from mmvidformer.visualization.source_answers import SourceAnswers
 
 SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
@@ -69,17 +71,15 @@ def make_parser() -> ArgumentParser:
     add_answer_arguments(parser)
     add_output_arguments(parser)
     live = parser.add_argument_group("cameras and addresses")
-    live.add_argument("--seconds", type=float, help="how long to read one")
+    live.add_argument("--seconds", type=positive_number, help="how long to read one")
     live.add_argument(
         "--queue",
         type=positive,
-        default=30,
         help="most frames that wait; then the oldest is dropped (default: 30)",
     )
     live.add_argument(
         "--patience",
         type=float,
-        default=30,
         help="seconds for which a live address that went away is tried again (default: 30)",
     )
     return parser
@@ -98,7 +98,7 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
     add_cuts_argument(answers)
     answers.add_argument(
         "--skip-static",
-        type=float,
+        type=positive_number,
         metavar="T",
         help="reuse the last prediction while frames differ by less than T of 255",
     )
@@ -107,12 +107,13 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
     )
     answers.add_argument("--boxes", type=Path, help="csv in AVA's format; persons: detect them")
     answers.add_argument(
-        "--restart", type=float, help="seconds between resets of the state of a recurrent model"
+        "--restart",
+        type=positive_number,
+        help="seconds between resets of the state of a recurrent model",
     )
     answers.add_argument(
         "--ahead",
-        type=float,
-        default=1.0,
+        type=positive_number,
         help="seconds ahead to print and draw, if the model anticipates at several times "
         "(default: 1); --json has all",
     )
@@ -126,23 +127,34 @@ def add_output_arguments(parser: ArgumentParser) -> None:
         type=Path,
         help="file of JSON lines, each written after its prediction; - is the standard output",
     )
-    output.add_argument("--csv", type=Path, help="csv file of segments of one class, or of values")
+    output.add_argument(
+        "--csv",
+        type=Path,
+        help="csv file of segments of one class, or of values, each written when it has ended",
+    )
     output.add_argument(
         "--windows",
         type=Path,
         help="csv file with a row for each window, for long videos; run the same command again to "
-        "continue after the last row",
+        "continue after the last row; beside it FILE.settings.json tells what the rows depend on",
     )
-    output.add_argument("--timeline", type=Path, help="picture of the classes over time, or folder")
+    output.add_argument(
+        "--timeline",
+        type=Path,
+        help="picture of the classes over time; a name without a suffix is a folder of them",
+    )
     output.add_argument("--truth", type=Path, help="csv of the true segments, for the timeline")
-    output.add_argument("--out", type=Path, help="annotated video (.mp4), or folder")
+    output.add_argument(
+        "--out", type=Path, help="annotated video (.mp4); a name without a suffix is a folder"
+    )
+    add_force_argument(output)
     output.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     output.add_argument(
         "--overlay",
         action="store_true",
         help="show what a HORST layer attends to: heat on the frame, past frames by weight",
     )
-    output.add_argument("--layer", type=int, default=-1, help="its index (default: the last)")
+    output.add_argument("--layer", type=int, help="its index (default: the last)")
 
 
 def sample_of(config: str, parser: ArgumentParser) -> str:
@@ -162,6 +174,19 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         args.window = args.window or SAMPLE_WINDOW
     has_checkpoint = len(args.sources) > 1 and not is_source(args.sources[0])
     args.checkpoint = args.sources.pop(0) if has_checkpoint else PUBLISHED
+    folders = [Path(word) for word in args.sources if Path(word).is_dir()]
+    args.sources = list_sources(args.sources)
+    check_options(parser, args)
+    if args.out:
+        check_apart(args.out, folders)
+    check_outputs(args)
+    videos = [source.name for source in args.sources]
+    args.true_spans = match_spans(args.truth, videos) if args.truth else {}
+    return args
+
+
+def check_options(parser: ArgumentParser, args: Namespace) -> None:
+    """End with an error if an option has a wrong value, or no effect without another one."""
     results = ("json", "csv", "out", "timeline", "show", "boxes")
     asked = [name for name in results if getattr(args, name)]
     if args.windows and asked:
@@ -174,24 +199,49 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
             parser.error(f"--timeline is a picture such as .png, or a folder, got {args.timeline}")
     if args.overlay and not (args.show or args.out):
         parser.error("--overlay needs --show or --out")
-    args.sources = list_sources(args.sources)
     is_live = any(source.is_stream for source in args.sources)
     if args.timeline and is_live:
         parser.error("--timeline needs a file or a folder, got a stream")
-    has_windows = is_live or args.window or args.windows or args.csv or args.timeline
-    if args.cuts and not has_windows:
-        parser.error(f"--cuts needs --window, got {args.cuts}")
-    if args.skip_static is not None:
-        if args.skip_static <= 0 or not has_windows:
-            needs = "must be positive and needs --window"
-            parser.error(f"--skip-static {needs}, got {args.skip_static}")
-    for suffix, folder in ((".mp4", args.out), ("_timeline.png", args.timeline)):
-        if folder:
-            targets = [source.target(folder, suffix) for source in args.sources]
-            check_targets([source.name for source in args.sources], targets)
-    spans = read_spans(args.truth) if args.truth else {}
-    args.spans = {(args.truth.parent / video).resolve(): rows for video, rows in spans.items()}
-    return args
+    sizes = (args.window, args.stride, args.windows, args.csv, args.timeline)
+    has_windows = is_live or any(size is not None for size in sizes)
+    needs = {
+        "cuts": (has_windows, "--window"),
+        "skip_static": (has_windows, "--window"),
+        "truth": (args.timeline, "--timeline"),
+        "layer": (args.overlay, "--overlay"),
+        "queue": (is_live, "a camera or an address"),
+        "patience": (is_live, "a camera or an address"),
+    }
+    for name, (is_there, needed) in needs.items():
+        if getattr(args, name) is not None and not is_there:
+            parser.error(f"--{name.replace('_', '-')} needs {needed}, got {getattr(args, name)}")
+    if args.patience is not None and not 0 <= args.patience < math.inf:
+        parser.error(f"--patience must be at least 0 s, got {args.patience}")
+    args.layer = -1 if args.layer is None else args.layer
+
+
+def check_apart(out: Path, folders: Sequence[Path]) -> None:
+    """Raise a ``ValueError`` if films go into a folder whose videos are answered."""
+    for folder in folders:
+        if out.resolve().is_relative_to(folder.resolve()):
+            what = f"--out {out} is in {folder}, whose films would be sources of the next run"
+            raise ValueError(f"{what}; name another folder")
+
+
+def check_outputs(args: Namespace) -> None:
+    """Raise an error if a file to write is read, or there already (``check_targets``)."""
+    targets: list[tuple[str, Path]] = []
+    for suffix, place in ((".mp4", args.out), ("_timeline.png", args.timeline)):
+        if place:
+            targets += [(source.name, source.target(place, suffix)) for source in args.sources]
+    options = {"--csv": args.csv, "--json": args.json if str(args.json) != "-" else None}
+    targets += [(option, path) for option, path in options.items() if path]
+    names = [name.rpartition("=")[2] for name in args.classes]
+    inputs = [args.config, args.checkpoint, args.truth, args.boxes, *names]
+    inputs += [source.name for source in args.sources]
+    check_targets(targets, inputs, args.force)
+    if args.windows:  # which adds rows to a file of its own
+        check_targets([("--windows", args.windows)], inputs, force=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -200,6 +250,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.show:
         check_display()
     cfg = load_config(args.config, args.cfg_options)
+    cfg, args.checkpoint = find_model(cfg, args.checkpoint)
     recognizer = Recognizer(
         cfg, args.checkpoint, args.device, args.classes, **inexact_options(args)
     )
@@ -209,7 +260,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     interrupt = [KeyboardInterrupt] if answers.may_interrupt else []
     failed, repeated, count = [], 0, 0
     tables = (args.json, args.csv, answers.window_table)
-    with open_rows(*tables, args.topk) as write, contextlib.suppress(*interrupt):
+    with open_tables(*tables, args.topk, args.force) as write, contextlib.suppress(*interrupt):
         for answer in answers:
             if isinstance(answer, dict):
                 tqdm.write(f"failed: {answer['error']}", file=sys.stderr)

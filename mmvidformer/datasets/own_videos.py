@@ -121,15 +121,6 @@ def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> 
     return paths
 
 
-def check_targets(videos: Sequence[Path], targets: Sequence[Path]) -> None:
-    """Raise a ``ValueError`` if the results of two videos are to be the same file."""
-    owners: dict[Path, Path] = {}
-    for video, target in zip(videos, targets, strict=True):
-        other = owners.setdefault(target, video)
-        if other != video:
-            raise ValueError(f"{other} and {video} would both be written to {target}")
-
-
 def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
     """Find videos in ``folder/class/.../video`` or ``folder/split/class/.../video``.
 

@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from mmvidformer.datasets.lists import read_list, write_report
-from mmvidformer.datasets.own_videos import check_targets
+from mmvidformer.storage.targets import check_targets
 from mmvidformer.video.check_files import find_faults
 from mmvidformer.video.encode import encode_video
 from mmvidformer.video.errors import with_suffix
@@ -51,7 +51,7 @@ def prepare_list(
         source = with_suffix(source)
         targets[source] = str(out / name)
         lines.append((source, text.replace(path, name, 1)))
-    check_targets([Path(path) for path in targets], [Path(path) for path in targets.values()])
+    check_targets(targets.items(), [ann_file, *targets], force=True)
     missing = [(source, target) for source, target in targets.items() if not os.path.exists(target)]
     random.Random().shuffle(missing)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(missing)} of them already in {out}")

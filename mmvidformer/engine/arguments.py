@@ -84,6 +84,16 @@ def inexact_options(args: Namespace) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def add_force_argument(parser: ArgumentParser) -> None:
+    """Add ``--force``, which ``storage.targets.check_targets`` takes."""
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="replace results that are there already, when the new ones are whole; without it that "
+        "is an error before the work begins",
+    )
+
+
 def add_cuts_argument(parser: ArgumentParser) -> None:
     """Add ``--cuts``."""
     parser.add_argument(

@@ -1,10 +1,12 @@
 """Annotations of spans of time in csv files, and what reads them: classes of seconds of videos."""
 
 import math
+import sys
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from mmvidformer.video.times import FrameTimes
 
 BACKGROUND = "background"  # class of the time that no span covers
 COLUMNS = ("video", "start", "end", "label")
+MOST_NAMES = 5  # of videos that a warning names
 
 
 class Span(NamedTuple):
@@ -40,6 +43,35 @@ def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]
         ValueError: If something is wrong in the file (``parse_spans``); names file and line.
     """
     return parse_spans(file, overlap).check().videos
+
+
+def match_spans(file: str | Path, videos: Iterable[str]) -> dict[str, list[Span]]:
+    """Return the spans of videos by path; a warning names a video without any.
+
+    Names in the file are relative to its folder. A name without such a file is that of the only
+    video whose file is called so.
+
+    Raises:
+        ValueError: As ``read_spans``.
+    """
+    spans = read_spans(file, overlap=True)
+    by_path = {(Path(file).parent / name).resolve(): name for name in spans}
+    by_name, videos = defaultdict(list), [*videos]
+    for name in spans:
+        by_name[PureWindowsPath(name).name].append(name)
+    counts = Counter(Path(video).name for video in videos)
+    spans_of: dict[str, list[Span]] = {}
+    for video in videos:
+        path = Path(video)
+        names = by_name[path.name] if counts[path.name] == 1 else []
+        if path.resolve() in by_path:
+            names = [by_path[path.resolve()]]
+        if len(names) == 1:
+            spans_of[video] = spans[names[0]]
+        else:
+            known = ", ".join([*spans][:MOST_NAMES]) or "no video"
+            print(f"{file} has no rows for {video}; it has those of {known}", file=sys.stderr)
+    return spans_of
 
 
 def parse_spans(

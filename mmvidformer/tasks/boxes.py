@@ -1,6 +1,6 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -42,6 +42,33 @@ def read_boxes(
         ValueError: If something is wrong in the file (``parse_boxes``); names file and line.
     """
     return group_boxes(parse_boxes(file, classes).check())
+
+
+class VideoBoxes:
+    """Boxes of videos, which a file in AVA's format names without folder and suffix.
+
+    Args:
+        file: The file.
+        videos: Paths of the videos.
+
+    Raises:
+        ValueError: As ``read_boxes``, or if boxes are of two videos of the same name.
+    """
+
+    def __init__(self, file: str | Path, videos: Iterable[str]) -> None:
+        self._moments: dict[str, list[tuple[int, list[Corners]]]] = {}
+        for (name, second), boxes in read_boxes(file).items():
+            self._moments.setdefault(name, []).append((second, list(boxes)))
+        owners: dict[str, str] = {}
+        for video in videos:
+            name = Path(video).stem
+            other = owners.setdefault(name, video)
+            if name in self._moments and other != video:
+                raise ValueError(f"{file} has boxes of {name!r}, which are {other} and {video}")
+
+    def of(self, video: str | Path) -> list[tuple[int, list[Corners]]]:
+        """Return seconds and boxes of a video, in the order of the file."""
+        return self._moments.get(Path(video).stem, [])
 
 
 def group_boxes(annotations: Annotations) -> dict[tuple[str, int], dict[Corners, set[int]]]:

@@ -13,6 +13,7 @@ Words for stretches of a video:
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -173,13 +174,19 @@ class Answers:
         return bars
 
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
-        """Return what is drawn at a time: the nearest of the parts, of those that hold it first."""
+        """Return what is drawn at a time: the nearest of the parts, of those that hold it first.
+
+        The parts are in order. Those of a shot are of one length, so that one of the two around a
+        time holds it, if any does.
+        """
+        after = bisect.bisect_left(predictions, seconds, key=lambda prediction: prediction.moment)
+        neighbors = predictions[max(after - 1, 0) : after + 1]
 
         def distance(prediction: Prediction) -> tuple[bool, float]:
             start, end = prediction.seconds or (-math.inf, math.inf)
             return not start <= seconds < end, abs(prediction.moment - seconds)
 
-        return [min(predictions, key=distance)]
+        return [min(neighbors, key=distance)]
 
     def summary(self, predictions: Sequence[Prediction], k: int) -> dict[str, float] | str:
         """Return the answer for a whole video: the k most likely classes of its parts, or a text.

@@ -3,14 +3,17 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
 import av
 import cv2
 import numpy as np
+from av.container import OutputContainer
+
+from mmvidformer.storage.atomic import write_atomically
 
 
 def check_display() -> None:
@@ -23,27 +26,27 @@ def check_display() -> None:
 def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Path]:
     """Paths for the pictures of videos, such as ``folder/dance_mp4_rollout.png``.
 
-    The folder is created.
-
     Raises:
         FileNotFoundError: If a video does not exist.
-        ValueError: If two videos have the same name.
     """
     for video in videos:
         if not video.is_file():
             raise FileNotFoundError(f"video {video} does not exist")
-    names = [video.name.replace(".", "_") + ending for video in videos]
-    if len(set(names)) < len(names):
-        raise ValueError(f"videos must have different names, got {', '.join(map(str, videos))}")
-    folder.mkdir(parents=True, exist_ok=True)
-    return [folder / name for name in names]
+    return [folder / picture_name(video, ending).name for video in videos]
+
+
+def picture_name(video: Path, ending: str) -> Path:
+    """Name of the picture or film of a video, such as ``dance_mp4_rollout.png``."""
+    return video.with_name(f"{video.name.replace('.', '_')}{ending}")
 
 
 class VideoOutput(AbstractContextManager):
     """An H.264 file, which browsers play, a window, or both; a context manager.
 
+    The file is at its place when it is whole; it is not if the context ends with an error.
+
     Args:
-        path: The .mp4 file; None: no file. Its folder is created.
+        path: The .mp4 file; None: no file. Its folder is created, and an old file is replaced.
         fps: Pages per second of the file.
         title: Title of the window; None: no window.
 
@@ -55,9 +58,10 @@ class VideoOutput(AbstractContextManager):
         self, path: str | Path | None = None, fps: float = 30.0, title: str | None = None
     ) -> None:
         self.path, self.fps, self.title = path, fps, title
-        self._file, self._start = None, None
-        if path is not None:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._start: float | None = None
+        self._file: OutputContainer | None = None
+        self._files = ExitStack()
+        self._is_new = path is not None and not Path(path).exists()
         if title is not None:
             check_display()
             try:
@@ -80,10 +84,7 @@ class VideoOutput(AbstractContextManager):
         """
         if self.path is not None:
             if self._file is None:
-                self._file = av.open(str(self.path), "w", "mp4", {"movflags": "faststart"})
-                self._stream = self._file.add_stream("h264", Fraction(self.fps).limit_denominator())
-                self._stream.height, self._stream.width = image.shape[:2]
-                self._stream.pix_fmt = "yuv420p"
+                self._files.enter_context(self._open(*image.shape[:2]))
             self._encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(image), "rgb24"))
         if self.title is None:
             return True
@@ -94,24 +95,33 @@ class VideoOutput(AbstractContextManager):
         return cv2.waitKey(max(1, round(1000 * early))) & 0xFF not in (ord("q"), 27)
 
     def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            with self._file:
-                if error[0] is None:
-                    self._encode(None)
         if self.title is not None:
             cv2.destroyWindow(self.title)
+        self._files.__exit__(*error)
+
+    @contextmanager
+    def _open(self, height: int, width: int) -> Iterator[None]:
+        with write_atomically(self.path) as part:
+            self._file = av.open(str(part), "w", "mp4", {"movflags": "faststart"})
+            try:
+                self._stream = self._file.add_stream("h264", Fraction(self.fps).limit_denominator())
+                self._stream.height, self._stream.width = height, width
+                self._stream.pix_fmt = "yuv420p"
+                yield
+                self._encode(None)
+            finally:
+                with self._named_errors():
+                    self._file.close()
+            if self._is_new and Path(self.path).exists():
+                raise FileExistsError(f"{self.path} was written by another process meanwhile")
 
     def _encode(self, frame: av.VideoFrame | None) -> None:
-        try:
+        with self._named_errors():
             self._file.mux(self._stream.encode(frame))
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
         except av.FFmpegError as error:
             raise OSError(f"cannot write {self.path}: {error.strerror}") from error
-
-
-def target_of(target: Path, video: Path, source: Path, suffix: str) -> Path:
-    """Return where to write: the target, or a file in it if the source is a folder."""
-    if source.is_dir():
-        target = target / video.relative_to(source)
-        target = target.with_name(target.name.replace(".", "_") + suffix)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    return target

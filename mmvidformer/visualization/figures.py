@@ -1,7 +1,12 @@
 """What all figures of matplotlib have in common."""
 
+from pathlib import Path
+from typing import Any
+
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+
+from mmvidformer.storage.atomic import write_atomically
 
 
 def without_formulas(figure: Figure) -> Figure:
@@ -9,3 +14,9 @@ def without_formulas(figure: Figure) -> Figure:
     for text in figure.findobj(Text):
         text.set_parse_math(False)
     return figure
+
+
+def save_figure(figure: Figure, path: str | Path, **options: Any) -> None:
+    """Write a picture, of the format that its suffix names; ``options`` of ``savefig``."""
+    with write_atomically(path) as part:
+        figure.savefig(part, format=Path(path).suffix.removeprefix(".") or "png", **options)

@@ -1,21 +1,25 @@
 """Segments of one class, and tables of answers that are written one by one."""
 
 import csv
+import fcntl
 import io
 import json
 import math
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from mmvidformer.apis import Prediction
+from mmvidformer.storage.atomic import open_rows, write_atomically
 
 PROBABILITY = "probability"
-COLUMNS = ("video", "start", "end", "label", PROBABILITY)  # of segments; then their values
+WHERE = ["video", "start", "end"]  # the first columns of tables
+COLUMNS = (*WHERE, "label", PROBABILITY)  # of segments; then their values
+START = ",".join(WHERE).encode()  # of their files
 
 
 class Segment(NamedTuple):
@@ -94,34 +98,78 @@ class _JoinedWindows:
         return Segment(self._last.source, self._start, end, label, probability, means)
 
 
-class WindowTable:
-    """A csv file with a row for each window or segment, which is written at once.
+class PartRows:
+    """Writes a row for each window or segment to an open csv file, at once.
 
     Columns are video, start and end in seconds, and the most likely class and its probability, by
-    task if there are several; or the values. A row that was not written completely is removed.
+    task if there are several; or the values.
 
     Args:
-        path: The file. If it exists, rows are added to it.
+        file: The file.
+        has_header: Whether the names of the columns are in it.
+    """
+
+    def __init__(self, file: TextIO, has_header: bool = False) -> None:
+        self.has_header = has_header
+        self._writer = csv.writer(file, lineterminator="\n")
+
+    def add(self, part: Prediction | Segment) -> None:
+        """Write a row."""
+        if isinstance(part, Segment):
+            cells: dict[str, Any] = dict(label=part.label, probability=f"{part.probability:.4f}")
+            cells |= {name: f"{mean:.4f}" for name, mean in part.values.items()}
+            video, seconds = part.video, (part.start, part.end)
+        else:
+            cells = part.task.columns(part)
+            video, seconds = part.source, part.seconds or (0.0, 0.0)
+        if not self.has_header:
+            self.add_header([*WHERE, *cells])
+        values = (f"{x:.6g}" if isinstance(x, float) else x for x in cells.values())
+        self._writer.writerow([video, *(f"{x:.2f}" for x in seconds), *values])
+
+    def add_header(self, columns: Sequence[str]) -> None:
+        """Write the names of the columns."""
+        self._writer.writerow(columns)
+        self.has_header = True
+
+
+class WindowTable(AbstractContextManager):
+    """A csv file with a row for each window, to which the same command adds rows.
+
+    A row that was not written completely is removed. A file beside it, with ``.settings.json`` at
+    its end, has what the rows depend on.
+
+    Args:
+        path: The file.
+        settings: What the rows depend on.
 
     Raises:
+        FileExistsError: If the rows depend on something else, or are of unknown origin.
+        OSError: If another process writes the file.
         ValueError: If it is another table.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = path
         self._windows: dict[str, list[list[str]]] = defaultdict(list)  # start and end, by video
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = path.read_bytes() if path.is_file() else b""
         kept = text[: text.rfind(b"\n") + 1]
         rows = [row for row in csv.reader(io.StringIO(kept.decode(errors="replace"))) if row]
-        if rows and rows[0][:3] != ["video", "start", "end"]:
+        is_begun = START.startswith(text) or text.startswith(START)  # also of a header alone
+        if rows and rows[0][:3] != WHERE or not is_begun and not rows:
             raise ValueError(f"{path} is no table of windows; use another file")
+        _check_settings(path, settings, bool(text))
         for row in rows[1:]:
             self._windows[row[0]].append(row[1:3])
-        self.is_new = not kept
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("a", 1, encoding="utf-8", newline="")  # row by row
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OSError(f"another process writes to {path}; use another file") from error
         self._file.truncate(len(kept))
-        self._writer = csv.writer(self._file, lineterminator="\n")
+        self._rows = PartRows(self._file, bool(kept))
+        self.add = self._rows.add
 
     def count(self, video: str, seconds: list[tuple[float, float]]) -> int:
         """Return how many of the windows of a video the file has.
@@ -135,32 +183,38 @@ class WindowTable:
             raise ValueError(f"{self.path} has other windows of {video}; use another file")
         return len(rows)
 
-    def add(self, part: Prediction | Segment) -> None:
-        """Write a row."""
-        if isinstance(part, Segment):
-            cells: dict[str, Any] = dict(label=part.label, probability=f"{part.probability:.4f}")
-            cells |= {name: f"{mean:.4f}" for name, mean in part.values.items()}
-            video, seconds = part.video, (part.start, part.end)
-        else:
-            cells = part.task.columns(part)
-            video, seconds = part.source, part.seconds or (0.0, 0.0)
-        if self.is_new:
-            self._writer.writerow(["video", "start", "end", *cells])
-            self.is_new = False
-        values = (f"{x:.6g}" if isinstance(x, float) else x for x in cells.values())
-        self._writer.writerow([video, *(f"{x:.2f}" for x in seconds), *values])
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+
+def _check_settings(table: Path, settings: Mapping[str, Any], has_rows: bool) -> None:
+    """Write the settings of a new table beside it, or compare them with those of an old one."""
+    record = table.with_name(f"{table.name}.settings.json")
+    if not has_rows:
+        with write_atomically(record) as part:
+            part.write_text(f"{json.dumps(dict(settings), indent=1)}\n", encoding="utf-8")
+        return
+    if not record.is_file():
+        raise FileExistsError(f"{table} has rows of unknown settings, without {record}")
+    recorded = json.loads(record.read_text(encoding="utf-8"))
+    names = sorted(recorded.keys() | settings.keys())
+    other = [name for name in names if recorded.get(name) != settings.get(name)]
+    if other:
+        what = f"{table} has rows with another {', '.join(other)} ({record})"
+        raise FileExistsError(f"{what}; use another file")
 
 
 class PartTable(AbstractContextManager):
     """A csv file of the segments of videos, or of the values of their windows; a context manager.
 
     Each row is written when its segment has ended, the last one at the end, also of an interrupted
-    run. An old file is replaced.
+    run. Arguments and errors are those of ``open_rows``.
     """
 
-    def __init__(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-        self._table, self._joined = WindowTable(path), _JoinedWindows()
+    def __init__(self, path: Path, force: bool = False) -> None:
+        self._files = ExitStack()
+        self._rows = PartRows(self._files.enter_context(open_rows(path, force)))
+        self._joined = _JoinedWindows()
 
     def add(self, prediction: Prediction) -> None:
         """Take the next prediction of a video, or the first of the next video."""
@@ -168,18 +222,25 @@ class PartTable(AbstractContextManager):
         self._write(self._joined.add(prediction) if has_classes else prediction)
 
     def __exit__(self, *error: object) -> None:
-        self._write(self._joined.end())
-        if self._table.is_new:  # nothing was found
-            self._table.path.write_text(",".join(COLUMNS) + "\n")
+        try:
+            self._write(self._joined.end())
+            if not self._rows.has_header:  # nothing was found
+                self._rows.add_header(COLUMNS)
+        finally:
+            self._files.__exit__(*error)
 
     def _write(self, row: Prediction | Segment | None) -> None:
         if row is not None:
-            self._table.add(row)
+            self._rows.add(row)
 
 
 @contextmanager
-def open_rows(
-    json_lines: Path | None, parts: Path | None, windows: WindowTable | None, k: int = 5
+def open_tables(
+    json_lines: Path | None,
+    parts: Path | None,
+    windows: WindowTable | None,
+    k: int = 5,
+    force: bool = False,
 ) -> Iterator[Callable[..., None]]:
     """Open files of rows; yields a function that writes a prediction or a failure at once.
 
@@ -190,16 +251,16 @@ def open_rows(
         parts: File of a ``PartTable``.
         windows: Table of windows.
         k: Number of classes of a JSON line.
+        force: Whether old files may be replaced, when the new ones are whole (``open_rows``).
     """
     with ExitStack() as stack:
-        lines, tables = None, [windows] if windows else []
+        lines, tables = None, [stack.enter_context(windows)] if windows else []
         if str(json_lines) == "-":
             lines = sys.stdout
         elif json_lines:
-            json_lines.parent.mkdir(parents=True, exist_ok=True)
-            lines = stack.enter_context(json_lines.open("w", 1, encoding="utf-8"))  # line by line
+            lines = stack.enter_context(open_rows(json_lines, force))
         if parts:
-            tables.append(stack.enter_context(PartTable(parts)))
+            tables.append(stack.enter_context(PartTable(parts, force)))
 
         def write(answer: Prediction | dict, in_tables: bool = True) -> None:
             is_failure = isinstance(answer, dict)

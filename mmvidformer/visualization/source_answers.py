@@ -6,22 +6,28 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
+from mmvidformer.apis.bulk.settings import model_settings
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.datasets.sources import Source
-from mmvidformer.tasks.boxes import read_boxes
+from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization import annotate
-from mmvidformer.visualization.horst import look_back, watch_states
+from mmvidformer.visualization.figures import save_figure
+from mmvidformer.visualization.horst import look_back
+from mmvidformer.visualization.options import check_options
 from mmvidformer.visualization.part_tables import WindowTable
 from mmvidformer.visualization.shown_frames import ShownFrames
 from mmvidformer.visualization.timeline import draw_timeline
 
 Answers = Iterator[Prediction | dict]
+PERSONS = "persons"  # the boxes that a detector finds
+AHEAD = 1.0  # seconds ahead that are shown of a model that anticipates at several times
 
 
 class SourceAnswers:
@@ -49,11 +55,10 @@ class SourceAnswers:
         task = recognizer.task
         if args.windows and not task.has_windows:
             raise ValueError(f"a model of {task.part} has no windows; use --json or --csv")
-        if task.needs_boxes and not args.boxes:
-            what = "a csv file in AVA's format, or persons"
-            raise ValueError(f"a model of boxes needs --boxes: {what}")
         options = ("window", "stride", "skip_static")
         self.options = {name: getattr(args, name) for name in options}
+        if not task.needs_boxes:
+            recognizer.check_windows(self.options)
         if args.windows and args.window is None:
             self.options["window"] = WINDOW  # or a recurrent model would answer frame by frame
         has_windows = any(value is not None for value in self.options.values())
@@ -62,24 +67,24 @@ class SourceAnswers:
         self.has_parts = bool(args.timeline or args.csv or has_windows)
         self.has_parts |= not task.has_windows
         self.frame_by_frame = recognizer.is_recurrent and not has_windows
+        self.may_interrupt = self.frame_by_frame or any(x.is_stream for x in args.sources)
+        check_options(args, recognizer, self.frame_by_frame, self.may_interrupt)
+        self.ahead = AHEAD if args.ahead is None else args.ahead
         self.shown_ahead: float | None = None
         if self.frame_by_frame:
             times = recognizer.frame_runner.times_ahead
-            self.shown_ahead = min(times, key=lambda ahead: abs((ahead or 0.0) - args.ahead))
-        self._check_recurrent()
-        self.window_table = WindowTable(args.windows) if args.windows else None
-        self.may_interrupt = self.frame_by_frame or any(x.is_stream for x in args.sources)
+            self.shown_ahead = min(times, key=lambda time: abs((time or 0.0) - self.ahead))
+        self.boxes = None
+        if args.boxes and str(args.boxes) != PERSONS:
+            self.boxes = VideoBoxes(args.boxes, [source.name for source in args.sources])
+        self.window_table = WindowTable(args.windows, self._settings()) if args.windows else None
         self.is_closed = False
 
-    def _check_recurrent(self) -> None:
-        for name in ("restart", "overlay"):
-            if getattr(self.args, name) not in (None, False) and not self.frame_by_frame:
-                raise ValueError(f"--{name} is for recurrent models without windows")
-        if self.args.restart is not None and self.args.restart <= 0:
-            raise ValueError(f"restart must be positive, got {self.args.restart} s")
-        if self.args.overlay:
-            with watch_states(getattr(self.recognizer.model, "neck", None), self.args.layer):
-                pass  # an error if there is no such layer
+    def _settings(self) -> dict[str, Any]:
+        """Return what a row of a window depends on."""
+        args, names = self.args, self.recognizer.names
+        model = model_settings(self.recognizer.cfg, args.checkpoint)
+        return dict(**model, names=names, int8=args.int8, static=args.static, **self.options)
 
     def __iter__(self) -> Answers:
         sources = self.args.sources
@@ -101,52 +106,59 @@ class SourceAnswers:
                 return
 
     def _answer_file(self, source: Source) -> Answers:
-        video = Path(source.name)
+        video, args = Path(source.name), self.args
         task = self.recognizer.task
+        count = None
         if task.needs_boxes:
             predictions = self._answer_boxes(video)
         elif self.has_parts:
-            predictions = self._answer_parts(video)
-            predictions = predictions if self.window_table else list(predictions)
+            count, predictions = self._answer_parts(video)
         else:
-            predictions = [self.recognizer(video)]
-        if self.has_parts:
-            count = "" if self.window_table else f": {len(predictions)} {task.part}"
-            self._say(f"{video}{count}")
-        yield from predictions
-        if not predictions and not task.needs_boxes:
-            self._say(f"{video}: no segment with a score of at least {self.least_score:g}")
-            return
+            predictions = iter([self.recognizer(video)])
+        if self.has_parts and count is None and not self._has_table():
+            predictions = list(predictions)  # which are printed below their number
+            count = len(predictions)
+        if self.has_parts and count is not None:
+            self._say(f"{video}: {count} {task.part}")
+        is_drawn = bool(args.timeline or args.out or args.show)
+        total, kept = 0, list[Prediction]()
+        for prediction in predictions:
+            total += 1
+            kept += [prediction] * is_drawn
+            yield prediction
+        if self.has_parts and count is None:
+            self._say(f"{video}: {total} {task.part}")
+        if not total and count is None:
+            least = "" if task.needs_boxes else f" with a score of at least {self.least_score:g}"
+            self._say(f"{video}: no {task.part}{least}")
+            if not task.needs_boxes:
+                return
         is_whole = not (self.has_parts or task.needs_boxes)
-        if is_whole and len(self.args.sources) == 1 and (shots := count_shots(video)) > 1:
+        if is_whole and len(args.sources) == 1 and (shots := count_shots(video)) > 1:
             text = f"{video}: one answer for {shots} shots; with --window none crosses a cut"
             tqdm.write(text, file=sys.stderr)
-        if not task.needs_boxes:
-            self._write_timeline(source, predictions)
-        if self.args.out or self.args.show:
-            target = source.target(self.args.out, ".mp4")
-            options = target, self._window_title(source), self.args.topk
-            self.is_closed = not annotate.annotate_video(video, predictions, *options)
+        self._write_timeline(source, kept)
+        if args.out or args.show:
+            target = source.target(args.out, ".mp4")
+            options = target, self._window_title(source), args.topk
+            self.is_closed = not annotate.annotate_video(video, kept, *options)
             if target and not self.is_closed:
                 self._say(f"written: {target}")
 
-    def _answer_boxes(self, video: Path) -> list[Prediction]:
+    def _answer_boxes(self, video: Path) -> Iterator[Prediction]:
         """Answer for persons in a file, or for its boxes in a csv file."""
-        if str(self.args.boxes) == "persons":
-            return self.recognizer.persons(video)
-        return [
-            prediction
-            for (name, second), boxes in read_boxes(self.args.boxes).items()
-            if name == video.stem
-            for prediction in self.recognizer.boxes(video, second, list(boxes))
-        ]
+        if self.boxes is None:
+            yield from self.recognizer.persons(video)
+            return
+        for second, boxes in self.boxes.of(video):
+            yield from self.recognizer.boxes(video, second, boxes)
 
-    def _answer_parts(self, video: Path) -> Iterator[Prediction]:
-        """Answer for windows, steps or segments of a file, and show the progress."""
+    def _answer_parts(self, video: Path) -> tuple[int | None, Iterator[Prediction]]:
+        """Answer for windows, steps or segments of a file; returns their number if it is known."""
         total, done = None, 0
         if self.recognizer.task.has_windows:
             opened = self.recognizer.pipeline.open(video)
-            sizes = self.args.window, self.args.stride, self.args.cuts
+            sizes = self.options["window"], self.args.stride, self.args.cuts
             windows = self.recognizer.windows(opened, *sizes)
             total, times = len(windows), times_of(opened)
             if self.window_table:
@@ -154,7 +166,7 @@ class SourceAnswers:
                 done = self.window_table.count(str(video), seconds)
         predictions = self.recognizer.timeline(video, **self.options, first=done)
         bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
-        yield from tqdm(predictions, **bar, disable=None)
+        return total, iter(tqdm(predictions, **bar, disable=None))
 
     def _answer_frames(self, source: Source) -> Answers:
         """Answer after each frame of a file, a camera or an address, and draw it at once.
@@ -165,7 +177,7 @@ class SourceAnswers:
         target, kept = source.target(args.out, ".mp4"), list[Prediction]()
         count, begin = 0, time.perf_counter()
         with contextlib.ExitStack() as stack:
-            capture = stack.enter_context(Capture(source.name, args.queue, args.patience))
+            capture = stack.enter_context(self._capture(source))
             rate, title = runner.pipeline.rate(capture.fps), self._window_title(source)
             output = stack.enter_context(VideoOutput(target, rate, title))
             bar = tqdm(total=capture.total, unit="frame", leave=False, disable=None)
@@ -184,12 +196,12 @@ class SourceAnswers:
                         kept += [x for x in frame.predictions if x.ahead == self.shown_ahead]
                     if args.show or args.out:
                         heading = f"{frame.seconds:.2f} s, frame {frame.number}"
-                        bars = annotate.stream_bars(frame, args.topk, args.ahead)
+                        bars = annotate.stream_bars(frame, args.topk, self.ahead)
                         image = annotate.annotate_frame(frame.picture, heading, bars, **extras)
                         if not output.add(image, None if capture.is_live else frame.seconds):
                             self.is_closed = True
                             break
-            except KeyboardInterrupt:  # the film is completed
+            except (KeyboardInterrupt, GeneratorExit):  # the film is completed
                 self.is_closed = True
         duration = 1000 * (time.perf_counter() - begin) / max(count, 1)
         written = f", {target}" if target else ""
@@ -216,7 +228,7 @@ class SourceAnswers:
         """
         target, title = source.target(self.args.out, ".mp4"), self._window_title(source)
         with (
-            Capture(source.name, self.args.queue, self.args.patience) as capture,
+            self._capture(source) as capture,
             VideoOutput(target, capture.fps, title) as output,
         ):
             shown = ShownFrames(capture, output, self.args.topk, self.args.seconds)
@@ -228,7 +240,9 @@ class SourceAnswers:
                     yield prediction
             except ConnectionError as error:
                 yield {"source": capture.name, "error": str(error)}
-            finally:  # Ctrl-C too
+            except (KeyboardInterrupt, GeneratorExit):  # the film is completed
+                self.is_closed = True
+            finally:
                 self.is_closed |= shown.is_closed
                 if shown.latest is None:
                     tqdm.write(f"{shown.name}: no answer in {shown.seconds:.2f} s", file=sys.stderr)
@@ -237,15 +251,15 @@ class SourceAnswers:
 
     def _write_timeline(self, source: Source, predictions: Sequence[Prediction]) -> None:
         target = source.target(self.args.timeline, "_timeline.png")
-        if target:
+        if target and predictions:
             video = Path(source.name)
-            truth = [row[:3] for row in self.args.spans.get(video.resolve(), ())]
+            truth = [span[:3] for span in self.args.true_spans.get(source.name, ())]
             duration = 0.0
             if self.recognizer.task.finds_parts:
                 opened = self.recognizer.pipeline.open(video)
                 _, duration = times_of(opened).span(0, opened["total_frames"] - 1)
             figure = draw_timeline(predictions, video.name, truth=truth, duration=duration)
-            figure.savefig(target)
+            save_figure(figure, target)
             self._say(f"written: {target}")
 
     def _window_title(self, source: Source) -> str | None:
@@ -260,11 +274,17 @@ class SourceAnswers:
         part = "{:.2f}-{:.2f} s".format(*prediction.seconds)
         if prediction.ahead is not None:
             part += f", {prediction.ahead:.2f} s ahead"
-        has_table = self.args.json or self.args.csv or self.window_table
         if not Path(source).is_file():
             self._say(f"{source} {part}: {text}")
-        elif not has_table:
+        elif not self._has_table():
             self._say(f"  {part}: {text}")
+
+    def _has_table(self) -> bool:
+        return bool(self.args.json or self.args.csv or self.window_table)
+
+    def _capture(self, source: Source) -> Capture:
+        limits = dict(queue=self.args.queue, patience=self.args.patience)
+        return Capture(source.name, **{name: x for name, x in limits.items() if x is not None})
 
     def _say(self, text: str) -> None:
         """Print a line, to the standard error if JSON lines go to the standard output."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import torch
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.video.writer import VideoOutput
@@ -46,6 +47,183 @@ def test_features_of_two_videos_in_one_file_are_refused(
     assert not out.exists()
     assert main_of("features")(command) == 0
     assert sorted(path.name for path in out.glob("*.npz")) == ["a.avi.npz", "a.mp4.npz"]
+
+
+@pytest.mark.parametrize("option", ["--out", "--csv", "--json", "--timeline", "--windows"])
+@pytest.mark.parametrize("read", ["video", "truth", "classes", "config", "checkpoint"])
+def test_nothing_that_is_read_is_written_over(
+    main_of, model, tiny_videos, tmp_path, option, read
+) -> None:
+    config, checkpoint, video = (tmp_path / name for name in ("config.py", "a.pth", "a.mp4"))
+    for path, original in zip((config, checkpoint), model, strict=True):
+        shutil.copy(original, path)
+    shutil.copy(tiny_videos.root / "val_0.mp4", video)
+    truth, names = tmp_path / "truth.csv", tmp_path / "names.txt"
+    truth.write_text("video,start,end,label\na.mp4,0,1,red\n")
+    names.write_text("red\ngreen\nblue\n")
+    files = dict(video=video, truth=truth, classes=names, config=config, checkpoint=checkpoint)
+    suffix = {"--out": ".mp4", "--timeline": ".png"}.get(option, ".csv")
+    target = tmp_path / f"link{suffix}"
+    target.symlink_to(files[read])
+    contents = {path: path.read_bytes() for path in files.values()}
+    options = ["--window", 1, "--classes", names, option, target]
+    if option != "--windows":
+        options += ["--truth", truth] + ["--timeline", tmp_path / "t.png"] * (
+            option != "--timeline"
+        )
+    elif read == "truth":
+        options[-1:] = [target, "--boxes", truth]  # which it refuses, but not before it looks
+    with pytest.raises((ValueError, SystemExit)):
+        demo(main_of, (str(config), str(checkpoint)), video, *options, "--force")
+    assert {path: path.read_bytes() for path in files.values()} == contents
+
+
+def test_results_are_replaced_only_with_force_and_when_they_are_whole(
+    main_of, model, tiny_videos, tmp_path, monkeypatch, capsys
+) -> None:
+    video, film, rows = tiny_videos.root / "val_0.mp4", tmp_path / "a.mp4", tmp_path / "a.csv"
+    options = ["--window", 1, "--out", film, "--csv", rows]
+    assert demo(main_of, model, video, *options) == 0
+    old = film.read_bytes(), rows.read_bytes()
+    with pytest.raises(FileExistsError, match="a.mp4 exists already; --force replaces it"):
+        demo(main_of, model, video, *options)
+    timeline = Recognizer.timeline
+
+    def interrupted(self: Recognizer, *args: object, **options: object) -> Iterator:
+        yield next(timeline(self, *args, **options))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recognizer, "timeline", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        demo(main_of, model, video, *options, "--force")
+    assert (film.read_bytes(), rows.read_bytes()) == old
+    assert f"the rows so far are in {rows}.part" in capsys.readouterr().err
+    assert (tmp_path / "a.csv.part").read_text().startswith("video,start,end,label,probability\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.csv.part", "a.mp4"]
+    (tmp_path / "a.csv.part").unlink()
+    monkeypatch.undo()
+    assert demo(main_of, model, video, *options, "--force", "--topk", 1) == 0
+    assert film.read_bytes() != old[0] and rows.read_bytes() == old[1]
+
+
+def test_films_are_not_written_among_their_sources(main_of, model, folder, tmp_path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    for out in (folder, folder / "films", tmp_path / "link" / "films"):
+        with pytest.raises(ValueError, match="whose films would be sources of the next run"):
+            demo(main_of, model, folder, "--out", out)
+
+
+@pytest.mark.parametrize("names", [("films", "pictures"), ("films.d", "pictures.d")])
+def test_a_folder_of_results_of_one_video(main_of, model, tiny_videos, tmp_path, names) -> None:
+    """A name without a suffix is a folder, and a folder that is there is one."""
+    films, pictures = (tmp_path / name for name in names)
+    if films.suffix:
+        films.mkdir()
+        pictures.mkdir()
+    options = ["--window", 1, "--out", films, "--timeline", pictures]
+    assert demo(main_of, model, tiny_videos.root / "val_0.mp4", *options) == 0
+    assert [path.name for path in films.iterdir()] == ["val_0_mp4.mp4"]
+    assert [path.name for path in pictures.iterdir()] == ["val_0_mp4_timeline.png"]
+
+
+def test_rows_of_one_video_are_written_as_they_come(
+    main_of, model, tiny_videos, tmp_path, monkeypatch
+) -> None:
+    """Ctrl-C at the third of four windows."""
+    timeline = Recognizer.timeline
+
+    def interrupted(self: Recognizer, *args: object, **options: object) -> Iterator:
+        predictions = timeline(self, *args, **options)
+        yield next(predictions)
+        yield next(predictions)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Recognizer, "timeline", interrupted)
+    lines, rows = tmp_path / "a.jsonl", tmp_path / "a.csv"
+    options = ["--window", 0.5, "--stride", 0.5, "--json", lines, "--csv", rows]
+    with pytest.raises(KeyboardInterrupt):
+        demo(main_of, model, tiny_videos.root / "val_0.mp4", *options)
+    assert [line["seconds"] for line in read_lines(lines)] == [[0, 0.5], [0.5, 1]]
+    assert rows.read_text().splitlines()[-1].split(",")[2] == "1.00"
+
+
+def test_rows_of_other_settings_are_not_continued(main_of, model, tiny_videos, tmp_path) -> None:
+    video, table, names = tiny_videos.root / "val_0.mp4", tmp_path / "w.csv", tmp_path / "names.txt"
+    names.write_text("uno\ndue\ntre\n")
+    options = ["--window", 1, "--windows", table]
+    assert demo(main_of, model, video, *options) == 0
+    rows = table.read_bytes()
+    other_model = (model[0], str(tmp_path / "other.pth"))
+    weights = torch.load(model[1])
+    weights["state_dict"]["cls_head.fc_cls.bias"] += 1
+    torch.save(weights, other_model[1])
+    for other, more, setting in (
+        (model, ["--classes", names], "names"),
+        (model, ["--cuts", "none"], "cuts"),
+        (model, ["--skip-static", 1], "skip_static"),
+        (model, ["--cfg-options", "model.cls_head.dropout_ratio=0.25"], "config"),
+        (other_model, [], "checkpoint"),
+    ):
+        with pytest.raises(FileExistsError, match=rf"w.csv has rows with another {setting} \("):
+            demo(main_of, other, video, *options, *more)
+    (tmp_path / "w.csv.settings.json").unlink()
+    with pytest.raises(FileExistsError, match="w.csv has rows of unknown settings"):
+        demo(main_of, model, video, *options)
+    assert table.read_bytes() == rows
+    for text in ("video,start,end,label\na.mp4,0,1,red\n", "notes without an end of the line"):
+        table.write_text(text)  # annotations, or something else
+        with pytest.raises(
+            (FileExistsError, ValueError), match="use another file|unknown settings"
+        ):
+            demo(main_of, model, video, *options)
+        assert table.read_text() == text
+
+
+def test_options_without_an_effect_are_refused(
+    main_of, model, tiny_videos, tmp_path, capsys
+) -> None:
+    video = tiny_videos.root / "val_0.mp4"
+    for options, message in (
+        (["--boxes", "persons"], "--boxes is for models of boxes, not of windows"),
+        (["--ahead", 2], "--ahead is for models that anticipate"),
+        (["--seconds", 2], "--seconds is for cameras, addresses, and recurrent models"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            demo(main_of, model, video, *options)
+    for options, message in (
+        (["--truth", "t.csv"], "--truth needs --timeline"),
+        (["--layer", 1], "--layer needs --overlay"),
+        (["--queue", 3], "--queue needs a camera or an address"),
+        (["--patience", 3], "--patience needs a camera or an address"),
+        (["--window", 1, "--skip-static", "nan"], "--skip-static: must be a number above 0"),
+        (["--seconds", "nan"], "--seconds: must be a number above 0"),
+        (["--skip-static", 1], "--skip-static needs --window"),
+    ):
+        with pytest.raises(SystemExit):
+            demo(main_of, model, video, *options)
+        assert message in capsys.readouterr().err
+
+
+def test_true_segments_are_found_by_name_or_missed_aloud(
+    main_of, model, tiny_videos, tmp_path, capsys
+) -> None:
+    folder, picture = tmp_path / "videos", tmp_path / "t.png"
+    folder.mkdir()
+    shutil.copy(tiny_videos.root / "val_0.mp4", folder / "a.mp4")
+    truth, bare, elsewhere = (tmp_path / name for name in ("t.csv", "bare.csv", "else.csv"))
+    rows = "video,start,end,label\n{},0,1,red\n"
+    truth.write_text(rows.format("videos/a.mp4"))
+    bare.write_text(rows.format(r"C:\films\a.mp4"))
+    elsewhere.write_text(rows.format("b.mp4"))
+    pictures = {}
+    for file in (truth, bare, elsewhere):
+        options = ["--window", 1, "--timeline", picture, "--truth", file, "--force"]
+        assert demo(main_of, model, folder / "a.mp4", *options) == 0
+        pictures[file.name] = picture.read_bytes(), capsys.readouterr().err
+    assert pictures["t.csv"][0] == pictures["bare.csv"][0] != pictures["else.csv"][0]
+    assert "no rows" not in pictures["t.csv"][1] + pictures["bare.csv"][1]
+    warning = f"else.csv has no rows for {folder / 'a.mp4'}; it has those of b.mp4"
+    assert warning in pictures["else.csv"][1]
 
 
 def test_an_answer_across_cuts_says_so(main_of, model, tmp_path, capsys) -> None:
@@ -163,8 +341,8 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
     table.write_bytes(whole + b"\n")  # as editors do
     assert demo(main_of, model, folder, *options) == 1 and not computed
     options[3] = 0.25
-    assert demo(main_of, model, folder, *options) == 1
-    assert "windows.csv has other windows of" in capsys.readouterr().err
+    with pytest.raises(FileExistsError, match=r"windows.csv has rows with another stride \("):
+        demo(main_of, model, folder, *options)
     assert table.read_bytes() == whole + b"\n"
     table.write_text("video,label\na.mp4,left\n")
     with pytest.raises(ValueError, match="windows.csv is no table of windows; use another file"):
@@ -182,7 +360,7 @@ def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> N
     for level in levels:
         writer.write(np.full((48, 64, 3), level, np.uint8))
     writer.release()
-    options = ["--window", 0.8, "--stride", 0.1, "--json", file]
+    options = ["--window", 0.8, "--stride", 0.1, "--json", file, "--force"]
     static = {}
     for threshold in (None, 4, 300):
         more = [] if threshold is None else ["--skip-static", threshold]

@@ -60,7 +60,7 @@ def test_cuts_are_dashed_lines() -> None:
 
 
 def write_parts(path, predictions) -> None:
-    with PartTable(path) as table:
+    with PartTable(path, force=True) as table:
         for prediction in predictions:
             table.add(prediction)
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mmvidformer.apis.bulk.run import Answer
-from mmvidformer.datasets.own_videos import check_targets
 from mmvidformer.storage.files import join, list_files, write_to
+from mmvidformer.storage.targets import check_distinct
 
 
 class VideoFiles:
@@ -26,7 +26,7 @@ class VideoFiles:
     ) -> None:
         suffix = ".csv" if rows else ".npz" if has_clips else ".npy"
         places = [place_of(root / name, root, suffix) for name in names]
-        check_targets([root / name for name in names], places)
+        check_distinct(zip([str(root / name) for name in names], places, strict=True))
         self.places = {name: str(place) for name, place in zip(names, places, strict=True)}
         self.folder = folder
         self.rows, self.has_clips = rows, has_clips
