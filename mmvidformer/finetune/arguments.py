@@ -16,6 +16,7 @@ from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.pipelines import check_views, use_shards
 from mmvidformer.finetune.recipe import apply_recipe
+from mmvidformer.finetune.schedule import note_few_steps
 from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
 from mmvidformer.tasks.table import find_task
 
@@ -104,6 +105,9 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     check_views(cfg)
     weights = args.weights or cfg.get("load_from")
     notes.append(check_start(cfg, weights))
+    if recipe.method not in PROBES or not find_task(recipe.task).has_probes:
+        has_weights = bool(weights or cfg.model.backbone.get("init_from"))
+        notes += note_few_steps(cfg, lists, recipe, has_weights)
     path.parent.mkdir(parents=True, exist_ok=True)
     if recipe.method != "full":
         weights = weights or save_start(cfg, path.with_name("start.pth"), recipe.seed)

@@ -12,6 +12,7 @@ from mmvidformer.config.fragments import merge
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.balance import balance_classes
+from mmvidformer.finetune.coverage import cover_videos
 from mmvidformer.finetune.data import name_classes, remove_flips, use_lists
 from mmvidformer.finetune.methods import choose_method, drop_tokens, limit_views
 from mmvidformer.finetune.schedule import (
@@ -33,6 +34,7 @@ DATA_AND_MODEL = (
     use_lists,
     name_classes,
     add_task,
+    cover_videos,
     balance_classes,
     remove_flips,
     limit_views,

@@ -9,9 +9,12 @@ from mmengine.config import Config
 
 from mmvidformer.config.fragments import Change, Fragment, replace
 from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.finetune.coverage import samples_per_process
 from mmvidformer.finetune.settings import Recipe
 
 LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
+# Steps of a run from random weights, and from others, below which it hardly learns.
+FEW_STEPS = {False: 300, True: 50}
 # Settings of a learning rate scheduler that count epochs.
 SPANS = ("begin", "end", "T_max", "step_size", "milestones", "warmup", "cosine_begin")
 
@@ -32,7 +35,7 @@ def decay_rates(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
 
 
 def choose_batch(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
-    """Set the batch size, at most the number of videos of a process.
+    """Set the batch size, at most the number of samples of a process.
 
     Raises:
         ValueError: If there are fewer videos than processes.
@@ -40,12 +43,12 @@ def choose_batch(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     count = lists.counts["train"]
     if count < recipe.procs:
         raise ValueError(f"procs must be at most the {count} training videos, got {recipe.procs}")
-    share = _videos_per_process(lists, recipe)
+    share = samples_per_process(cfg, lists, recipe)
     batch = recipe.batch or cfg.train_dataloader.batch_size
     notes = []
     if batch > share:
         what = f"batch size reduced from {batch} to {share}"
-        notes.append(f"{what}, the number of videos per process")
+        notes.append(f"{what}, the number of samples per process")
     # Nothing is dropped, as the last batch may be the only one.
     loader = dict(batch_size=min(batch, share), drop_last=False)
     return {"train_dataloader": loader}, notes
@@ -85,7 +88,7 @@ def stretch_schedule(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     if not old_epochs:
         raise ValueError(f"train_cfg must have max_epochs, got {dict(cfg.train_cfg)}")
     epochs = recipe.epochs or old_epochs
-    steps = math.ceil(_videos_per_process(lists, recipe) / cfg.train_dataloader.batch_size)
+    steps = steps_per_epoch(cfg, lists, recipe)
     notes = [f"{epochs} epochs of {steps} steps"]
     schedulers = []
     for old_scheduler in cfg.get("param_scheduler") or ():
@@ -94,20 +97,33 @@ def stretch_schedule(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
         unit = steps if scheduler.get("convert_to_iter_based", False) else 1
         # MMEngine's ``LinearLR`` would keep its first value forever.
         if end is not None and int(end * unit) - int(begin * unit) < 2:
-            notes.append(f"{scheduler['type']} is removed: it would last less than two steps")
+            notes.append(f"{scheduler['type']} is left out: it would last less than two steps")
         else:
             schedulers.append(scheduler)
     loop = dict(max_epochs=epochs, val_interval=1)
     return {"train_cfg": loop, "param_scheduler": schedulers}, notes
 
 
+def steps_per_epoch(cfg: Config, lists: VideoLists, recipe: Recipe) -> int:
+    """Return the number of steps of an epoch."""
+    samples = samples_per_process(cfg, lists, recipe)
+    return math.ceil(samples / cfg.train_dataloader.batch_size)
+
+
+def note_few_steps(cfg: Config, lists: VideoLists, recipe: Recipe, has_weights: bool) -> list[str]:
+    """Say so if a run has too few steps to learn, and how many epochs would have enough."""
+    steps = steps_per_epoch(cfg, lists, recipe)
+    total, needed = cfg.train_cfg.max_epochs * steps, FEW_STEPS[has_weights]
+    if total >= needed:
+        return []
+    start = "these weights" if has_weights else "random weights"
+    epochs = math.ceil(needed / steps)
+    return [f"{total} steps in all: too few to learn from {start}; --epochs {epochs}"]
+
+
 def choose_run(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Set workers, precision and seed."""
     return recipe.fragment(cfg), []
-
-
-def _videos_per_process(lists: VideoLists, recipe: Recipe) -> int:
-    return math.ceil(lists.counts["train"] / recipe.procs)
 
 
 def _stretch(scheduler: Mapping[str, Any], factor: float) -> dict[str, Any]:

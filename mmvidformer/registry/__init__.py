@@ -133,5 +133,6 @@ DATA_SAMPLERS = _child(
     "data sampler",
     _mmaction.DATA_SAMPLERS,
     "mmvidformer.finetune.balance",
+    "mmvidformer.finetune.coverage",
     "mmvidformer.engine.checkpointing.loop",
 )

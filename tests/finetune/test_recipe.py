@@ -95,11 +95,11 @@ def test_rate_batch_and_schedule() -> None:
 def test_batch_size_above_the_number_of_videos() -> None:
     cfg, said = made("vivit_fe_k400", batch=64, epochs=2)
     assert cfg.train_dataloader.batch_size == 40 and cfg.train_dataloader.drop_last is False
-    assert "batch size reduced from 64 to 40, the number of videos per process" in said
+    assert "batch size reduced from 64 to 40, the number of samples per process" in said
     # With one step per epoch, a warm-up of 1 step would keep its first value.
     cfg, said = made("timesformer_motion", batch=64, epochs=2)
     assert [one.type for one in cfg.param_scheduler] == ["CosineAnnealingLR"]
-    assert "LinearLR is removed" in said
+    assert "LinearLR is left out" in said
     with pytest.raises(ValueError, match="at most the 40 training videos, got 41"):
         made("vivit_fe_k400", procs=41)
 

@@ -50,15 +50,15 @@ class ResumableSampler(DefaultSampler):
     def __iter__(self) -> Iterator[SampleIndex]:
         skip, self.skip = self.skip, 0
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
-        order, count = self.order(generator), len(self.dataset)
+        order = self.order(generator)
         positions = torch.arange(self.rank, self.total_size, self.world_size)[skip:]
-        indices = order[positions // self.repeats % count].tolist()
+        indices = order[positions // self.repeats % len(order)].tolist()
         entropy = np.random.SeedSequence([self.seed, self.epoch])
         seeds = entropy.generate_state(self.total_size, np.uint64)[positions.numpy()] >> 1
         return map(SampleIndex, indices, seeds.tolist())
 
     def order(self, generator: torch.Generator) -> torch.Tensor:
-        """Return the samples of an epoch, as many as there are."""
+        """Return the samples of an epoch."""
         count = len(self.dataset)
         return torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
 
