@@ -71,6 +71,8 @@ def state_of(out: Path) -> tuple[list[dict], dict[str, str]]:
         table = parquet.read_table(file)
         rows += table.to_pylist()
         failed |= json.loads(table.schema.metadata[b"mmvidformer"])["failed"]
+    # Interruptions change where parts end, and so their order.
+    rows.sort(key=lambda row: (row["video"], row["start"] or 0.0))
     return rows, failed
 
 

@@ -8,7 +8,7 @@ from mmengine.fileio import list_from_file
 from torch import nn
 
 from mmvidformer.config import leaf_datasets
-from mmvidformer.datasets.csv_rows import read_rows, read_text
+from mmvidformer.datasets.csv_rows import read_header, read_number, read_rows, read_text
 
 # Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
 IDS = ("id", "verb_id", "noun_id")
@@ -88,12 +88,17 @@ def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
         raise ValueError(f"class names must be given as {known}, got {file!r}")
     if not path.lower().endswith(".csv"):
         return task, read_text(path).splitlines()
-    rows = [row for row, _ in read_rows(path)] or [{}]
-    number = next((column for column in IDS if column in rows[0]), None)
-    name = next((column for column in NAMES if column in rows[0]), None)
+    header = read_header(path)
+    number = next((column for column in IDS if column in header), None)
+    name = next((column for column in NAMES if column in header), None)
     if number is None or name is None:
         raise ValueError(f"{path} must have a column of {IDS} and one of {NAMES}")
-    labels = {int(row[number]): row[name].strip() for row in rows}
+    labels: dict[int, str] = {}
+    for row, where in read_rows(path):
+        if not row[name]:
+            raise ValueError(f"{where}: there is no {name}")
+        if labels.setdefault(read_number(row, number, where), row[name]) != row[name]:
+            raise ValueError(f"{where}: class {row[number]} has another name above")
     if sorted(labels) != list(range(len(labels))):
         raise ValueError(f"{path}: column {number!r} must number the classes from 0 without gaps")
     return task, [labels[i] for i in range(len(labels))]

@@ -18,6 +18,7 @@ from mmvidformer.datasets.shards.index import StoredVideo
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.errors import first_line
+from mmvidformer.video.progress import reading
 from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
@@ -104,8 +105,11 @@ class VideoPipeline:
         elif isinstance(source, StoredVideo | RemoteVideo | VideoContent):
             stored = {**sample, "filename": source.filename, "stored_video": source}
             sample = _apply(self._open, stored)
-        elif not Path(source).is_file():
+        elif not Path(source).exists():
             raise FileNotFoundError(f"video {source} does not exist")
+        elif not Path(source).is_file():
+            what = "folder" if Path(source).is_dir() else "device or pipe"
+            raise ValueError(f"cannot read {source} as a video: it is a {what}")
         elif not Path(source).stat().st_size:
             raise ValueError(f"cannot read {source} as a video: the file is empty")
         else:
@@ -185,9 +189,10 @@ class VideoPipeline:
 
 def _apply(transforms: Compose, sample: dict) -> dict:
     try:
-        for transform in transforms.transforms:
-            # A copy: some, such as Resize, keep numbers of the sample, and threads share them.
-            sample = copy(transform)(sample)
+        with reading():
+            for transform in transforms.transforms:
+                # A copy: some, such as Resize, keep numbers of the sample, and threads share them.
+                sample = copy(transform)(sample)
         return sample
     except StorageError:  # it is not the fault of the video
         raise

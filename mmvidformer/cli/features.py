@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from mmvidformer.apis.bulk.command import Table, answer_all, find_bulk_model
+from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
 from mmvidformer.apis.bulk.extraction import FeatureExtractor
 from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
-from mmvidformer.apis.bulk.settings import check_settings, make_writable, model_settings
+from mmvidformer.apis.bulk.saving import Table, locked
+from mmvidformer.apis.bulk.settings import check_settings, make_writable, row_settings
 from mmvidformer.apis.bulk.video_files import VideoFiles
 from mmvidformer.datasets.inputs import list_inputs
 from mmvidformer.engine.arguments import add_bulk_arguments, inexact_options, positive
@@ -59,17 +60,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = dict(every=args.every, tokens=args.tokens, layers=args.layers, **inexact)
     load = partial(FeatureExtractor, cfg, checkpoint, **options)
     answerer = load(device="cpu" if args.ray else args.device)
-    settings = dict(command="features", **model_settings(cfg, checkpoint))
-    names = ("tokens", "every", "rows", "files", "layers")
-    settings |= {name: getattr(args, name) for name in names}
-    settings |= dict(input=inputs.address, **inexact)
-    table: Table
-    if args.files:
-        root = Path(inputs.root)
-        table = VideoFiles(args.out, root, inputs.names, bool(args.every), args.rows)
-        make_writable(args.out)
-        check_settings(args.out, settings)
-    else:
-        table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
-    job = Job(load, args.batch, args.workers)
-    return answer_all(job, answerer, table, inputs, args)
+    settings = dict(command="features", **row_settings(args, cfg, checkpoint, inputs))
+    make_writable(args.out)
+    with locked(args.out):
+        table: Table
+        if args.files:
+            root = Path(inputs.root)
+            table = VideoFiles(args.out, root, inputs.names, bool(args.every), args.rows)
+            check_settings(args.out, settings)
+        else:
+            table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
+        job = Job(load, args.batch, args.workers, args.time_limit, args.device)
+        return answer_all(job, answerer, table, inputs, args)

@@ -16,7 +16,8 @@ from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
 from mmvidformer.apis.bulk.labels import Labeler
 from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
-from mmvidformer.apis.bulk.settings import model_settings
+from mmvidformer.apis.bulk.saving import locked
+from mmvidformer.apis.bulk.settings import hash_text, make_writable, row_settings
 from mmvidformer.datasets.inputs import list_inputs
 from mmvidformer.engine.arguments import (
     add_bulk_arguments,
@@ -56,9 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     inexact = inexact_options(args)
     load = partial(Labeler, cfg, checkpoint, names=args.classes, **options, **inexact)
     answerer = load(device="cpu" if args.ray else args.device)
-    settings = dict(command="label", **model_settings(cfg, checkpoint), input=inputs.address)
-    settings |= inexact
-    settings |= {name: str(value) for name, value in options.items() if value is not None}
-    table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
-    job = Job(load, args.batch, args.workers)
-    return answer_all(job, answerer, table, inputs, args)
+    settings = dict(command="label", **row_settings(args, cfg, checkpoint, inputs))
+    settings["classes"] = hash_text(repr(answerer.recognizer.names))  # whatever names them
+    make_writable(args.out)
+    with locked(args.out):
+        table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
+        job = Job(load, args.batch, args.workers, args.time_limit, args.device)
+        return answer_all(job, answerer, table, inputs, args)

@@ -134,7 +134,12 @@ def _listed_names(source: str) -> list[str]:
     path = local_copy(source)
     if source.lower().endswith(".txt"):
         return [name for _, name in read_list(path)]
-    return [row["video"] for row, _ in read_rows(path, "video")]
+    names = []
+    for row, where in read_rows(path, "video"):
+        if not row["video"]:
+            raise ValueError(f"{where}: there is no video")
+        names.append(row["video"])
+    return names
 
 
 def _shard_inputs(index: ShardIndex) -> VideoInputs:

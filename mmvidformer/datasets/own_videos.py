@@ -72,7 +72,8 @@ def is_video(name: str) -> bool:
 def _walk(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
     """Yield the files below a folder; ``above`` has the device and inode of those that hold it.
 
-    A folder below it that may not be read is left out, and named.
+    A folder below it that may not be read is left out, and named. One that is named as a video is
+    and has none counts as a file, which cannot be read.
     """
     if not os.path.isdir(folder):
         return
@@ -93,7 +94,12 @@ def _walk(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
         path = os.path.join(folder, entry.name)
         is_link = entry.is_symlink()  # perhaps to itself, which os.path.isdir knows
         if os.path.isdir(path) if is_link else entry.is_dir():
-            yield from _walk(path, above | {identity})
+            has_videos = False
+            for name in _walk(path, above | {identity}):
+                has_videos = has_videos or is_video(name)
+                yield name
+            if is_video(path) and not has_videos:
+                yield path
         else:
             yield path
 

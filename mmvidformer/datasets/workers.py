@@ -28,7 +28,7 @@ def init_worker(worker_id: int, sample_timeout: float = 300.0) -> None:
     global _sample_timeout
     _sample_timeout = sample_timeout
     os.setpgrp()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     seeds = np.random.SeedSequence([get_worker_info().seed, int(os.environ.get("RANK", 0))])
     set_seed(int(seeds.generate_state(1, np.uint64)[0]))
     cv2.setNumThreads(0)
@@ -55,7 +55,8 @@ def set_seed(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Wait for the end of the parent process, and end this one."""
     parent = parent_process()
     if parent is not None:  # None in a worker that PyTorch runs as a thread
         parent.join()

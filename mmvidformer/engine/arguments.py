@@ -141,13 +141,21 @@ def add_bulk_arguments(parser: ArgumentParser) -> None:
         "--part",
         type=positive,
         default=256,
-        help="videos of a Parquet file, which is written as a whole (default: 256)",
+        help="most videos of a Parquet file, which is written as a whole, and each minute "
+        "(default: 256)",
     )
     bulk.add_argument(
         "--workers",
-        type=int,
+        type=not_negative,
         help="processes that read videos for a model (default: 4, at most the number of cores; "
-        "0 on Ray without GPUs)",
+        "1 on Ray without GPUs); 0: the model's process, which a video can then end",
+    )
+    bulk.add_argument(
+        "--time-limit",
+        type=positive_number,
+        default=300.0,
+        metavar="S",
+        help="seconds without a new frame, after which a video counts as bad (default: 300)",
     )
     bulk.add_argument(
         "--retry", action="store_true", help="try videos again that failed in an earlier run"
@@ -207,6 +215,13 @@ def positive(text: str) -> int:
     """Read a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
+    return int(text)
+
+
+def not_negative(text: str) -> int:
+    """Read a whole number of at least 0."""
+    if not text.isdecimal():
+        raise ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
     return int(text)
 
 

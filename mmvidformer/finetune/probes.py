@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import default_collate
 from tqdm import tqdm
 
+from mmvidformer.apis.bulk.processes import Lost
 from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
 from mmvidformer.apis.bulk.settings import check_settings
@@ -80,10 +81,14 @@ def compute_features(
     progress = tqdm(total=len(missing), unit="video", disable=None)
     groups = cut([(str(video), str(video)) for video in missing], CLIPS)
     read_clips = WholeVideos(VideoPipeline(cfg, 1))
-    for _, clips, _ in read_groups(read_clips, groups, CLIPS, workers):
-        progress.update(len(clips))
+    for message in read_groups(read_clips, groups, CLIPS, workers):
+        if isinstance(message, Lost):
+            for name, reason in message.failed:
+                tqdm.write(f"left out: {name}: {reason}", file=sys.stderr)
+            continue
+        progress.update(len(message.finished))
         by_shape: dict[torch.Size, list[tuple[Path, Tensor]]] = {}
-        for clip in clips:
+        for clip in message.clips:
             if clip.error is not None:
                 tqdm.write(f"left out: {clip.error}", file=sys.stderr)
                 continue

@@ -15,6 +15,7 @@ from av.container import InputContainer
 from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.errors import with_suffix
 from mmvidformer.video.mp4 import read_delays
+from mmvidformer.video.progress import note_progress
 from mmvidformer.video.times import FrameTimes
 
 _UNKNOWN = np.iinfo(np.int64).min
@@ -121,6 +122,7 @@ def _frames_of_packets(packets: Iterable[Packet]) -> _FrameList:
     """List the frames of a file, of which all packets are read."""
     stamps, is_key, is_discarded = array("q"), array("b"), array("b")
     for packet in packets:
+        note_progress()
         if packet.size:
             stamps.append(_UNKNOWN if packet.pts is None else packet.pts)
             is_key.append(packet.is_keyframe)

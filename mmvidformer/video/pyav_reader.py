@@ -15,6 +15,7 @@ from av.video.reformatter import VideoReformatter
 
 from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.index import Index, index_of
+from mmvidformer.video.progress import note_progress
 from mmvidformer.video.reader import Reader, name_of
 from mmvidformer.video.times import FrameTimes
 
@@ -156,11 +157,14 @@ class PyAVReader(Reader):
     def _decode_from(self, key: int, index: Index) -> Iterator[tuple[int, VideoFrame]]:
         if index.stamps is None:
             self._restart()
-            yield from enumerate(self._container.decode(self._stream))
+            for number, frame in enumerate(self._container.decode(self._stream)):
+                note_progress()
+                yield number, frame
             return
         codec = self._stream.codec_context
         self._container.seek(int(index.stamps[key]), stream=self._stream)
         for packet in self._container.demux(self._stream):
+            note_progress()
             # Packets are read before they are due; a later call may want those after the last.
             number = -1 if packet.pts is None else index.stamps.searchsorted(packet.pts)
             skip = number < self._until and number not in self._wanted

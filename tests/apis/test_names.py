@@ -43,6 +43,14 @@ def test_names_that_do_not_fit_are_reported(tmp_path: Path) -> None:
     nouns.write_text("id,key\n0,tap\n2,pan\n3,plate\n")
     with pytest.raises(ValueError, match="nouns.csv: column 'id' must number the classes from 0"):
         class_names({"noun": 3}, [str(nouns)])
+    for text, what in {
+        "id,key\n0,tap\nb\n": "line 3: there is no key",
+        "id,key\n0,tap\nx,pan\n": "line 3: id is 'x', not a whole number",
+        "id,key\n0,tap\n0,pan\n": "line 3: class 0 has another name above",
+    }.items():
+        nouns.write_text(text)
+        with pytest.raises(ValueError, match=f"nouns.csv, {what}"):
+            class_names({"noun": 2}, [str(nouns)])
     for text in ("noun,name\n0,tap\n", ""):
         nouns.write_text(text)
         with pytest.raises(ValueError, match="nouns.csv must have a column of .'id'"):

@@ -123,7 +123,7 @@ def test_mistakes(label, model, folder, tiny_videos, tmp_path, monkeypatch) -> N
         label([*model, str(tiny_videos.root), "--out", str(out)])
     with pytest.raises(MISTAKES, match="the model is about windows, not about boxes"):
         label([*model, str(folder), "--out", str(tmp_path / "new"), "--boxes", "ava.csv"])
-    with pytest.raises(ValueError, match="--workers must not be negative, got -1"):
+    with pytest.raises(SystemExit):
         label([*command, "--workers", "-1"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="empty has no videos"):

@@ -33,6 +33,15 @@ def test_killed_labels_are_the_same_rows(run, tmp_path) -> None:
     assert "3 kills, 0 runs with other rows" in log and "DIFFERENT" not in log
 
 
+def test_hostile_videos_end_no_labels(run, tmp_path) -> None:
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    command = [sys.executable, "-W", "ignore", "-m", "stress.hostile_videos"]
+    process = run(*command, "--videos", 30)
+    log = process.communicate(timeout=600)[0]
+    assert process.returncode == 0, log
+    assert "rows of 20 of 20 good videos" in log and "NOTHING" not in log
+
+
 def test_hostile_files_run_nothing(run, tmp_path) -> None:
     out = tmp_path / "hostile.csv"
     command = [sys.executable, "-W", "ignore", "-m", "stress.hostile_files"]

@@ -8,13 +8,15 @@ from typing import Any
 
 import torch
 
-from mmvidformer.apis.bulk.run import Answer, Job, Part, answer_parts
+from mmvidformer.apis.bulk.processes import Named
+from mmvidformer.apis.bulk.run import Answer, Job, answer_videos, cut
 
 LOCAL = "local"
+TASK = 4  # groups of videos of a task, whose answers come together
 
 
 class Actor:
-    """Holds the model, and answers for the videos of a part at a time."""
+    """Holds the model, and answers for some videos at a time."""
 
     def __init__(self, job: Job, workers: int) -> None:
         threads = os.environ.get("OMP_NUM_THREADS")  # which Ray sets to the actor's cores
@@ -23,26 +25,28 @@ class Actor:
         self.answerer = job.load(None)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list]:
-        """Answer for the parts of a batch."""
-        answers = []
+        """Answer for the videos of a batch of tasks."""
+        answers_of_tasks = []
         for content in batch["videos"]:
-            parts = [pickle.loads(content)]
-            for part in answer_parts(self.job, self.answerer, parts, self.workers):
-                answers.append(pickle.dumps(part))
-        return {"answers": answers}
+            answers: list[Answer] = []
+            videos = pickle.loads(content)
+            for ready in answer_videos(self.job, self.answerer, videos, self.workers):
+                answers += ready
+            answers_of_tasks.append(pickle.dumps(answers))
+        return {"answers": answers_of_tasks}
 
 
 def answer_on_ray(
-    job: Job, parts: Sequence[Part], address: str = LOCAL, procs: int | None = None
+    job: Job, videos: Sequence[Named], address: str = LOCAL, procs: int | None = None
 ) -> Iterator[list[Answer]]:
-    """Answer for the videos of parts on Ray, and yield each part as it comes, in any order.
+    """Answer for videos on Ray in tasks of ``TASK`` videos, and yield each task as it comes.
 
-    An actor has a GPU if there are any, else a core. Ray starts a part again whose actor or machine
+    An actor has a GPU if there are any, else a core. Ray starts a task again whose actor or machine
     died.
 
     Args:
         job: What is asked.
-        parts: Videos.
+        videos: The videos.
         address: Of a running cluster, such as ``auto`` or ``ray://HOST:10001``; ``local`` starts
             one on this machine.
         procs: Number of actors; default: one for each GPU, or without any for each core.
@@ -50,7 +54,7 @@ def answer_on_ray(
     Raises:
         ConnectionError: If there is no cluster.
         ImportError: If Ray is missing.
-        OSError, ValueError: As ``answer_parts``.
+        OSError, ValueError: As ``answer_videos``.
     """
     try:
         import ray
@@ -64,11 +68,11 @@ def answer_on_ray(
     context.enable_progress_bars = False
     resources = ray.cluster_resources()
     gpus, cores = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
-    procs = min(procs or gpus or cores, len(parts))
+    tasks = [{"videos": pickle.dumps(some)} for some in cut(videos, TASK * job.batch_size)]
+    procs = min(procs or gpus or cores, len(tasks))
     workers = job.workers
     if workers is None:
-        workers = min(4, cores // gpus) if gpus else 0
-    tasks = [{"videos": pickle.dumps(part)} for part in parts]
+        workers = max(min(4, cores // gpus), 1) if gpus else 1
     rows = ray.data.from_items(tasks, override_num_blocks=len(tasks))
     answered = rows.map_batches(
         Actor,

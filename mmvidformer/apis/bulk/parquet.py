@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmvidformer.apis.bulk.run import Answer
-from mmvidformer.apis.bulk.settings import check_settings, make_writable
+from mmvidformer.apis.bulk.settings import check_settings, spell
 from mmvidformer.storage.files import join, list_files, write_to
 from mmvidformer.storage.range_file import RangeFile
 
@@ -17,8 +18,9 @@ class ParquetTable:
     """A folder of Parquet files, which pandas, DuckDB, Spark and Ray read as a table.
 
     A file is written as a whole, under a name of its videos, and its footer names them. So what is
-    done is what stands in the files: a run that was killed at any moment loses no row, and writes
-    none twice. Names with ``_`` are for people; readers of tables leave them out.
+    done is what stands in the files: a run that was killed at any moment loses the part that it had
+    not written, and the next one writes no row twice. Names with ``_`` are for people; readers of
+    tables leave them out. Names of videos that are not UTF-8 are spelled as by ``settings.spell``.
 
     Args:
         folder: The folder or address.
@@ -45,7 +47,6 @@ class ParquetTable:
         except ImportError as error:
             text = 'Parquet needs pyarrow: pip install "mmvidformer[parquet]"'
             raise ImportError(text) from error
-        make_writable(folder)
         check_settings(folder, settings)
         types = {
             str: pyarrow.string(),
@@ -89,10 +90,12 @@ class ParquetTable:
         columns = []
         for field in self.schema:
             values = [row[field.name] for row in rows]
+            if field.name == "video":
+                values = [spell(name) for name in values]
             columns.append(pyarrow.array(values, field.type))
-        metadata = {NOTES: json.dumps(notes, ensure_ascii=False).encode()}
+        metadata = {NOTES: json.dumps(notes).encode()}  # names as they are, in ASCII
         schema = self.schema.with_metadata(metadata)
-        digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(os.fsencode("\0".join(names))).hexdigest()[:12]
         number = self._numbers[names[0]]
         target = join(self.folder, f"part-{number:09d}-{digest}.parquet")
         with write_to(target) as part:

@@ -1,27 +1,30 @@
 """Clips of many videos, which workers read group by group."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing import set_forkserver_preload
 from typing import Any, NamedTuple
 
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
-
+from mmvidformer.apis.bulk.processes import Lost, Named, run_groups
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.shots import list_shot_windows
 from mmvidformer.apis.windows import in_frames, times_of
 from mmvidformer.datasets.inputs import VideoSource
-from mmvidformer.datasets.workers import init_worker
-from mmvidformer.engine.launch import PRELOADED
-from mmvidformer.storage.errors import StorageError
+from mmvidformer.storage.errors import UserError
+from mmvidformer.video.errors import BadVideo, first_line
+from mmvidformer.video.progress import reading
+
+logger = logging.getLogger("mmvidformer")
 
 VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
 VIDEOS_AT_ONCE = 16  # whose clips come in turns, one of each worker
+TIME_LIMIT = 300.0  # seconds without a new frame or packet, after which a video counts as bad
+# What says by itself why a video cannot be read.
+FAULTS = (OSError, ValueError, MemoryError)
 
 Where = dict[str, Any]  # what else is known of a clip, such as its ``seconds``
-# From a video to its clips, samples of a pipeline; OSError or ValueError if it is bad.
+# From a video to its clips, samples of a pipeline, or an error if it is bad.
 ReadClips = Callable[[VideoSource], Iterator[tuple[dict, Where]]]
-Named = tuple[str, VideoSource]  # a video with its name
 
 
 class Clip(NamedTuple):
@@ -34,11 +37,10 @@ class Clip(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Clips of a group of videos, and whether they are its last ones."""
+    """Clips that the model sees at once, and the names of the videos that end with them."""
 
-    group: int
     clips: list[Clip]
-    is_last: bool
+    finished: list[str]
 
 
 @dataclass(frozen=True)
@@ -93,47 +95,61 @@ class Unread:
         yield dict(source=video), {}
 
 
-class GroupReader(IterableDataset):
-    """Batches of the clips of groups of videos; a worker reads whole groups.
+@dataclass(frozen=True)
+class GroupReader:
+    """Reads batches of the clips of a group of videos.
 
     No batch has clips of two groups, so that a group always gets the same answers, whatever the
-    workers and other groups are.
+    processes and other groups are.
 
     Args:
         read_clips: Reads a video.
-        groups: Videos with their names, by group.
         batch_size: Most clips of a batch.
     """
 
-    def __init__(
-        self,
-        read_clips: ReadClips,
-        groups: Sequence[Sequence[Named]],
-        batch_size: int,
-    ) -> None:
-        self.read_clips, self.groups, self.batch_size = read_clips, groups, batch_size
+    read_clips: ReadClips
+    batch_size: int
 
-    def __iter__(self) -> Iterator[Batch]:
-        worker = get_worker_info()
-        first, step = (worker.id, worker.num_workers) if worker else (0, 1)
-        for group in range(first, len(self.groups), step):
-            clips: list[Clip] = []
-            for clip in self._clips_of(group):
+    def __call__(self, group: Sequence[Named], touch: Callable[[str], None]) -> Iterator[Batch]:
+        """Yield the batches; ``touch`` hears the name of each video before it is read."""
+        clips: list[Clip] = []
+        finished: list[str] = []
+        for name, video in group:
+            touch(name)
+            for clip in self._clips_of(name, video):
                 if len(clips) == self.batch_size:
-                    yield Batch(group, clips, is_last=False)
-                    clips = []
+                    yield Batch(clips, finished)
+                    clips, finished = [], []
                 clips.append(clip)
-            yield Batch(group, clips, is_last=True)
+            finished.append(name)
+        yield Batch(clips, finished)
 
-    def _clips_of(self, group: int) -> Iterator[Clip]:
-        for name, video in self.groups[group]:
-            try:
-                for sample, where in self.read_clips(video):
-                    yield Clip(name, sample, where)
-            except StorageError:  # which says nothing of the video
-                raise
-            except (OSError, ValueError) as error:
-                yield Clip(name, {}, {}, str(error))
+    def _clips_of(self, name: str, video: VideoSource) -> Iterator[Clip]:
+        try:
+            clips = self.read_clips(video)
+            while True:
+                with reading():
+                    sample, where = next(clips)
+                yield Clip(name, sample, where)
+        except StopIteration:
+            return
+        except Exception as error:
+            yield Clip(name, {}, {}, say_fault(error))
+
+
+def say_fault(error: Exception) -> str:
+    """Say why a video cannot be read; a bug is logged with its traceback.
+
+    Raises:
+        ImportError, UserError: The error itself, if it says that no video is to blame.
+    """
+    is_of_video = isinstance(error, BadVideo)
+    if isinstance(error, ImportError | UserError) and not is_of_video:
+        raise error
+    if is_of_video or isinstance(error, FAULTS):
+        return str(error) or type(error).__name__
+    logger.error("a bug, or a video of an unknown kind", exc_info=error)
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def read_groups(
@@ -141,20 +157,13 @@ def read_groups(
     groups: Sequence[Sequence[Named]],
     batch_size: int,
     workers: int = 0,
-) -> Iterator[Batch]:
+    time_limit: float = TIME_LIMIT,
+) -> Iterator[Batch | Lost]:
     """Read groups of videos in at most ``workers`` processes, or in this one without any.
 
-    The batches of a group are in order. So are groups of one batch each.
+    The batches of a group are in order. See ``run_groups``.
     """
-    workers = min(workers, sum(map(len, groups)) // VIDEOS_OF_WORKER)
-    dataset = GroupReader(read_clips, groups, batch_size)
-    options: dict[str, Any] = dict(batch_size=None, collate_fn=_as_it_is)
-    if workers:
-        set_forkserver_preload(PRELOADED)
-        options |= dict(num_workers=workers, worker_init_fn=init_worker)
-        options |= dict(multiprocessing_context="forkserver")
-    return iter(DataLoader(dataset, **options))
-
-
-def _as_it_is(batch: Batch) -> Batch:
-    return batch
+    videos = sum(map(len, groups))
+    workers = min(workers, max(videos // VIDEOS_OF_WORKER, 1))
+    reader = GroupReader(read_clips, batch_size)
+    return run_groups(reader, groups, workers, time_limit, threads=1)

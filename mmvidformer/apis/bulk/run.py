@@ -1,12 +1,21 @@
 """The loop over groups of videos, in this process and its workers."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from mmvidformer.apis.bulk.reading import Clip, Named, ReadClips, read_groups
+import torch
+
+from mmvidformer.apis.bulk.processes import Lost, Named, run_groups
+from mmvidformer.apis.bulk.reading import (
+    TIME_LIMIT,
+    Clip,
+    ReadClips,
+    Unread,
+    read_groups,
+    say_fault,
+)
 from mmvidformer.apis.self_check import SelfCheck
-from mmvidformer.storage.errors import StorageError
 
 Item = TypeVar("Item")
 
@@ -33,7 +42,7 @@ class Answerer(Protocol):
     check: SelfCheck | None
 
     def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
-        """Make the rows of each clip; OSError or ValueError if a video cannot be read."""
+        """Make the rows of each clip."""
 
 
 class Job(NamedTuple):
@@ -43,14 +52,15 @@ class Job(NamedTuple):
         load: Loads the answerer to a device; None: the GPU if there is one.
         batch_size: Videos of a group, and clips of a batch.
         workers: Processes that read for a model; None: by the number of cores.
+        time_limit: Seconds without a new frame or packet, after which a video counts as bad.
+        device: Device of the model, if it answers on this machine.
     """
 
     load: Callable[[str | None], Answerer]
     batch_size: int
     workers: int | None = None
-
-
-Part = Sequence[Named]
+    time_limit: float = TIME_LIMIT
+    device: str | None = None
 
 
 def cut(videos: Sequence[Item], size: int) -> list[Sequence[Item]]:
@@ -58,28 +68,62 @@ def cut(videos: Sequence[Item], size: int) -> list[Sequence[Item]]:
     return [videos[first : first + size] for first in range(0, len(videos), size)]
 
 
-def answer_parts(
-    job: Job, answerer: Answerer, parts: Sequence[Part], workers: int
+def answer_videos(
+    job: Job, answerer: Answerer, videos: Sequence[Named], workers: int
 ) -> Iterator[list[Answer]]:
-    """Answer for the videos of parts, and yield each part when it is complete.
+    """Answer for videos, and yield those that are ready: none, too, every few seconds.
 
-    Workers read later groups, also those of later parts, while the model runs.
+    A video that ends the process that reads it, or hangs it, has failed, and others go on. A model
+    that reads by itself answers in such a process, where it is loaded again. Without ``workers``
+    all is read in this process, which a video can end.
     """
-    groups, part_of = [], []
-    for number, part in enumerate(parts):
-        for piece in cut(part, job.batch_size):
-            groups.append(piece)
-            part_of.append(number)
-    remaining = Counter(part_of)  # groups of each part
-    answers: dict[int, dict[str, Answer]] = {}  # of parts that are begun
-    for batch in read_groups(answerer.read_clips, groups, job.batch_size, workers):
-        number = part_of[batch.group]
-        if number not in answers:
-            answers[number] = {name: Answer(name, []) for name, _ in parts[number]}
-        answer_batch(answerer, batch.clips, answers[number])
-        remaining[number] -= batch.is_last
-        if not remaining[number]:
-            yield list(answers.pop(number).values())
+    groups = cut(videos, job.batch_size)
+    if isinstance(answerer.read_clips, Unread) and workers:
+        messages = run_groups(_AnswerGroup(job), groups, 1, job.time_limit)
+    else:
+        messages = read_groups(answerer.read_clips, groups, job.batch_size, workers, job.time_limit)
+    answers: dict[str, Answer] = {}  # of videos that are begun
+    with closing(messages):
+        for message in messages:
+            if isinstance(message, Answered):
+                yield [message.answer]
+                continue
+            if isinstance(message, Lost):
+                for name in message.again:
+                    answers.pop(name, None)
+                yield [Answer(name, [], reason) for name, reason in message.failed]
+                continue
+            for clip in message.clips:
+                answers.setdefault(clip.name, Answer(clip.name, []))
+            answer_batch(answerer, message.clips, answers)
+            # A video without clips has no rows.
+            yield [answers.pop(name, Answer(name, [])) for name in message.finished]
+
+
+class Answered(NamedTuple):
+    """The answer for a video that a process has read and answered for."""
+
+    answer: Answer
+    finished: list[str]
+
+
+class _AnswerGroup:
+    """Answers for a group of videos by a model that it loads when it is first called."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.answerer: Answerer | None = None
+
+    def __call__(self, group: Sequence[Named], touch: Callable[[str], None]) -> Iterator[Answered]:
+        """Yield the answer for each video."""
+        if self.answerer is None:
+            self.answerer = self.job.load(self.job.device)
+        for name, video in group:
+            touch(name)
+            answers = {name: Answer(name, [])}
+            for sample, where in self.answerer.read_clips(video):
+                answer_batch(self.answerer, [Clip(name, sample, where)], answers)
+            yield Answered(answers[name], [name])
 
 
 def answer_batch(answerer: Answerer, clips: Sequence[Clip], answers: dict[str, Answer]) -> None:
@@ -94,14 +138,14 @@ def answer_batch(answerer: Answerer, clips: Sequence[Clip], answers: dict[str, A
         return
     try:
         rows_of_clips = answerer.answer(readable)
-    except StorageError:
-        raise
-    except (OSError, ValueError) as error:
+    except Exception as error:
+        if isinstance(error, getattr(torch, "AcceleratorError", ())):  # nothing works after it
+            raise
         if len(readable) > 1:  # find out which of them it is
             for clip in readable:
                 answer_batch(answerer, [clip], answers)
         else:
-            answers[readable[0].name] = Answer(readable[0].name, [], str(error))
+            answers[readable[0].name] = Answer(readable[0].name, [], say_fault(error))
         return
     for clip, rows in zip(readable, rows_of_clips, strict=True):
         if answers[clip.name].error is None:

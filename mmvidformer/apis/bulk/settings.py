@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,22 +13,65 @@ from mmengine.config import Config
 
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.config import config_name
+from mmvidformer.datasets.inputs import VideoInputs
 from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file, write_to
 
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
+# Options that say where and how rows are made. The first four are recorded in other words; all
+# further options of a command are recorded as they are.
+WITHOUT_EFFECT = frozenset(
+    "config cfg_options checkpoint input "
+    "out device batch part workers time_limit retry ray procs".split()
+)
 
 
-def model_settings(cfg: Config, checkpoint: str | None) -> dict[str, Any]:
-    """Return what tells a model from others: its name, and the hashes of its config and weights.
+def row_settings(
+    args: Namespace, cfg: Config, checkpoint: str | None, inputs: VideoInputs
+) -> dict[str, Any]:
+    """Return what the rows of a command depend on: all its options but those of ``WITHOUT_EFFECT``.
+
+    Files stand for their content.
 
     Args:
+        args: Arguments of ``add_bulk_arguments``, and further ones of the command.
         cfg: The config with all overrides.
-        checkpoint: File or address; an address stands for itself.
+        checkpoint: File, folder or address; an address stands for itself.
+        inputs: The videos.
     """
     config = hashlib.sha256(repr(cfg.to_dict()).encode()).hexdigest()
-    is_file = checkpoint is not None and Path(checkpoint).is_file()
-    weights = hash_of(Path(checkpoint)) if is_file else checkpoint
-    return dict(model=config_name(cfg.filename or ""), config=config[:16], checkpoint=weights)
+    is_local = checkpoint is not None and Path(checkpoint).exists()
+    settings = dict(
+        model=config_name(cfg.filename or ""),
+        config=config[:16],
+        checkpoint=_describe(Path(checkpoint)) if is_local else checkpoint,
+        input=inputs.address,
+    )
+    for name, value in vars(args).items():
+        if name not in WITHOUT_EFFECT:
+            settings[name] = _describe(value)
+    return settings
+
+
+def _describe(value: Any) -> Any:
+    """Return the value of an option as JSON holds it; of a file or a folder a hash of its content.
+
+    Hidden files of a folder do not count.
+    """
+    if not isinstance(value, Path):
+        return value
+    if not value.is_dir():
+        return hash_of(value)
+    hashes = [
+        f"{file.relative_to(value)} {hash_of(file)}\n"
+        for file in sorted(value.rglob("[!.]*"))
+        if file.is_file()
+    ]
+    return hash_text("".join(hashes))
+
+
+def hash_text(text: str) -> str:
+    """SHA-256 of a text in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def make_writable(folder: str) -> None:
@@ -46,11 +90,17 @@ def check_settings(folder: str | Path, settings: Mapping[str, Any]) -> None:
         FileExistsError: If they differ.
     """
     record = join(folder, SETTINGS)
+    settings = json.loads(json.dumps(dict(settings)))  # lists for tuples
     if not exists(record):
-        write_file(record, f"{json.dumps(dict(settings), indent=1)}\n".encode())
+        write_file(record, f"{json.dumps(settings, indent=1)}\n".encode())
         return
-    recorded = json.loads(read_file(record))
-    differ = sorted(key for key in settings if recorded.get(key) != settings[key])
+    try:
+        recorded = dict(json.loads(read_file(record)))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{record} is damaged; use another folder") from error
+    unknown = object()
+    names = sorted({*recorded, *settings})
+    differ = [name for name in names if recorded.get(name, unknown) != settings.get(name, unknown)]
     if differ:
         what = f"{folder} has results with another {', '.join(differ)} ({record})"
         raise FileExistsError(f"{what}; use another folder")
@@ -59,6 +109,15 @@ def check_settings(folder: str | Path, settings: Mapping[str, Any]) -> None:
 def write_failed(folder: str, failed: Mapping[str, str]) -> str:
     """Write the table of failures, which is empty without any; returns its path."""
     table = join(folder, FAILED)
+    rows = [(spell(name), spell(reason)) for name, reason in failed.items()]
     with write_to(table) as part, part.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("video", "reason"), *failed.items()])
+        csv.writer(file).writerows([("video", "reason"), *rows])
     return table
+
+
+def spell(name: str) -> str:
+    r"""Spell a file name that is not UTF-8 for tables: its foreign bytes as in ``caf\xe9.mp4``.
+
+    ``os.fsencode(name)`` would be the bytes of the file name; tables hold only UTF-8.
+    """
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,108 @@
+"""A folder of bulk results takes no rows of other options."""
+
+import json
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidformer.apis.bulk.saving import locked
+from mmvidformer.apis.bulk.settings import WITHOUT_EFFECT, check_settings
+from mmvidformer.engine.arguments import add_bulk_arguments
+
+pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+
+
+@pytest.fixture
+def videos(tiny_videos, tmp_path) -> Path:
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for number in range(2):
+        os.link(tiny_videos.root / f"val_{number}.mp4", folder / f"{number}.mp4")
+    return folder
+
+
+CHANGES = {
+    "label": [
+        ["--window", "1"],
+        ["--window", "1", "--stride", "0.5"],
+        ["--window", "1", "--cuts", "none"],
+    ],
+    "features": [["--tokens"], ["--every", "4"], ["--layers", "0"], ["--files"]],
+}
+
+
+@pytest.mark.parametrize("command", CHANGES)
+def test_options_that_are_given_or_taken_back(command, main_of, model, videos, tmp_path) -> None:
+    for number, options in enumerate(([], *CHANGES[command])):
+        plain = [*model, str(videos), "--out", str(tmp_path / str(number)), "--workers", "0"]
+        assert main_of(command)([*plain, *options]) == 0
+        assert main_of(command)([*plain, *options, "--batch", "1", "--workers", "1"]) == 0
+        for others in ([], *CHANGES[command]):
+            if others == options:
+                continue
+            name = (set(options) ^ set(others)) - {"1", "0.5", "0", "4", "none"}
+            what = "|".join(option.removeprefix("--") for option in name)
+            with pytest.raises(FileExistsError, match=f"has results with another .*({what})"):
+                main_of(command)([*plain, *others])
+
+
+def test_names_of_classes_count_and_their_file_does_not(main_of, model, videos, tmp_path) -> None:
+    command = [*model, str(videos), "--out", str(tmp_path / "out"), "--workers", "0"]
+    names, same = tmp_path / "names.txt", tmp_path / "same.txt"
+    names.write_text("red\ngreen\nblue\n")  # as the config says
+    same.write_text("red\ngreen\nblue")
+    assert main_of("label")(command) == 0
+    assert main_of("label")([*command, "--classes", str(names)]) == 0
+    assert main_of("label")([*command, "--classes", str(same)]) == 0
+    names.write_text("red\ngreen\nyellow\n")
+    with pytest.raises(FileExistsError, match="another classes"):
+        main_of("label")([*command, "--classes", str(names)])
+
+
+@pytest.mark.parametrize("command", ["label", "features"])
+def test_weights_count_by_content(command, main_of, model, videos, tmp_path) -> None:
+    config, weights = model
+    copy = tmp_path / "copy.pth"
+    copy.write_bytes(Path(weights).read_bytes())
+    options = [str(videos), "--out", str(tmp_path / "out"), "--workers", "0"]
+    assert main_of(command)([config, weights, *options]) == 0
+    assert main_of(command)([config, str(copy), *options]) == 0
+    content = torch.load(copy)
+    content["state_dict"]["cls_head.fc_cls.bias"] += 1
+    torch.save(content, copy)
+    with pytest.raises(FileExistsError, match="another checkpoint"):
+        main_of(command)([config, str(copy), *options])
+
+
+def test_a_damaged_record(tmp_path) -> None:
+    check_settings(tmp_path, dict(a=1, b=(2, 3)))
+    check_settings(tmp_path, dict(a=1, b=[2, 3]))
+    for other in (dict(a=1), dict(a=1, b=[2, 3], c=None), dict(a=None, b=[2, 3])):
+        with pytest.raises(FileExistsError, match="has results with another [abc] "):
+            check_settings(tmp_path, other)
+    (tmp_path / "_settings.json").write_text(json.dumps(dict(a=1))[:4])
+    with pytest.raises(ValueError, match="_settings.json is damaged"):
+        check_settings(tmp_path, dict(a=1))
+
+
+def test_options_without_effect_exist() -> None:
+    """All others are recorded."""
+    parser = ArgumentParser()
+    add_bulk_arguments(parser)
+    names = {action.dest for action in parser._actions} - {"help"}
+    assert names >= WITHOUT_EFFECT and names - WITHOUT_EFFECT == {"int8", "static"}
+
+
+def test_a_second_command_is_refused(main_of, model, videos, tmp_path) -> None:
+    for command in ("label", "features"):
+        words = [*model, str(videos), "--out", str(tmp_path / command), "--workers", "0"]
+        assert main_of(command)(words) == 0
+        with (
+            locked(str(tmp_path / command)),
+            pytest.raises(FileExistsError, match=f"another process writes to {tmp_path}/{command}"),
+        ):
+            main_of(command)(words)
+        assert main_of(command)(words) == 0

@@ -1,0 +1,175 @@
+"""Bulk commands go on past videos that end, hang or deceive the process that reads them."""
+
+import csv
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mmcv.transforms import BaseTransform
+from mmengine.config import Config
+
+from mmvidformer.apis.bulk import saving
+from mmvidformer.apis.bulk.run import Answer
+from mmvidformer.registry import TRANSFORMS
+
+NOT_UTF8 = os.fsdecode(b"caf\xe9.mp4")
+SPELLED = r"caf\xe9.mp4"
+
+
+@TRANSFORMS.register_module()
+class EndOrHang(BaseTransform):
+    """Ends or hangs the process that reads a file of a certain name, or raises what is a bug."""
+
+    def transform(self, results: dict) -> dict:
+        """Look at the name."""
+        name = Path(results.get("filename", "")).name
+        if name.startswith("kill"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if name.startswith("hang"):
+            time.sleep(600)
+        if name.startswith("memory"):
+            raise MemoryError("Unable to allocate 2.20 TiB")
+        if name.startswith("once"):  # as if another process had needed the memory
+            mark = Path(f"{results['filename']}.mark")
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+        return results
+
+
+@pytest.fixture
+def hostile(tiny_videos, tmp_path) -> Path:
+    """A folder of twelve good videos and some others, in the middle of them."""
+    root = tmp_path / "videos"
+    root.mkdir()
+    good = sorted(tiny_videos.root.glob("*.mp4"))[:12]
+    for number, video in enumerate(good):
+        shutil.copy(video, root / f"{'agmz'[number % 4]}{number}.mp4")
+    for name in ("hang.mp4", "kill.mp4", "memory.mp4", "once.mp4", NOT_UTF8):
+        shutil.copy(good[0], root / name)
+    (root / "empty.mp4").touch()
+    (root / "folder.mp4").mkdir()
+    os.mkfifo(root / "pipe.mp4")
+    return root
+
+
+@pytest.fixture
+def troubled(model, tmp_path) -> list[str]:
+    """The tiny model, whose pipeline has ``EndOrHang``."""
+    cfg = Config.fromfile(model[0])
+    for loader in (cfg.val_dataloader, cfg.test_dataloader):
+        loader.dataset.pipeline.insert(1, dict(type="mmvidformer.EndOrHang"))
+    config = tmp_path / "troubled.py"
+    cfg.dump(config)
+    return [str(config), model[1]]
+
+
+REASONS = {
+    "kill.mp4": "it ended the process that read it (SIGKILL)",
+    "hang.mp4": "nothing could be read for 6 s",
+    "memory.mp4": "Unable to allocate 2.20 TiB",
+    "empty.mp4": "the file is empty",
+    "folder.mp4": "it is a folder",
+    "pipe.mp4": "it is a device or pipe",
+}
+
+
+def failures_of(out: Path) -> dict[str, str]:
+    with (out / "_failed.csv").open(encoding="utf-8", newline="") as file:
+        return {row["video"]: row["reason"] for row in csv.DictReader(file)}
+
+
+@pytest.mark.parametrize("command", ["label", "label --window 1", "features --every 4"])
+def test_the_command_goes_on(command, main_of, troubled, hostile, tmp_path, capsys) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    name, *options = command.split()
+    out = tmp_path / "out"
+    options += ["--workers", "2", "--time-limit", "6", "--out", str(out)]
+    assert main_of(name)([*troubled, str(hostile), *options]) == 1
+    assert "14 answered, 0 answered before, 6 failed" in capsys.readouterr().out
+    failures = failures_of(out)
+    assert failures.keys() == REASONS.keys()
+    for video, reason in REASONS.items():
+        assert reason in failures[video]
+    videos = pq.read_table(out)["video"].to_pylist()
+    assert len({*videos}) == 14 and {SPELLED, "once.mp4"} < {*videos}
+    if "--" not in command:
+        assert len(videos) == 14
+    assert main_of(name)([*troubled, str(hostile), *options]) == 1
+    assert "0 answered, 14 answered before, 6 failed" in capsys.readouterr().out
+
+
+def test_files_of_features_are_named_as_the_videos_are(
+    main_of, troubled, hostile, tmp_path
+) -> None:
+    out = tmp_path / "out"
+    options = ["--files", "--workers", "2", "--time-limit", "6", "--out", str(out)]
+    assert main_of("features")([*troubled, str(hostile), *options]) == 1
+    assert failures_of(out).keys() == REASONS.keys()
+    assert len([*out.glob("*.npy")]) == 14
+    same = [np.load(out / f"{name}.npy") for name in (NOT_UTF8, "once.mp4")]
+    np.testing.assert_allclose(*same, atol=1e-5)
+
+
+def test_listed_videos_that_are_none(main_of, model, hostile, tmp_path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    listed = hostile / "list.csv"
+    listed.write_text("video\nfolder.mp4\na0.mp4\ngone.mp4\npipe.mp4\n")
+    out = tmp_path / "out"
+    assert main_of("label")([*model, str(listed), "--out", str(out)]) == 1
+    assert pq.read_table(out)["video"].to_pylist() == ["a0.mp4"]
+    failures = failures_of(out)
+    assert "it is a folder" in failures["folder.mp4"]
+    assert "does not exist" in failures["gone.mp4"]
+    listed.write_text("label,video\nx,a0.mp4\ny\n")
+    with pytest.raises(ValueError, match=r"list.csv, line 3: there is no video"):
+        main_of("label")([*model, str(listed), "--out", str(out)])
+
+
+class Recorded:
+    """A table that keeps what is written."""
+
+    def __init__(self) -> None:
+        self.parts: list[list[str]] = []
+
+    def write(self, answers: list[Answer]) -> None:
+        self.parts.append([answer.name for answer in answers])
+
+
+def test_a_part_ends_after_videos_or_rows_or_a_minute(monkeypatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(saving.time, "monotonic", lambda: now)
+    monkeypatch.setattr(saving, "MOST_ROWS", 10)
+    table, names = Recorded(), [*"abcdefghijk"]
+    writer = saving.PartWriter(table, names, 3)
+
+    def add(name: str, rows: int = 1) -> None:
+        writer.add([Answer(name, [{}] * rows)])
+
+    for name in "acd":
+        add(name)
+    assert table.parts == []
+    add("b")  # of the three that follow each other one was missing
+    assert table.parts == [["a", "b", "c"]]
+    now = 59.0
+    writer.add([])
+    assert table.parts[1:] == []
+    add("g")
+    now = 61.0
+    writer.add([])
+    assert table.parts[1:] == [["d", "g"]]
+    add("f", rows=9)
+    assert table.parts[2:] == []
+    add("h")
+    assert table.parts[2:] == [["f", "h"]]
+    for name in "kije":
+        add(name)
+    assert table.parts[3:] == [["e", "i", "j"]]
+    writer.write_all()
+    writer.write_all()
+    assert table.parts[4:] == [["k"]]
+    assert sorted(sum(table.parts, [])) == names
