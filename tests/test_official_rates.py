@@ -55,6 +55,7 @@ SAME = {  # as another config: other sizes of a model, and encoders whose author
     **{f"vjepa2_1_{size}_sthv2": "vjepa2_l_sthv2" for size in "bl"},
     "streamformer_b_k400": "vjepa2_l_sthv2",
     "trecvit_b_k400": "videomae_b_k400",
+    "vivit_h_st_k600": "vivit_h_st_k400",
 }
 
 

@@ -103,6 +103,7 @@ RECIPES_VIVIT = {
     ),
     "vivit_l_st_k400": vivit(0.1, 30, "32x2", 25, TABLE7, "4x3"),
     "vivit_h_st_k400": vivit(0.1, 30, "32x2", 25, TABLE7 + "; views of Table 5a", "4x3"),
+    "vivit_h_st_k600": vivit(0.1, 30, "32x2", 25, TABLE7 + "; views as on Kinetics-400", "4x3"),
     "vivit_l_fe_k600": vivit(
         0.05, 30, "32x2", 25, SCENIC.format("kinetics600/vivit_large_factorised_encoder.py"), "4x3"
     ),

@@ -114,7 +114,10 @@ def show(args: Namespace, table: Table) -> None:
 
 def remark_of(row: Row) -> str:
     """Return why a row cannot be run, or else what its settings are from."""
-    return f"cannot be run: {row.missing}" if row.missing else row.note
+    if row.missing:
+        return f"cannot be run: {row.missing}"
+    needs = f"needs --start WEIGHTS: {row.needs_start} " if row.needs_start else ""
+    return (needs + row.note).strip()
 
 
 def main(argv: Sequence[str] | None = None) -> None:

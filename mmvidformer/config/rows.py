@@ -24,6 +24,7 @@
             start: Of this row
             note: Remark on the row
             missing: Why the row cannot be run
+            needs_start: Why it cannot be run without --start
 
 Further columns of ``published`` are printed as they are, such as ``tflops`` (10^12, of all views),
 ``ms`` (of an inference), ``vps`` (videos per second), ``hours`` (of training on one GPU) and
@@ -73,28 +74,34 @@ class Row:
     start: str = ""
     note: str = ""
     missing: str = ""
+    needs_start: str = ""
     miniature: Options | str = "the table has no miniature"
     params_tolerance: float = 0.06
     macs_tolerance: float = 0.01
 
     @property
     def runnable(self) -> bool:
-        """Whether the row can be trained and tested."""
-        return self.config is not None and not self.missing
+        """Whether the row can be trained and tested as it is."""
+        return self.config is not None and not (self.missing or self.needs_start)
 
     @property
     def has_miniature(self) -> bool:
         """Whether the row can be run with a small model and generated videos."""
         return self.runnable and not isinstance(self.miniature, str)
 
-    def recipe(self) -> tuple[str, Options]:
+    def recipe(self, has_start: bool = False) -> tuple[str, Options]:
         """Name of the row's config, and its overrides.
+
+        Args:
+            has_start: Whether the weights to start from are given (``--start``).
 
         Raises:
             ValueError: If the row cannot be run.
         """
         if self.missing or self.config is None:
             raise ValueError(f"{self.name} cannot be run: {self.missing or 'it has no config'}")
+        if self.needs_start and not has_start:
+            raise ValueError(f"{self.name} needs --start WEIGHTS: {self.needs_start}")
         return self.config, self.options
 
 
@@ -109,14 +116,14 @@ class Table:
     note: str = ""
     miniature: Miniature | None = None
 
-    def recipe(self, row: Row, miniature: bool) -> tuple[str, Options]:
+    def recipe(self, row: Row, miniature: bool, has_start: bool = False) -> tuple[str, Options]:
         """Name of the config of a row or of its miniature, and its overrides.
 
         Raises:
             ValueError: If the row cannot be run.
         """
         if not miniature:
-            return row.recipe()
+            return row.recipe(has_start)
         if self.miniature is None or isinstance(row.miniature, str):
             raise ValueError(f"{row.name} has no miniature: {row.miniature}")
         return self.miniature.config, {**self.miniature.options, **row.miniature}

@@ -85,7 +85,7 @@ def run_rows(
     jobs = []
     for row in rows:
         try:
-            name, options = table.recipe(row, miniature)
+            name, options = table.recipe(row, miniature, has_start=start is not None)
         except ValueError as error:
             if not skip:
                 raise

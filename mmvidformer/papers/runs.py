@@ -42,7 +42,7 @@ def measure(
             settings.
         ChildProcessError: If training or testing fails.
     """
-    name, options = table.recipe(row, miniature)
+    name, options = table.recipe(row, miniature, has_start=True)  # the options name the weights
     cfg = load_config(name, {**options, **common})
     cfg.num_processes = procs  # not read by a run; another number is another batch
     scaling = scale_rate(cfg, procs)

@@ -60,7 +60,7 @@ def test_list_says_that_no_row_was_run_at_full_size(paper, capsys) -> None:
     paper.main(["list", "horst", "vivit"])
     *_, total, status = capsys.readouterr().out.splitlines()
     rows = list_rows(["horst", "vivit"])
-    runnable = [row for row in rows if row.config and not row.missing]
+    runnable = [row for row in rows if row.runnable]
     assert total.startswith(f"{len(runnable)} of {len(rows)} rows can be run, ")
     assert status == "This project has run none of them at full size."
 

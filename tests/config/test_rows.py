@@ -151,16 +151,24 @@ def test_each_row_resolves(row: Row) -> None:
     assert row.missing or row.config, "a row has a config, or a reason"
     if row.config:
         check_overrides(row.config, row.options)
-    if row.missing:
-        with pytest.raises(ValueError, match="cannot be run"):
+    reason = "cannot be run" if row.missing else "needs --start WEIGHTS" if row.needs_start else ""
+    if reason:
+        with pytest.raises(ValueError, match=reason):
             row.recipe()
-    else:
-        assert row.recipe() == (row.config, row.options)
+    if not row.missing:
+        assert row.recipe(has_start=True) == (row.config, row.options)
 
 
 @pytest.mark.parametrize("table, row", SMALL, ids=[row.name for _, row in SMALL])
 def test_each_miniature_resolves(table: Table, row: Row) -> None:
     check_overrides(*table.recipe(row, miniature=True))
+
+
+def test_models_of_this_project_have_a_config() -> None:
+    """Also where another paper compares with them."""
+    own = ("timesformer", "vivit", "feature_fixation", "horst", "ours")
+    foreign = [row.name for row in ROWS if row.config is None]
+    assert not [name for name in foreign if name.rpartition("/")[2].startswith(own)]
 
 
 def test_all_papers_have_rows() -> None:

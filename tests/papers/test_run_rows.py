@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from mmengine.config import Config
 
 from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.config.rows import Row, Table, find_row, read_paper
 from mmvidformer.papers import run_rows as rows
+from mmvidformer.papers import runs
 from mmvidformer.papers.run_rows import run_rows, start_of, with_start
 
 B21K = "timm:vit_base_patch16_224.orig_in21k"
@@ -86,3 +88,24 @@ def test_a_start_that_is_missing_is_named_before_videos_are_generated(
     (tmp_path / "a.pth").touch()
     run_rows(table, [row], [0], tmp_path / "runs", start="a.pth", **settings)
     assert measured == ["videos", row.name]
+
+
+def test_rows_of_secret_weights_run_from_weights_of_the_user(tmp_path: Path, monkeypatch) -> None:
+    commands: list[tuple] = []
+
+    def run(log: Path, *command: object) -> None:
+        commands.append(command)
+        log.with_name("last_checkpoint").write_text("epoch_30.pth")
+
+    monkeypatch.setattr(runs, "_run", run)
+    table = read_paper("vivit").tables["table5b"]
+    row, settings = table.rows["h_jft"], dict(miniature=False, procs=1, common={})
+    with pytest.raises(ValueError, match=r"h_jft needs --start WEIGHTS: The image weights of JFT"):
+        run_rows(table, [row], [0], tmp_path, **settings)
+    weights = tmp_path / "jft.npz"
+    weights.touch()
+    run_rows(table, [row], [0], tmp_path, start=str(weights), **settings)
+    assert [command[0] for command in commands] == ["train", "test"]
+    cfg = Config.fromfile(commands[0][1])
+    assert cfg.model.backbone.init_from.source == str(weights)
+    assert cfg.model.cls_head.num_classes == 600
