@@ -1,5 +1,6 @@
 """The command ``mmvidformer``, whose commands are the modules of ``mmvidformer.cli``."""
 
+import io
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -50,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status, 2 for a user's mistake.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be any bytes
+        sys.stdout.reconfigure(errors="backslashreplace")
     args = list(sys.argv[1:] if argv is None else argv)
     words: list[str] = []
     commands: Mapping | str = COMMANDS

@@ -1,8 +1,11 @@
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+SEPARATORS = {";": "semicolons", "\t": "tabs"}  # that spreadsheets write, too
 
 
 def read_rows(
@@ -10,19 +13,27 @@ def read_rows(
 ) -> Iterator[tuple[dict[str, str], str]]:
     """Read a csv file: each row, with its file and line for messages.
 
-    Spaces at the ends of names and values do not count. ``header`` is for files without one. Raises
-    a ``ValueError`` if one of ``columns`` is missing, or it is no csv file.
+    Spaces at the ends of names and values do not count, nor do rows without values. ``header`` is
+    for files without one. Raises a ``ValueError`` if one of ``columns`` is missing, a column is
+    there twice, or it is no csv file.
     """
     rows = _open(path, header)
     names = rows.fieldnames
     missing = [name for name in columns if name not in names]
     if missing:
-        raise ValueError(f"{path} has no column {', '.join(missing)}, only {str(names)[:200]}")
+        what = f"{path} has no column {', '.join(missing)}, only {str(names)[:200]}"
+        for separator, name in SEPARATORS.items():
+            if len(names) == 1 and separator in names[0]:
+                what = f"{path} has {name} between its columns, which must be commas"
+        raise ValueError(what)
+    if repeated := [name for name, count in Counter(names).items() if name and count > 1]:
+        raise ValueError(f"{path} has the column {repeated[0]!r} twice")
     try:
         for row in rows:
             # A row that is too short has None, one that is too long a list.
             values = {k: v.strip() if isinstance(v, str) else v for k, v in row.items()}
-            yield values, f"{path}, line {rows.line_num}"
+            if any(map(bool, values.values())):
+                yield values, f"{path}, line {rows.line_num}"
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num + 1}: {error}") from error
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.lists import read_list
-from mmvidformer.datasets.own_videos import find_videos, is_video, select_videos
 from mmvidformer.datasets.shards.index import INDEX, ShardIndex, StoredVideo
+from mmvidformer.datasets.video_folders import find_videos, is_video, select_videos
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import (
     exists,
@@ -133,7 +133,7 @@ def list_inputs(source: str) -> VideoInputs:
 def _listed_names(source: str) -> list[str]:
     path = local_copy(source)
     if source.lower().endswith(".txt"):
-        return [name for _, name in read_list(path)]
+        return [line.path for line in read_list(path)]
     names = []
     for row, where in read_rows(path, "video"):
         if not row["video"]:

@@ -11,7 +11,7 @@ from mmaction.datasets import VideoDataset
 from mmengine.dataset import BaseDataset
 from torch import Tensor
 
-from mmvidformer.datasets.lists import read_list
+from mmvidformer.datasets.lists import DEFAULT_DELIMITER, find_delimiter, read_list
 from mmvidformer.registry import DATASETS
 from mmvidformer.storage.files import read_file
 
@@ -35,10 +35,8 @@ class ListedVideos(Sequence):
 
     def __init__(self, text: bytes, delimiter: str, folder: str, multi_class: bool) -> None:
         self._delimiter, self._folder, self._multi_class = delimiter, folder, multi_class
-        text = text.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        lines = text.decode().split("\n")
-        if not lines[-1]:
-            del lines[-1]
+        text = text.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n").rstrip()
+        lines = text.decode().split("\n") if text else []
         read_label = self._labels if multi_class else self._label
         labels = [read_label(line) for line in lines]
         self._labels_of_lines = None if multi_class else shared(np.array(labels, np.int64))
@@ -67,8 +65,16 @@ class ListedVideos(Sequence):
         label = self._labels(line) if self._multi_class else int(self.labels[numbers])
         return dict(filename=path, label=label)
 
+    def paths(self) -> list[str]:
+        """Return the path of each video."""
+        lines = self._text.numpy().tobytes().decode().split("\n")[: len(self)]
+        return [join(self._folder, line.strip().split(self._delimiter)[0]) for line in lines]
+
     def _labels(self, line: str) -> list[int]:
-        return [int(label) for label in line.strip().split(self._delimiter)[1:]]
+        path, *labels = line.strip().split(self._delimiter)
+        if not path:
+            raise ValueError("no path")
+        return [int(label) for label in labels]
 
     def _label(self, line: str) -> int:
         labels = self._labels(line)
@@ -83,7 +89,8 @@ class ListedVideoDataset(VideoDataset):
 
     Its samples are the same. The list is read at once and kept as text, shared by the workers of a
     process. It may be in object storage. ``mmvidformer train`` puts it in place of
-    ``VideoDataset``, whose arguments it has.
+    ``VideoDataset``, whose arguments it has; with its default ``delimiter``, a space, the one that
+    the list has is found (``find_delimiter``).
 
     Raises:
         ValueError: If a line has another form; names file, line and text.
@@ -96,6 +103,8 @@ class ListedVideoDataset(VideoDataset):
         """Read the list."""
         text = read_file(self.ann_file)
         folder = self.data_prefix["video"] or ""
+        if self.delimiter == DEFAULT_DELIMITER:
+            self.delimiter = find_delimiter(text.decode("utf-8-sig", "replace"))
         try:
             return ListedVideos(text, self.delimiter, folder, self.multi_class)
         except ValueError:

@@ -1,37 +1,92 @@
 import csv
 import io
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from mmvidformer.datasets.csv_rows import read_text
+
+LABEL = r"[+-]?[0-9]{1,18}"
+DEFAULT_DELIMITER = " "  # of MMAction2's datasets
+
+
+class ListLine(NamedTuple):
+    """A line of a list: its text, and what it says."""
+
+    text: str
+    path: str
+    labels: tuple[int, ...]
 
 
 def read_list(
     file: str | Path, delimiter: str | None = None, multi_class: bool = True
-) -> list[tuple[str, str]]:
-    """Read text and path of each line of a list for MMAction2's ``VideoDataset``.
+) -> list[ListLine]:
+    """Read the lines of a list for MMAction2's ``VideoDataset``, but empty ones at its end.
 
     Args:
         file: Text with a line per sample: the path, and then any number of labels.
-        delimiter: Delimiter of the columns. Default: a tab if the file has one, else a space.
+        delimiter: Delimiter of the columns. Default: that of the file (``find_delimiter``).
         multi_class: Whether a line may have several labels.
 
     Raises:
         ValueError: If a line has another form; names file, line and text.
     """
     content = read_text(file)
-    delimiter = delimiter or ("\t" if "\t" in content else " ")
-    entries = []
-    for number, text in enumerate(io.StringIO(content), start=1):
+    delimiter = delimiter or find_delimiter(content)
+    lines = []
+    texts = list(io.StringIO(content))
+    while texts and not texts[-1].strip():
+        del texts[-1]
+    for number, text in enumerate(texts, start=1):
         path, *labels = text.strip().split(delimiter)
-        numeric = all(re.fullmatch(r"[+-]?[0-9]{1,18}", label) for label in labels)
+        numeric = all(re.fullmatch(LABEL, label.strip()) for label in labels)
         if not path or not numeric or (len(labels) > 1 and not multi_class):
             form = "PATH LABEL" + " ..." * multi_class
             got = f"with the delimiter {delimiter!r}, got {text.strip()[:100]!r}"
             raise ValueError(f"{file}, line {number}: expected '{form}' {got}")
-        entries.append((text, path))
-    return entries
+        lines.append(ListLine(text, path, tuple(map(int, labels))))
+    return lines
+
+
+def find_delimiter(content: str) -> str:
+    """Return the delimiter of a list: a tab if it has one, a comma before a number, or a space."""
+    if "\t" in content:
+        return "\t"
+    first = content.lstrip().partition("\n")[0]
+    return "," if re.search(rf",\s*{LABEL}$", first.rstrip()) else DEFAULT_DELIMITER
+
+
+def find_repeated(lines: Sequence[ListLine], file: str | Path, folder: str | Path) -> Iterator[str]:
+    """Describe the lines of a list that name a video again, with the same label or another one.
+
+    A link is the video that it leads to. ``folder`` is that of the videos.
+    """
+    numbers: dict[object, int] = {}
+    for number, line in enumerate(lines):
+        first = numbers.setdefault(identity_of(os.path.join(folder, line.path)), number)
+        if first == number:
+            continue
+        earlier = lines[first]
+        called = "" if earlier.path == line.path else f" as {earlier.path}"
+        what = f"{line.path} is already in line {first + 1}{called}"
+        if sorted(earlier.labels) != sorted(line.labels):
+            what += f", with {_say_labels(earlier.labels)} instead of {_say_labels(line.labels)}"
+        yield f"{file}, line {number + 1}: {what}"
+
+
+def identity_of(path: str) -> object:
+    """Return what tells a file from others, whatever it is called."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.normpath(path)
+    return status.st_dev, status.st_ino
+
+
+def _say_labels(labels: Iterable[int]) -> str:
+    return f"label {' '.join(map(str, labels))}" if labels else "no label"
 
 
 def write_report(

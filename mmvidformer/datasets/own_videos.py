@@ -1,7 +1,4 @@
-import os
-import sys
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -9,13 +6,27 @@ from typing import NamedTuple
 import numpy as np
 
 from mmvidformer.datasets.csv_rows import read_text
-from mmvidformer.datasets.lists import read_list, say_count
-from mmvidformer.video.containers import SUFFIXES
+from mmvidformer.datasets.lists import (
+    DEFAULT_DELIMITER,
+    find_delimiter,
+    identity_of,
+    read_list,
+    say_count,
+)
+from mmvidformer.datasets.video_folders import find_videos
+from mmvidformer.storage.files import write_file
 
 SPLITS = ("train", "val", "test")
+# Names of their folders, in small letters, as in HuggingFace's folders of images.
+SPLIT_NAMES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
+}
 CLASSES = "classes.txt"
+MOST_FAULTS = 20  # that an error names
+NO_TEXT = "its name is not text in UTF-8, which lists are; rename it"
 FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
-MOST_KINDS = 8  # of other files, that a message names
 
 
 class LabeledVideo(NamedTuple):
@@ -26,138 +37,85 @@ class LabeledVideo(NamedTuple):
     split: str | None = None
 
 
-def find_videos(folder: str | Path) -> list[Path]:
-    """Find the video files in a folder and its subfolders by suffix, sorted, but no hidden ones.
-
-    Links to folders are followed, as by torchvision, but not to one that holds the link. A line on
-    the standard error counts files of other suffixes.
-
-    Raises:
-        FileNotFoundError: If there is no such folder, or no video in it.
-    """
-    if not Path(folder).exists():
-        raise FileNotFoundError(f"{folder} does not exist")
-    return [Path(name) for name in select_videos(_walk(str(folder), frozenset()), folder)]
-
-
-def select_videos(names: Iterable[str], folder: str | Path) -> list[str]:
-    """Return names with the suffix of a video, sorted, and say which others were left out.
-
-    Raises:
-        FileNotFoundError: If none has such a suffix.
-    """
-    videos, others = [], Counter[str]()
-    for name in names:
-        if is_video(name):
-            videos.append(name)
-        else:
-            others[os.path.splitext(name)[1].lower() or "without a suffix"] += 1
-    kinds = [f"{count} {suffix}" for suffix, count in others.most_common(MOST_KINDS)]
-    if len(others) > MOST_KINDS:
-        kinds.append("...")
-    if not videos:
-        only = f", only {', '.join(kinds)}" if kinds else ""
-        raise FileNotFoundError(f"{folder} has no videos{only}")
-    if kinds:
-        count = say_count(others.total(), "other file")
-        print(f"{folder}: left out {count}: {', '.join(kinds)}", file=sys.stderr)
-    return sorted(videos, key=lambda name: name.split("/"))
-
-
-def is_video(name: str) -> bool:
-    """Whether a name ends as that of a video does."""
-    return os.path.splitext(name)[1].lower() in SUFFIXES
-
-
-def _walk(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
-    """Yield the files below a folder; ``above`` has the device and inode of those that hold it.
-
-    A folder below it that may not be read is left out, and named. One that is named as a video is
-    and has none counts as a file, which cannot be read.
-    """
-    if not os.path.isdir(folder):
-        return
-    status = os.stat(folder)
-    identity = status.st_dev, status.st_ino
-    if identity in above:
-        return
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except PermissionError as error:
-        if not above:
-            raise
-        print(f"left out: {error}", file=sys.stderr)
-        return
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        path = os.path.join(folder, entry.name)
-        is_link = entry.is_symlink()  # perhaps to itself, which os.path.isdir knows
-        if os.path.isdir(path) if is_link else entry.is_dir():
-            has_videos = False
-            for name in _walk(path, above | {identity}):
-                has_videos = has_videos or is_video(name)
-                yield name
-            if is_video(path) and not has_videos:
-                yield path
-        else:
-            yield path
-
-
-def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> dict[str, Path]:
-    """Find the videos of names, which are those of files without their suffixes.
-
-    Args:
-        folder: Folder to search, with its subfolders.
-        names: Names of videos. Those without a file are left out of the result.
-        prefix: What files or names may have before the name.
-
-    Raises:
-        ValueError: If two files have the same one of the names.
-    """
-    plain = {name.removeprefix(prefix): name for name in names}
-    paths: dict[str, Path] = {}
-    for path in map(Path, filter(is_video, _walk(str(folder), frozenset()))):
-        name = plain.get(path.stem.removeprefix(prefix))
-        if name is None:
-            continue
-        if name in paths:
-            raise ValueError(f"two files have the name {name!r}: {paths[name]} and {path}")
-        paths[name] = path
-    return paths
-
-
 def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
     """Find videos in ``folder/class/.../video`` or ``folder/split/class/.../video``.
 
-    The top folders are splits if all of them are named train, val or test. Returns the videos, and
-    those outside of a class's folder.
+    The names of splits are those of ``SPLIT_NAMES``. Returns the videos, and those outside of a
+    class's folder.
 
     Raises:
         FileNotFoundError: If there are no videos.
-        ValueError: If none is in a class's folder.
+        ValueError: If none is in a class's folder, or only some of the folders are splits.
     """
     parts = {path: path.relative_to(folder).parts[:-1] for path in find_videos(folder)}
-    tops = {names[0] for names in parts.values() if names}
-    level = int("train" in tops and tops <= set(SPLITS))
-    videos = [
-        LabeledVideo(path, names[level], names[0] if level else None)
-        for path, names in parts.items()
-        if len(names) > level
-    ]
+    has_splits = _has_splits(folder, sorted({names[0] for names in parts.values() if names}))
+    level = int(has_splits)
+    videos = []
+    for path, names in parts.items():
+        if len(names) > level:
+            split = split_of(names[0]) if has_splits else None
+            videos.append(LabeledVideo(path, names[level], split))
     if not videos:
-        raise ValueError(f"{folder} has no CLASS/VIDEO, only {len(parts)} videos outside of those")
+        form = "SPLIT/CLASS/VIDEO" if has_splits else "CLASS/VIDEO"
+        count = say_count(len(parts), "video")
+        raise ValueError(f"{folder} has no {form}, only {count} outside of those")
     return videos, [path for path, names in parts.items() if len(names) <= level]
+
+
+def leave_out_repeated(
+    videos: Sequence[LabeledVideo],
+) -> tuple[list[LabeledVideo], dict[Path, str]]:
+    """Return each file once, of several links to it, and why the other videos are left out.
+
+    Raises:
+        ValueError: If a file is in two classes or splits.
+    """
+    firsts: dict[object, LabeledVideo] = {}
+    repeated: dict[Path, str] = {}
+    faults = []
+    for video in videos:
+        first = firsts.setdefault(identity_of(str(video.path)), video)
+        if first is video:
+            continue
+        what = f"it is the same file as {first.path}"
+        repeated[video.path] = what
+        if (first.label, first.split) != (video.label, video.split):
+            faults.append(f"{video.path}: {what}, in another class or split")
+    if faults:
+        more = [f"and {len(faults) - MOST_FAULTS} more"] * (len(faults) > MOST_FAULTS)
+        raise ValueError("\n".join([*faults[:MOST_FAULTS], *more]))
+    return [video for video in videos if video.path not in repeated], repeated
+
+
+def split_of(folder_name: str) -> str | None:
+    """Return the split that the name of a folder means, if any."""
+    return SPLIT_NAMES.get(folder_name.lower())
+
+
+def _has_splits(folder: str | Path, names: Sequence[str]) -> bool:
+    """Whether folders are those of splits; a ``ValueError`` if only some of them are."""
+    splits = [name for name in names if split_of(name)]
+    if not splits:
+        return False
+    classes = [name for name in names if not split_of(name)]
+    if classes:
+        what = f"{folder} has the folder {splits[0]} of a split beside {', '.join(classes[:5])}"
+        todo = "put all classes into folders of splits, or rename it if it is a class"
+        raise ValueError(f"{what}: {todo}")
+    return True
 
 
 def find_empty_classes(folder: str | Path, videos: Sequence[LabeledVideo]) -> list[str]:
     """Return the folders of classes, in ``read_class_folders``' layouts, that hold no video."""
-    roots = [Path(folder)]
+    folders = _folders_of(Path(folder))
     if any(video.split for video in videos):
-        roots = [Path(folder) / split for split in SPLITS]
-    folders = [path for root in roots if root.is_dir() for path in root.iterdir() if path.is_dir()]
-    names = {path.name for path in folders if not path.name.startswith(".")}
-    return sorted(names - {video.label for video in videos})
+        folders = [path for split in folders if split_of(split.name) for path in _folders_of(split)]
+    return sorted({path.name for path in folders} - {video.label for video in videos})
+
+
+def _folders_of(folder: Path) -> list[Path]:
+    """Return the folders in a folder, but no hidden ones."""
+    return [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
 
 
 def split_videos(
@@ -179,16 +137,26 @@ def split_videos(
     sizes = np.bincount(classes)
     splits = np.full(len(videos), "train", object)
     for members in np.split(np.argsort(classes, kind="stable"), np.cumsum(sizes)[:-1]):
-        numbers, left = members.tolist(), len(members)
+        numbers = members.tolist()
         Random(f"{seed}/{videos[numbers[0]].label}").shuffle(numbers)
-        for split, share in (("val", val), ("test", test)):
-            count = min(max(1, round(len(members) * share)), left - 1) if share else 0
-            first, left = len(members) - left, left - count
-            splits[numbers[first : first + count]] = split
+        drawn = draw_splits(len(numbers), val, test)
+        splits[numbers[: len(drawn)]] = drawn
     return [
         LabeledVideo(path, label, split)
         for (path, label, _), split in zip(videos, splits, strict=True)
     ]
+
+
+def draw_splits(count: int, val: float, test: float) -> list[str]:
+    """Return the splits of the first of ``count`` shuffled videos; the others are for training.
+
+    The shares are rounded, but to at least one video each, while one is left for training.
+    """
+    drawn: list[str] = []
+    for split, share in (("val", val), ("test", test)):
+        most = count - len(drawn) - 1
+        drawn += [split] * (min(max(1, round(count * share)), most) if share else 0)
+    return drawn
 
 
 def check_shares(val: float, test: float) -> None:
@@ -233,10 +201,18 @@ def write_lists(
         lines[f"{video.split}.txt"].append(f"{name}{delimiter}{numbers[video.label]}\n")
     if not lines["train.txt"]:
         raise ValueError("no video is for training")
-    root.mkdir(parents=True, exist_ok=True)
     for name, text in lines.items():
-        (root / name).write_text("".join(text), encoding="utf-8")
+        write_file(root / name, "".join(text).encode())
     return read_lists(root)
+
+
+def is_text(name: str) -> bool:
+    """Whether the name of a file is text in UTF-8, as lists are; Linux allows any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_absent(folder: Path, names: Iterable[str]) -> None:
@@ -249,6 +225,8 @@ def check_absent(folder: Path, names: Iterable[str]) -> None:
 def check_names(names: Sequence[str]) -> None:
     """Raise a ``ValueError`` if MMAction2's lists cannot hold a path or the name of a class."""
     for name in names:
+        if not is_text(name):
+            raise ValueError(f"{name!r}: {NO_TEXT}")
         if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
             wrong = "has a space at an end, a tab or a line break"
             raise ValueError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
@@ -269,8 +247,18 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
             wanted = "mmvidformer data list writes it"
             raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
     files = [root / f"{split}.txt" for split in SPLITS if (root / f"{split}.txt").is_file()]
-    delimiter = "\t" if any("\t" in read_text(file) for file in files) else " "
     counts = dict.fromkeys(SPLITS, 0)
+    texts = [read_text(file) for file in files]
+    delimiters = {find_delimiter(text) for text in texts if text.strip()}
+    classes = tuple(read_text(root / CLASSES).splitlines())
     for file in files:
-        counts[file.stem] = len(read_list(file, delimiter, multi_class))
-    return VideoLists(root, tuple(read_text(root / CLASSES).splitlines()), counts, delimiter)
+        lines = read_list(file, multi_class=multi_class)
+        counts[file.stem] = len(lines)
+        for number, line in enumerate(lines, start=1):
+            if line.labels and not 0 <= min(line.labels) <= max(line.labels) < len(classes):
+                allowed = f"0 to {len(classes) - 1}, as {CLASSES} has {len(classes)} lines"
+                what = f"label must be in {allowed}, got {line.text.strip()[:100]!r}"
+                raise ValueError(f"{file}, line {number}: {what}")
+    # If they differ, each dataset finds its own.
+    delimiter = delimiters.pop() if len(delimiters) == 1 else DEFAULT_DELIMITER
+    return VideoLists(root, classes, counts, delimiter)

@@ -42,7 +42,7 @@ def prepare_list(
     lines = []
     if out.resolve() == Path(root).resolve():
         raise ValueError(f"the results need another folder than {out}, that of the videos")
-    for text, path in read_list(ann_file):
+    for text, path, _ in read_list(ann_file):
         source = os.path.join(root, path)
         name = Path(os.path.relpath(source, root or ".")).as_posix()
         if name.startswith("../"):

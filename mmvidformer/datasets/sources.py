@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from mmvidformer.checkpoints.reading import is_checkpoint
-from mmvidformer.datasets.own_videos import find_videos, is_video
+from mmvidformer.datasets.video_folders import find_videos, is_video
 from mmvidformer.video.capture import is_stream, public_name
 from mmvidformer.video.containers import open_container
 from mmvidformer.video.writer import picture_name

@@ -132,9 +132,11 @@ def videos_of(lists: VideoLists, split: str) -> Rows:
     if not lists.counts[split]:
         return []
     videos = []
-    for line, path in read_list(lists.root / f"{split}.txt", lists.delimiter):
-        label = line.strip().rpartition(lists.delimiter)[2]
-        videos.append((lists.root / path, int(label)))
+    file = lists.root / f"{split}.txt"
+    for number, line in enumerate(read_list(file), start=1):
+        if len(line.labels) != 1:
+            raise ValueError(f"{file}, line {number}: {line.path} must have one label")
+        videos.append((lists.root / line.path, line.labels[0]))
     return videos
 
 

@@ -8,9 +8,10 @@ import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config import clip_shape
-from mmvidformer.datasets.own_videos import CLASSES, VideoLists, find_named
+from mmvidformer.datasets.own_videos import CLASSES, VideoLists
+from mmvidformer.datasets.video_folders import find_named
 from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of, write_csv
-from mmvidformer.tasks.boxes import COLUMNS, Box, group_boxes, parse_boxes
+from mmvidformer.tasks.boxes import COLUMNS, CORNERS, Box, group_boxes, parse_boxes
 from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.reading import Annotations
 
@@ -22,7 +23,7 @@ NAMES_FILE = "label_map.pbtxt"  # which MMAction2's ``AVAMetric`` reads
 class ActionDetection(Task):
     """The classes of boxes at moments."""
 
-    name = "boxes"
+    name, sample_unit = "boxes", "moments"
     has_classes_file = has_seconds = needs_places = True
     head = "mmvidformer.BoxesHead"
     metric, best_metric = "mmvidformer.BoxesMetric", "mAP/overall"
@@ -34,8 +35,10 @@ class ActionDetection(Task):
     worst = staticmethod(nothing_found)
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
-        """Whether the first row has no names: it is a video, a whole second, a box and a class."""
-        return "video" not in columns and len(columns) >= 7 and columns[1].isdigit()
+        """Whether there are corners, or no names but a video, a whole second, a box and a class."""
+        if "video" in columns:
+            return set(CORNERS) <= set(columns)
+        return len(columns) >= 7 and columns[1].isdigit()
 
     def read(
         self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
@@ -64,7 +67,7 @@ class ActionDetection(Task):
         for split, rows in annotations.rows_by_split(splits).items():
             lines = []
             for row in rows:
-                lines.append([row[name] for name in COLUMNS if row[name] is not None])
+                lines.append([row[name] for name in COLUMNS if row.get(name) is not None])
             write_csv(root / f"{split}.csv", lines)
         names = (annotations.file.parent / CLASSES).read_bytes()
         (root / CLASSES).write_bytes(names)

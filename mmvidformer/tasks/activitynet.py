@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.datasets.csv_rows import read_text
-from mmvidformer.datasets.own_videos import find_named
+from mmvidformer.datasets.video_folders import find_named
 from mmvidformer.tasks.annotations import parse_spans
 from mmvidformer.tasks.reading import Annotations
 

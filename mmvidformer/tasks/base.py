@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import numpy as np
 from mmvidformer.config import type_name
 from mmvidformer.datasets.csv_rows import read_text
 from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.exported import Exported
 from mmvidformer.tasks.prediction import Answers
 from mmvidformer.tasks.reading import Annotations
@@ -44,6 +46,7 @@ class Task(Answers, Exported):
         least_classes: Least number of classes, or of values.
         has_classes: Whether the names in the lists are classes, in ``classes.txt``, or values.
         size_unit: What ``class_sizes`` counts.
+        sample_unit: What ``count_samples`` counts.
         balances: How classes can be balanced: by weights of the loss, or by sampling of the videos.
         loss: Type of the loss that takes weights of classes.
         has_probes: Whether classifiers fit on features that are computed once.
@@ -62,7 +65,7 @@ class Task(Answers, Exported):
     has_seconds = False
     least_classes = 1
     has_classes = True
-    size_unit = "videos"
+    size_unit = sample_unit = "videos"
     balances: tuple[str, ...] = ()
     loss = "CrossEntropyLoss"
     has_probes = False
@@ -273,12 +276,12 @@ def rates_of(sampler: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def write_lines(file: Path, lines: Iterable[str]) -> None:
-    """Write lines of text."""
-    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    """Write lines of text, whole or not at all; its folder is created."""
+    write_file(file, "".join(f"{line}\n" for line in lines).encode())
 
 
 def write_csv(file: Path, rows: Iterable[Sequence]) -> None:
-    """Write rows of a csv file, whose folder is created."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", newline="", encoding="utf-8") as out:
-        csv.writer(out).writerows(rows)
+    """Write rows of a csv file, whole or not at all; its folder is created."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    write_file(file, text.getvalue().encode())

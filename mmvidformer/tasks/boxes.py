@@ -1,6 +1,6 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -9,16 +9,17 @@ import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.datasets.csv_rows import read_float, read_number, read_rows, read_text
-from mmvidformer.datasets.own_videos import find_named
+from mmvidformer.datasets.csv_rows import read_float, read_header, read_number, read_rows
 from mmvidformer.datasets.transforms.rates import known_times, rescale
 from mmvidformer.datasets.transforms.sampling import FrameSampler
+from mmvidformer.datasets.video_folders import find_named
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.reading import Annotations, Row
 
 COLUMNS = ("video", "second", "x1", "y1", "x2", "y2", "class", "person")
 CORNERS = COLUMNS[2:6]
 Corners = tuple[float, ...]
+Moments = dict[tuple[str, int], dict[Corners, set[int]]]  # classes of each box, by video and second
 
 
 class Box(NamedTuple):
@@ -33,9 +34,7 @@ class Box(NamedTuple):
     where: str
 
 
-def read_boxes(
-    file: str | Path, classes: int | None = None
-) -> dict[tuple[str, int], dict[Corners, set[int]]]:
+def read_boxes(file: str | Path, classes: int | None = None) -> Moments:
     """Return the classes of each box of each moment, which is a video and a second.
 
     Raises:
@@ -45,7 +44,7 @@ def read_boxes(
 
 
 class VideoBoxes:
-    """Boxes of videos, which a file in AVA's format names without folder and suffix.
+    """Boxes of videos, which a file in AVA's format names without folder, mostly without suffix.
 
     Args:
         file: The file.
@@ -61,19 +60,24 @@ class VideoBoxes:
             self._moments.setdefault(name, []).append((second, list(boxes)))
         owners: dict[str, str] = {}
         for video in videos:
-            name = Path(video).stem
+            name = self._name_of(video)
             other = owners.setdefault(name, video)
             if name in self._moments and other != video:
                 raise ValueError(f"{file} has boxes of {name!r}, which are {other} and {video}")
 
     def of(self, video: str | Path) -> list[tuple[int, list[Corners]]]:
         """Return seconds and boxes of a video, in the order of the file."""
-        return self._moments.get(Path(video).stem, [])
+        return self._moments.get(self._name_of(video), [])
+
+    def _name_of(self, video: str | Path) -> str:
+        """Return the name of a file, without its suffix if the boxes have none."""
+        path = Path(video)
+        return path.name if path.name in self._moments else path.stem
 
 
-def group_boxes(annotations: Annotations) -> dict[tuple[str, int], dict[Corners, set[int]]]:
+def group_boxes(annotations: Annotations) -> Moments:
     """Return the classes of each box of each moment, which is a video and a second."""
-    moments: dict[tuple[str, int], dict[Corners, set[int]]] = {}
+    moments: Moments = {}
     for video, boxes in annotations.videos.items():
         for box in boxes:
             of_moment = moments.setdefault((video, box.second), {})
@@ -84,29 +88,21 @@ def group_boxes(annotations: Annotations) -> dict[tuple[str, int], dict[Corners,
 def parse_boxes(file: str | Path, classes: int | None = None) -> Annotations:
     """Read annotations in AVA's format.
 
-    Rows have no header: name of the video, whole second, left, top, right and bottom as shares of
-    width and height, number of the class, and perhaps the person. A box of several classes has
-    several rows.
+    Columns are ``COLUMNS``, in this order if there is no header as in AVA's files: name of the
+    video, whole second, left, top, right and bottom as shares of width and height, number of the
+    class, and perhaps the person. A box of several classes has several rows.
 
     Args:
         file: The file.
         classes: Number of classes, if it is known.
     """
     annotations = Annotations(Path(file))
-    annotations.faults += _line_faults(file)
-    rows = read_rows(file, header=COLUMNS)
+    if "video" in read_header(file):
+        rows = read_rows(file, *COLUMNS[:-1])
+    else:
+        rows = read_rows(file, header=COLUMNS)
     annotations.add_rows(rows, lambda row, place: [_read_box(row, place, classes)])
     return annotations
-
-
-def _line_faults(file: str | Path) -> Iterator[str]:
-    """Describe the lines that MMAction2's metric cannot read, or reads as another video's."""
-    for number, line in enumerate(read_text(file).splitlines(), start=1):
-        name = line.partition(",")[0]
-        if not line:
-            yield f"{file}, line {number} is empty; remove it"
-        elif name != name.strip():
-            yield f"{file}, line {number}: {name!r} has a space at an end; remove it"
 
 
 def _read_box(row: Row, place: str, classes: int | None) -> Box:

@@ -7,6 +7,7 @@ from pathlib import Path
 from av.error import FFmpegError
 
 from mmvidformer.datasets.csv_rows import read_header, read_text
+from mmvidformer.datasets.lists import identity_of
 from mmvidformer.datasets.own_videos import CLASSES
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.reading import Annotations
@@ -48,6 +49,7 @@ def find_annotation_faults(
     faults = list(annotations.faults)
     if not annotations.rows and not faults:
         faults.append(f"{file} has no rows")
+    faults += annotations.repeated
     faults += [
         f"{file}, {name}: video {Path(folder, name)} does not exist" for name in annotations.missing
     ]
@@ -70,7 +72,11 @@ def check_videos(
     except ValueError as error:  # two files have one name
         return [str(error)], []
     faults, videos = [], []
+    names: dict[object, str] = {}  # of each file
     for video, path in paths.items():
+        other = names.setdefault(identity_of(str(path)), video)
+        if other != video:
+            faults.append(f"{annotations.places[video]}: {video} is the same file as {other}")
         if not path.is_file():
             faults.append(f"{annotations.places[video]}: video {path} does not exist")
             continue

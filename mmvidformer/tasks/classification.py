@@ -1,6 +1,6 @@
 """Classification: one class a video."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmvidformer.datasets.csv_rows import read_rows
 from mmvidformer.datasets.lists import read_list
-from mmvidformer.datasets.own_videos import VideoLists, read_lists
-from mmvidformer.tasks.base import Task
+from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists, check_names, read_lists
+from mmvidformer.tasks.base import Task, write_lines
+from mmvidformer.tasks.reading import Annotations, Row, unknown_class
 
 
 class Classification(Task):
@@ -21,9 +23,68 @@ class Classification(Task):
     has_probes = True
     heads_by_classifier: Mapping[str, str] | None = {}
 
+    def read(
+        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
+    ) -> Annotations:
+        """Read a csv file with the columns ``video`` and ``label``.
+
+        A video has one label, and with ``has_one_class`` no other one in another row. Else it has a
+        row for each label, or names that are separated by semicolons.
+        """
+        annotations, known = Annotations(Path(file)), dict.fromkeys(classes)
+
+        def read_row(row: Row, place: str) -> list[str]:
+            names = [row["label"] or ""]
+            if not self.has_one_class:
+                names = names[0].split(";")
+            names = [name.strip() for name in names if name.strip()]
+            try:
+                check_names(names)
+            except ValueError as error:
+                raise ValueError(f"{place}: {error}") from error
+            for name in names:
+                if known and name not in known:
+                    raise ValueError(unknown_class(name, known, place))
+            if self.has_one_class:
+                self._check_label(annotations, row["video"], names, place)
+            return names
+
+        annotations.add_rows(read_rows(file, "video", "label"), read_row)
+        return annotations
+
+    def _check_label(
+        self, annotations: Annotations, video: str, names: Sequence[str], place: str
+    ) -> None:
+        """Raise a ``ValueError`` if a row has no label, or another one than an earlier row."""
+        if not names:
+            raise ValueError(f"{place}: label is empty")
+        for earlier in annotations.videos[video]:
+            if earlier != names[0]:
+                first = f"{annotations.places[video]} says {earlier!r}"
+                raise ValueError(f"{place}: {video} has the label {names[0]!r}, but {first}")
+
+    def write_lists(
+        self, annotations: Annotations, splits: Mapping[str, str], root: Path, paths: Mapping
+    ) -> None:
+        """Write lists for MMAction2's ``VideoDataset``: a path and the numbers of its classes."""
+        labels = {video: set(names) for video, names in annotations.videos.items()}
+        classes = sorted(set().union(*labels.values()))
+        numbers = {name: number for number, name in enumerate(classes)}
+        texts = {video: path.as_posix() for video, path in paths.items()}
+        check_names([*texts.values()])
+        delimiter = "\t" if any(" " in text for text in texts.values()) else " "
+        for split in SPLITS:
+            lines = []
+            for video, text in texts.items():
+                if splits[video] == split:
+                    of_video = sorted(numbers[name] for name in labels[video])
+                    lines.append(delimiter.join([text, *map(str, of_video)]))
+            write_lines(root / f"{split}.txt", lines)
+        write_lines(root / CLASSES, classes)
+
     def read_lists(self, folder: str | Path) -> VideoLists:
-        """Read the lists that ``mmvidformer data list FOLDER`` writes."""
-        return read_lists(folder)
+        """Read the lists that ``mmvidformer data list`` writes."""
+        return read_lists(folder, multi_class=not self.has_one_class)
 
     @staticmethod
     def worst(sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,9 +104,8 @@ class Classification(Task):
     def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
         """Return the number of videos of each class."""
         sizes = np.zeros(len(lists.classes), dtype=int)
-        for line, _ in read_list(lists.root / f"{split}.txt", lists.delimiter):
-            for number in line.strip().split(lists.delimiter)[1:]:
-                sizes[int(number)] += 1
+        for line in read_list(lists.root / f"{split}.txt"):
+            sizes[list(line.labels)] += 1
         return sizes
 
     def chance(self, lists: VideoLists, split: str) -> float:

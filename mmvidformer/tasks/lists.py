@@ -9,17 +9,19 @@ from mmvidformer.datasets.lists import say_count
 from mmvidformer.datasets.own_videos import (
     CLASSES,
     FILES,
+    MOST_FAULTS,
+    NO_TEXT,
     SPLITS,
     VideoLists,
     check_absent,
     check_shares,
+    draw_splits,
+    is_text,
 )
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.checks import check_videos
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.table import find_task
-
-MOST_FAULTS = 20  # that an error names
 
 
 def read_task_lists(folder: str | Path, task: str) -> VideoLists:
@@ -65,11 +67,14 @@ def split_annotations(
     annotations = found_task.read(file, classes)
     if check:
         _check(found_task, annotations)
+    _say_left_out(annotations)
     splits = _draw_splits(annotations.check().splits, val, test, seed)
     paths = {video: file.parent.resolve() / video for video in splits}
     for video, path in paths.items():
         if path.is_relative_to(root):
             paths[video] = path.relative_to(root)
+        if not is_text(str(path)):
+            raise ValueError(f"{str(path)!r}: {NO_TEXT}")
     found_task.write_lists(annotations, splits, root, paths)
     return found_task.read_lists(root)
 
@@ -83,6 +88,18 @@ def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
         raise FileExistsError(f"a list would overwrite {file}; rename it or give --out")
     if not force:
         check_absent(root, names)
+
+
+def _say_left_out(annotations: Annotations) -> None:
+    """Print which videos have no file, and which rows repeat others."""
+    missing, repeated = annotations.missing, annotations.repeated
+    if missing:
+        count = len(missing) + len(annotations.videos)
+        shown = [*missing[:MOST_FAULTS], *["..."] * (len(missing) > MOST_FAULTS)]
+        print(f"left out: {len(missing)} of {count} videos have no file: {', '.join(shown)}")
+    if repeated:
+        shown = [*repeated[:MOST_FAULTS], *["..."] * (len(repeated) > MOST_FAULTS)]
+        print(f"left out: {say_count(len(repeated), 'repeated row')}:", *shown, sep="\n")
 
 
 def _check(task: Task, annotations: Annotations) -> None:
@@ -103,9 +120,8 @@ def _draw_splits(stated: Mapping[str, str], val: float, test: float, seed: int) 
     check_shares(val, test)
     drawn = [video for video in sorted(stated) if not stated[video]]
     Random(seed).shuffle(drawn)
-    names = ["val"] * round(len(drawn) * val) + ["test"] * round(len(drawn) * test)
-    names += ["train"] * (len(drawn) - len(names))
-    splits = {**stated, **dict(zip(drawn, names, strict=True))}
+    splits = {**stated, **dict.fromkeys(drawn, "train")}
+    splits |= dict(zip(drawn, draw_splits(len(drawn), val, test), strict=False))
     if "train" not in splits.values():
         raise ValueError("no video is for training")
     return {video: splits[video] for video in sorted(splits)}

@@ -1,8 +1,8 @@
 """Metrics of several labels, of numbers, of segments and of boxes."""
 
 import multiprocessing
-from collections.abc import Mapping, Sequence
-from os.path import join
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
@@ -14,7 +14,8 @@ from sklearn.metrics import mean_absolute_error, r2_score
 
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.action_localization import ActionLocalization
-from mmvidformer.tasks.boxes import read_boxes
+from mmvidformer.tasks.base import write_csv
+from mmvidformer.tasks.boxes import Moments, read_boxes
 from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
 
@@ -163,10 +164,11 @@ class BoxesMetric(AVAMetric):
             raise ValueError(
                 f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
             )
-        files = self.label_file, self.ann_file, self.exclude_file
         # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
         with TemporaryDirectory() as folder, multiprocessing.Pool() as pool:
-            predictions = join(folder, "predictions.csv")
+            predictions, truth = Path(folder, "predictions.csv"), Path(folder, "truth.csv")
+            write_csv(truth, _rows_of_truth(moments))  # without a header, empty lines, repetitions
+            files = self.label_file, truth, self.exclude_file
             results2csv(results, predictions, self.custom_classes)
             ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: pool)
             try:
@@ -175,3 +177,11 @@ class BoxesMetric(AVAMetric):
                 )
             finally:
                 ava_utils.multiprocessing = multiprocessing
+
+
+def _rows_of_truth(moments: Moments) -> Iterator[tuple]:
+    """Yield a row of AVA's format for each class of each box."""
+    for (video, second), boxes in moments.items():
+        for corners, labels in boxes.items():
+            for label in sorted(labels):
+                yield video, second, *corners, label

@@ -27,6 +27,7 @@ class Annotations:
         places: File and line where each video is first named.
         splits: Split of each video, empty if the file states none.
         faults: What is wrong, with file and line.
+        repeated: Rows that say what an earlier one says, with file and line. They are left out.
         missing: Names of videos that have no file, where these are looked for while reading.
     """
 
@@ -37,6 +38,7 @@ class Annotations:
     places: dict[str, str] = field(default_factory=dict)
     splits: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     def check(self) -> Annotations:
@@ -58,24 +60,41 @@ class Annotations:
             rows: Rows with the column ``video``, and perhaps ``split``, and their places.
             read_row: Reads what a row says of its video, such as a list of one segment.
         """
+        first_places: dict[Any, str] = {}  # of what is said of each video
         for row, place in rows:
             try:
-                self._add_row(row, place, read_row)
+                self._add_row(row, place, read_row, first_places)
             except ValueError as error:
                 self.faults.append(str(error))
 
-    def _add_row(self, row: Row, place: str, read_row: ReadRow) -> None:
+    def _add_row(
+        self, row: Row, place: str, read_row: ReadRow, first_places: dict[Any, str]
+    ) -> None:
         video, split = row["video"], row.get("split") or ""
         if not video:
             raise ValueError(f"{place}: video is empty")
+        if any(row.get(None, ())):  # what is beyond the last column
+            raise ValueError(f"{place}: it has more values than there are columns")
         of_video = self.videos.setdefault(video, [])
         self.places.setdefault(video, place)
         if split not in ("", *SPLITS):
             raise ValueError(f"{place}: split must be train, val or test, got {split!r}")
         if self.splits.setdefault(video, split) != split:
             raise ValueError(f"{place}: {video} is in two splits")
-        of_video.extend(read_row(row, place))
-        self.rows.append(row)
+        annotations = read_row(row, place)
+        is_new = not annotations
+        for annotation in annotations:
+            # The last field of a tuple is its place.
+            said = video, annotation[:-1] if isinstance(annotation, tuple) else annotation
+            if said in first_places:
+                first = first_places[said].removeprefix(f"{self.file}, ")
+                self.repeated.append(f"{place} repeats {first}")
+                continue
+            first_places[said] = place
+            of_video.append(annotation)
+            is_new = True
+        if is_new:
+            self.rows.append(row)
 
     def rows_by_split(self, splits: Mapping[str, str]) -> dict[str, list[Row]]:
         """Return the rows of each split, by the split of each video."""

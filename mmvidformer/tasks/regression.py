@@ -104,7 +104,7 @@ def _texts(values: Mapping[str, float]) -> list[str]:
 class Numbers(NamedTuple):
     """The values of a video, and the line of the file."""
 
-    values: list[float]
+    values: tuple[float, ...]
     where: str
 
 
@@ -118,10 +118,11 @@ def parse_values(file: str | Path) -> Annotations:
     annotations = Annotations(Path(file), names)
 
     def read_row(row: Row, place: str) -> list[Numbers]:
-        if annotations.videos[row["video"]]:
+        values = tuple(read_float(row, name, place) for name in names)
+        if any(earlier.values != values for earlier in annotations.videos[row["video"]]):
             first = annotations.places[row["video"]]
-            raise ValueError(f"{place}: {row['video']} is already in {first}")
-        return [Numbers([read_float(row, name, place) for name in names], place)]
+            raise ValueError(f"{place}: {row['video']} is already in {first}, with other values")
+        return [Numbers(values, place)]
 
     annotations.add_rows(read_rows(file, "video"), read_row)
     if annotations.rows and not names:

@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.config import config_scope, leaf_datasets
 from mmvidformer.datasets.csv_rows import read_text
-from mmvidformer.datasets.lists import read_list
+from mmvidformer.datasets.lists import DEFAULT_DELIMITER, read_list
 from mmvidformer.datasets.own_videos import CLASSES, SPLITS, VideoLists
 from mmvidformer.datasets.shards.rows import write_row
 from mmvidformer.datasets.shards.write import write_shards
@@ -104,25 +104,22 @@ def shard_config(cfg: Config, out: str | Path, **options: Any) -> dict[str, dict
 def _open_list(file: Path, task: Task, root: str, classes: tuple[str, ...]) -> VideoDataset:
     """Return the dataset that reads a list, without a pipeline."""
     options: dict[str, Any] = {}
-    delimiter = ","
     if task.suffix == "txt":
         lines = read_list(file)  # says what is wrong
-        delimiter = "\t" if any("\t" in text for text, _ in lines) else " "
-        if max(len(text.strip().split(delimiter)) for text, _ in lines) > 2:
+        if max(len(line.labels) for line in lines) > 1:
             options = dict(multi_class=True)
     else:
         annotations = task.read(file, classes).check()
         classes = classes if task.has_classes else annotations.names
-    config = task.dataset_config(VideoLists(Path(root), classes, {}, delimiter))
+    config = task.dataset_config(VideoLists(Path(root), classes, {}, DEFAULT_DELIMITER))
     options = {**options, "num_classes": len(classes), "metainfo": dict(classes=classes), **config}
     with DefaultScope.overwrite_default_scope("mmaction"):
         return DATASETS.build(
             {
-                "type": "VideoDataset",
+                "type": "mmvidformer.ListedVideoDataset",
                 "ann_file": str(file),
                 "pipeline": [],
                 "data_prefix": dict(video=root),
-                "delimiter": delimiter,
                 **options,
             }
         )

@@ -1,8 +1,12 @@
 """The tool that lists one's own videos."""
 
+import os
 import shutil
 
 import pytest
+
+from mmvidformer.__main__ import main
+from mmvidformer.datasets.own_videos import SPLITS, LabeledVideo, write_lists
 
 
 @pytest.fixture
@@ -20,8 +24,8 @@ def folder(tiny_videos, tmp_path):
 
 
 def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
-    main = main_of("data.list")
-    main([str(folder)])
+    list_videos = main_of("data.list")
+    list_videos([str(folder)])
     said = capsys.readouterr().out
     assert f"skipped {folder / 'stray.mp4'}: it is in no folder of a class" in said
     assert f"skipped {folder / 'clap' / 'broken.mp4'}: " in said
@@ -35,8 +39,8 @@ def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
     assert (folder / "classes.txt").read_text() == "clap\nwave hand\n"
     assert "clap/val_4.mp4\t0\n" in (folder / "train.txt").read_text()
     with pytest.raises(FileExistsError, match="--force"):
-        main([str(folder)])
-    main([str(folder), "--force", "--val", "0", "--test", "0"])
+        list_videos([str(folder)])
+    list_videos([str(folder), "--force", "--val", "0", "--test", "0"])
     assert (folder / "val.txt").read_text() == ""
     assert "classes.txt" not in capsys.readouterr().out
 
@@ -45,3 +49,23 @@ def test_lists_elsewhere(main_of, folder) -> None:
     main_of("data.list")([str(folder), "--out", str(folder / "lists")])
     written = (folder / "lists" / "train.txt").read_text()
     assert f"{folder / 'clap' / 'val_4.mp4'}\t0\n" in written
+
+
+def test_a_name_that_is_no_text(folder, capsys) -> None:
+    """Of an old disk. It is left out, and printed in a form that any terminal takes."""
+    name = os.fsdecode(b"caf\xe9.mp4")
+    shutil.copy(folder / "clap" / "val_4.mp4", folder / "clap" / name)
+    assert main(["data", "list", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"skipped {folder}/clap/caf\\udce9.mp4: its name is not text in UTF-8, which lists are"
+        in said
+    )
+    assert "caf" not in "".join((folder / f"{split}.txt").read_text() for split in SPLITS)
+
+
+def test_nothing_is_half_written(tmp_path) -> None:
+    videos = [LabeledVideo(tmp_path / os.fsdecode(b"caf\xe9.mp4"), "a", "train")]
+    with pytest.raises(ValueError, match="caf.*its name is not text in UTF-8"):
+        write_lists(videos, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -15,12 +15,13 @@ from mmvidformer.datasets.own_videos import (
     SPLITS,
     LabeledVideo,
     find_empty_classes,
-    find_videos,
+    leave_out_repeated,
     read_class_folders,
     read_lists,
     split_videos,
     write_lists,
 )
+from mmvidformer.datasets.video_folders import find_named, find_videos
 from mmvidformer.video.containers import FORMATS, SUFFIXES
 
 
@@ -107,13 +108,68 @@ def test_folders_of_classes(tmp_path) -> None:
     assert find_empty_classes(split, read_class_folders(split)[0]) == ["jump"]
     found = split_videos(read_class_folders(split)[0])
     assert [(v.label, v.split) for v in found] == [("run", "test"), ("run", "train")]
-    with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 videos"):
+    with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 video outside"):
         read_class_folders(tmp_path / "walk")
     with pytest.raises(FileNotFoundError, match="none does not exist"):
         read_class_folders(tmp_path / "none")
     (tmp_path / "none").mkdir()
     with pytest.raises(FileNotFoundError, match="none has no videos"):
         read_class_folders(tmp_path / "none")
+
+
+def names_of_splits() -> list[list[str]]:
+    """As HuggingFace's folders of images know them."""
+    spellings = [["train", "validation", "test"], ["Train", "VALID", "Testing"]]
+    return [*spellings, ["training", "dev", "evaluation"], ["train", "val", "eval"]]
+
+
+@pytest.mark.parametrize("names", names_of_splits())
+def test_names_of_splits(tmp_path, names) -> None:
+    touch(tmp_path, *(f"{name}/{label}/a.mp4" for name in names for label in ("cat", "dog")))
+    touch(tmp_path, f"{names[2]}/unlabeled.mp4")
+    (tmp_path / names[1] / "cow").mkdir()
+    videos, outside = read_class_folders(tmp_path)
+    assert Counter((video.label, video.split) for video in videos) == {
+        (label, split): 1 for label in ("cat", "dog") for split in SPLITS
+    }
+    assert outside == [tmp_path / names[2] / "unlabeled.mp4"]
+    assert find_empty_classes(tmp_path, videos) == ["cow"]
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        (["train/cat", "extra/cat"], "has the folder train of a split beside extra: put all"),
+        (["cat", "dog", "test"], "has the folder test of a split beside cat, dog: put all"),
+        (["Train", "val"], "has no SPLIT/CLASS/VIDEO, only 2 videos"),
+    ],
+)
+def test_folders_of_which_only_some_are_splits(tmp_path, names, error) -> None:
+    touch(tmp_path, *(f"{name}/a.mp4" for name in names))
+    with pytest.raises(ValueError, match=error):
+        read_class_folders(tmp_path)
+
+
+def test_names_with_and_without_a_prefix(tmp_path) -> None:
+    touch(tmp_path, "x.mp4", "v_x.webm", "v_y.mkv", "z.mp4", "sub/w.mp4")
+    names = ["x", "v_x", "y", "v_z", "w.mp4", "gone"]
+    found = find_named(tmp_path, names, prefix="v_")
+    assert {name: path.name for name, path in found.items()} == {
+        **{"x": "x.mp4", "v_x": "v_x.webm", "y": "v_y.mkv", "v_z": "z.mp4", "w.mp4": "w.mp4"}
+    }
+    with pytest.raises(ValueError, match="two files have the name 'x': .*and .*x"):
+        find_named(tmp_path, ["x"], prefix="v_")
+
+
+def test_one_file_in_two_folders(tmp_path) -> None:
+    touch(tmp_path, "run/a.mp4", "run/c.mp4", "sit/d.mp4")
+    (tmp_path / "run" / "b.mp4").hardlink_to(tmp_path / "run" / "a.mp4")
+    videos, left_out = leave_out_repeated(read_class_folders(tmp_path)[0])
+    assert [video.path.name for video in videos] == ["a.mp4", "c.mp4", "d.mp4"]
+    assert left_out == {tmp_path / "run/b.mp4": f"it is the same file as {tmp_path / 'run/a.mp4'}"}
+    (tmp_path / "sit" / "e.mp4").symlink_to("../run/c.mp4")
+    with pytest.raises(ValueError, match="sit/e.mp4: it is the same file as .*c.mp4, in another"):
+        leave_out_repeated(read_class_folders(tmp_path)[0])
 
 
 def test_every_format_that_is_read_is_listed() -> None:

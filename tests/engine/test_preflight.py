@@ -12,7 +12,9 @@ from mmengine.runner import Runner
 
 from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.preflight.hook import PreflightHook, WrongSetup
+from mmvidformer.engine.preflight.pairs import check_pairs
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.tasks.annotations import SpanDataset
 
 DATASET = "train_dataloader.dataset"
 PIPELINE = f"{DATASET}.pipeline"
@@ -40,7 +42,42 @@ def found(cfg: Config, *splits: str) -> tuple[list[str], list[str]]:
 
 
 def test_nothing_is_wrong(config):
-    assert found(config(), "train", "val") == found(config(), "test") == ([], [])
+    cfg = config("c.mp4 0\nd.mp4 1\n")
+    cfg.train_dataloader.dataset.ann_file = "train.txt"
+    Path("train.txt").write_text("a.mp4 0\nb.mp4 1\n")
+    assert found(cfg, "train", "val") == found(cfg, "test") == ([], [])
+
+
+def test_videos_of_training_in_validation(config):
+    cfg = config(f"a.mp4 0\n../{Path.cwd().name}/b.mp4 1\nlink.mp4 0\nd.mp4 1\n")
+    cfg.train_dataloader.dataset.ann_file = "train.txt"
+    Path("train.txt").write_text("a.mp4 0\nb.mp4 1\nc.mp4 0\n")
+    Path("link.mp4").symlink_to("c.mp4")
+    errors, (warning,) = found(cfg, "train", "val")
+    assert not errors and re.search(
+        "3 of 4 videos of val_dataloader are in train_dataloader too, such as '.*a.mp4'", warning
+    )
+
+
+def test_videos_of_spans_in_two_splits(tmp_path):
+    """Whatever the datasets read beside their paths."""
+    datasets = {}
+    for split, names in (("train", "ab"), ("val", "bc")):
+        file = tmp_path / f"{split}.csv"
+        file.write_text("video,start,end,label\n" + "".join(f"{x}.mp4,0,1,run\n" for x in names))
+        datasets[split] = [SpanDataset(str(file), [], metainfo=dict(classes=["run"]))]
+    (problem,) = check_pairs(datasets)
+    assert problem[1].startswith("1 of 2 videos of val_dataloader are in train_dataloader too")
+
+
+def test_lines_that_contradict_each_other(config):
+    lines = "a.mp4 0\nb.mp4 1\nb.mp4 1\na.mp4 1\n"
+    errors, (warning,) = found(config(lines))
+    known = "list.txt: videos that are named again, with another label: 1, .* in entries 1 and 4"
+    assert not errors and re.search(known, warning)
+    errors, warnings = found(config(lines), "test")
+    assert not errors and len(warnings) == 2 and re.search(known, warnings[0])
+    assert "named again, with the same label: 1, such as" in warnings[1]
 
 
 TASKS = dict(_delete_=True, tasks=dict(noun=2, verb=2), in_channels=16)
@@ -168,7 +205,7 @@ def test_labels_of_evaluation(config):
     assert "got 7" in found(config("a.mp4 7\n"), "test")[0][0]
     cfg = config("a.mp4\n")
     cfg.train_dataloader.dataset.ann_file = "train.txt"
-    Path("train.txt").write_text("a.mp4 0\n")
+    Path("train.txt").write_text("b.mp4 0\n")
     errors, (warning,) = found(cfg, "train", "val")
     assert errors == [] and "got -1" in warning
 

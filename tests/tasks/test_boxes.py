@@ -1,6 +1,7 @@
 """Boxes at moments, in AVA's format."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,18 +54,58 @@ def test_wrong_boxes(tmp_path, row: str, error: str) -> None:
     assert re.search(error, found) and len(faults) == 2  # and the video is missing
 
 
+HEADER = "video,second,x1,y1,x2,y2,class,person\n"
+
+
 @pytest.mark.parametrize(
-    ("text", "line"),
-    [(ROWS.replace("\n", "\n\n", 1), 2), (f"{ROWS}\n", 4)],
-    ids=["between", "at the end"],
+    "text",
+    [
+        HEADER + ROWS,
+        ROWS.replace("\n", "\n\n", 1),
+        f"{ROWS}\n,,,,,,,\n",
+        ROWS.replace("val_0,", "val_0 , "),
+        ROWS + ROWS[:28],
+        "class,video,x1,y1,x2,y2,second,note\n1,val_0,.1,.2,.5,.6,1,\n3,val_0,.1,.2,.5,.6,1,x\n"
+        "2,val_0,0,0,1,1,2,\n",
+    ],
+    ids=["header", "empty line", "empty rows", "spaces", "a row twice", "other columns"],
 )
-def test_empty_lines_are_refused(tiny_videos, tmp_path, text: str, line: int) -> None:
-    """Where they are read for training, since MMAction2's metric cannot read them."""
-    file = tmp_path / "train.csv"
-    file.write_text(text)
-    options = dict(data_prefix=dict(video=str(tiny_videos.root)), metainfo=dict(classes=[*"abc"]))
-    with pytest.raises(ValueError, match=f"train.csv, line {line} is empty; remove it"):
-        BoxDataset(str(file), [], **options)
+def test_spellings_of_the_same_boxes(tiny_videos, tmp_path, text: str) -> None:
+    """Training and the metric, which MMAction2 computes from a file of its own, read them alike."""
+    results = []
+    for number, content in enumerate((ROWS, text)):
+        file = tmp_path / f"{number}.csv"
+        file.write_text(content)
+        options = dict(data_prefix=dict(video=str(tiny_videos.root)))
+        dataset = BoxDataset(str(file), [], **options, metainfo=dict(classes=[*"abc"]))
+        infos = [dataset.get_data_info(i) for i in range(len(dataset))]
+        results.append([(info["timestamp"], info["gt_labels"].tolist()) for info in infos])
+        results.append(read_boxes(file, 3))
+        labels = tmp_path / "names.pbtxt"
+        labels.write_text("".join(f'item {{\n  name: "{i}"\n  id: {i}\n}}\n' for i in (1, 2, 3)))
+        metric = BoxesMetric(str(file), None, str(labels), num_classes=4)
+        boxes = torch.tensor([[0.1, 0.2, 0.5, 0.6], [0.0, 0.0, 0.2, 0.2]])
+        scores = torch.tensor([[0.0, 0.9, 0.2, 0.3], [0.0, 0.4, 0.8, 0.7]])
+        for second in (1, 2):
+            found = InstanceData(bboxes=boxes, scores=scores)
+            metric.process(None, [dict(video_id="val_0", timestamp=second, pred_instances=found)])
+        results.append(metric.evaluate(2)["mAP/overall"])
+    assert results[:3] == results[3:]
+
+
+def test_check_and_training_find_the_same_files(tiny_videos, tmp_path) -> None:
+    """By the name of the file with or without its suffix, or by its path."""
+    (tmp_path / "sub").symlink_to(tiny_videos.root)
+    file = tmp_path / "all.csv"
+    file.write_text(
+        "".join(f"{name},1,0,0,1,1,1\n" for name in ("val_0.mp4", "val_1", "sub/val_2.mp4"))
+    )
+    assert find_annotation_faults(file, tmp_path)[0] == []
+    dataset = BoxDataset(
+        str(file), [], data_prefix=dict(video=str(tmp_path)), metainfo=dict(classes=["a"])
+    )
+    names = [Path(dataset.get_data_info(i)["filename"]).name for i in range(3)]
+    assert names == ["val_0.mp4", "val_1.mp4", "val_2.mp4"]
 
 
 def test_moments_are_in_their_video(tiny_videos, tmp_path) -> None:

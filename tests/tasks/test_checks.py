@@ -1,6 +1,7 @@
 """Faults of annotations are found before lists are written, and named by file and line."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,13 @@ def test_headers_are_read_as_in_training(folder: Path, text: str, task: str | No
 @pytest.mark.parametrize(
     ("text", "task", "error"),
     [
-        (SPANS.replace(",", ";"), "frames", "has no column video, start, end, label, only"),
-        (SPANS.replace(",", ";"), None, "has no column video, only"),
+        (
+            SPANS.replace(",", ";"),
+            "frames",
+            "has semicolons between its columns, which must be commas",
+        ),
+        (SPANS.replace(",", "\t"), None, "has tabs between its columns, which must be commas"),
+        ("video,start,end,label,label\n", "frames", "has the column 'label' twice"),
         (SPANS.partition("\n")[2], "frames", "has no column video, start, end, label, only"),
         (SPANS.partition("\n")[2], None, r"has no column video, only \['val_0.mp4', '0.8', '0.2'"),
         (SPANS.replace("label", "class"), None, "has no column label, only"),
@@ -61,7 +67,7 @@ def test_a_column_that_is_missing_is_named(
         find_annotation_faults(folder / "all.csv", folder, task)
     options = [str(folder / "all.csv"), *(["--task", task] if task else [])]
     assert run_tool(lambda: main_of("data.check")(options)) == 2
-    assert "has no column" in capsys.readouterr().err
+    assert " column" in capsys.readouterr().err
 
 
 def test_the_task_is_not_mistaken_for_boxes(folder: Path, main_of, capsys) -> None:
@@ -140,6 +146,101 @@ def test_lists_do_not_overwrite_the_annotations(folder: Path, force: bool) -> No
     split_annotations(folder / "train.csv", "number", folder / "out", 0, 0.5)
 
 
+def test_missing_videos_of_activitynet_are_named(folder: Path, main_of, capsys) -> None:
+    span = {"segment": [0, 1], "label": "run"}
+    database = {
+        name: {"subset": subset, "annotations": [span, span]}
+        for name, subset in (("val_0", "training"), ("val_1", "validation"), ("gone", "testing"))
+    }
+    (folder / "all.json").write_text(json.dumps({"database": database}))
+    main_of("data.list")(
+        [str(folder / "all.json"), "--task", "segments", "--out", str(folder / "x")]
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "left out: 1 of 3 videos have no file: gone",
+        "left out: 2 repeated rows:",
+        f"{folder}/all.json, val_0 repeats val_0",
+        f"{folder}/all.json, val_1 repeats val_1",
+        "run",
+        "videos: 1 train, 1 val, 0 test",
+        "no video is for testing",
+        f"written to {folder / 'x'}",
+    ]
+    faults, _ = find_annotation_faults(folder / "all.json", folder, "segments")
+    assert len(faults) == 3 and faults[-1].endswith(
+        "gone: video " + f"{folder}/gone does not exist"
+    )
+
+
+PAIRS = {
+    "classes": ("video,label\n{0},run\n{1},run\n", "line 3 repeats line 2"),
+    "labels": ("video,label\n{0},run;sit\n{1},sit\n", "line 3 repeats line 2"),
+    "number": ("video,speed\n{0},1\n{1},1.0\n", "line 3 repeats line 2"),
+    "frames": ("video,start,end,label\n{0},0,1,run\n{1},0,1.0,run\n", "line 3 repeats line 2"),
+    "segments": ("video,start,end,label\n{0},0,1,run\n{1},0,1,run\n", "line 3 repeats line 2"),
+    "boxes": ("{0},1,0,0,1,1,1\n{1},1,0.0,0,1,1,1\n", "line 2 repeats line 1"),
+}
+
+
+@pytest.mark.parametrize("task", PAIRS)
+def test_a_row_twice(folder: Path, main_of, task: str) -> None:
+    """``data check`` names it, and lists and training have it once."""
+    text, error = PAIRS[task]
+    rows = text.format("val_0.mp4", "val_0.mp4")
+    rows += rows.splitlines()[-1].replace("val_0", "val_1")
+    (folder / "all.csv").write_text(f"{rows}\n")
+    (folder / "classes.txt").write_text("run\nsit\n")
+    faults, _ = find_annotation_faults(folder / "all.csv", folder, task)
+    assert faults == [f"{folder / 'all.csv'}, {error}"]
+    lists = split_annotations(folder / "all.csv", task, folder / "lists", val=0.5, test=0)
+    assert lists.counts == {"train": 1, "val": 1, "test": 0}
+    for split in ("train", "val"):
+        (file,) = (folder / "lists").glob(f"{split}.*")
+        assert len([line for line in file.read_text().splitlines() if "val_" in line]) == 1
+
+
+@pytest.mark.parametrize("task", PAIRS)
+def test_a_file_with_two_names(folder: Path, task: str) -> None:
+    """It would be in two splits, or say two things."""
+    (folder / "copy.mp4").symlink_to("val_0.mp4")
+    text, _ = PAIRS[task]
+    (folder / "all.csv").write_text(text.format("val_0.mp4", "copy.mp4"))
+    (folder / "classes.txt").write_text("run\nsit\n")
+    faults, _ = find_annotation_faults(folder / "all.csv", folder, task)
+    (fault,) = [fault for fault in faults if "frame rate" not in fault]
+    assert fault.endswith("copy.mp4 is the same file as val_0.mp4")
+    with pytest.raises(ValueError, match=r"copy.mp4 is the same file as val_0\.mp4"):
+        split_annotations(folder / "all.csv", task, folder / "lists")
+
+
+CONTRADICTIONS = {
+    "classes": ("video,label\n{0},run\n{0},sit\n", "val_0.mp4 has the label 'sit', but .*'run'"),
+    "number": ("video,speed\n{0},1\n{0},2\n", "already in .*line 2, with other values"),
+    "frames": ("video,start,end,label\n{0},0,1,run\n{0},0,1,sit\n", "starts at 0 s, before 1 s"),
+}
+
+
+@pytest.mark.parametrize("task", CONTRADICTIONS)
+def test_rows_that_contradict_each_other(folder: Path, task: str) -> None:
+    text, error = CONTRADICTIONS[task]
+    (folder / "all.csv").write_text(text.format("val_0.mp4"))
+    (fault,) = find_annotation_faults(folder / "all.csv", folder, task)[0]
+    assert re.search(f"line 3: .*{error}", fault)
+    with pytest.raises(ValueError, match=error):
+        split_annotations(folder / "all.csv", task, folder / "lists")
+
+
+def test_lists_with_a_label_for_each_video(folder: Path, main_of, capsys) -> None:
+    """The default task reads a csv file as it reads folders."""
+    (folder / "all.csv").write_text("video,label\nval_0.mp4,sit\nval_1.mp4,run\n")
+    lists = split_annotations(folder / "all.csv", "classes", folder, val=0.5, test=0)
+    assert lists.classes == ("run", "sit") and lists.counts == {"train": 1, "val": 1, "test": 0}
+    lines = {(folder / f"{split}.txt").read_text() for split in ("train", "val")}
+    assert lines == {"val_0.mp4 1\n", "val_1.mp4 0\n"}
+    with pytest.raises(ValueError, match="all.csv: --task must be classes, labels, number"):
+        main_of("data.list")([str(folder / "all.csv")])
+
+
 def test_activitynet_leaves_other_files_alone(folder: Path) -> None:
     """A csv file of its name, which is the user's."""
     (folder / "anet.csv").write_text("mine")
@@ -157,8 +258,7 @@ BOXES = "val_0,1,0,0,1,1,1\nval_1,1,0,0,1,1,1\n"
     ("text", "error"),
     [
         (BOXES.replace("1,1,1\n", "1,1,7\n", 1), "line 1: class must be in 1 to 1, got 7"),
-        (BOXES.replace("\n", "\n\n", 1), "line 2 is empty; remove it"),
-        (f"{BOXES}val_1 ,1,0,0,1,1,1\n", "line 3: 'val_1 ' has a space at an end; remove it"),
+        (f"{BOXES}val_1,1,0,0,1,1\n", "line 3: class is None, not a whole number"),
     ],
 )
 @pytest.mark.parametrize("check", [True, False])

@@ -38,7 +38,11 @@ MISTAKES = {
         f"{BOXES}val_1,1,0,0,1,1,9\n",
         "line 2: class must be in 1 to 1, got 9",
     ),
-    "empty line": ("boxes", f"{BOXES}\n{BOXES}", "line 2 is empty; remove it"),
+    "a comma too many": (
+        "number",
+        f"{VALUES}val_1.mp4,2,3\n",
+        "line 3: it has more values than there are",
+    ),
 }
 
 
@@ -54,7 +58,7 @@ def test_check_and_training_say_the_same(
     (tmp_path / "classes.txt").write_text("run\n")
     assert main_of("data.check")([str(file), "--task", task]) == 1
     (said, count) = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"{file}, {words}") and count == f"{file}: 1 faults"
+    assert said.startswith(f"{file}, {words}") and count == f"{file}: 1 fault"
     options = ["--config", "vivit_fsa_motion", "--data", str(tmp_path), "--task", task]
     options += ["--prepare", "--work-dir", str(tmp_path / "run")]
     assert run_tool(lambda: main_of("finetune")(options)) == 2

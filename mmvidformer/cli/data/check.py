@@ -1,9 +1,9 @@
 """Find bad videos: mmvidformer data check ANNOTATIONS --root FOLDER --workers 8.
 
 Reads every video of a list to its end. Writes <name>_bad.csv (line, path, reason) and
-<name>_clean.<extension>, the list without the bad ones. Of annotations of other tasks (.csv, .json)
-it prints what is wrong by line, and of a folder which videos are bad. The exit code is 0 if all is
-good, and 1 if not.
+<name>_clean.<extension>, the list without the bad ones, and prints which lines name a video again.
+Of annotations of other tasks (.csv, .json) it prints what is wrong by line, and of a folder which
+videos are bad. The exit code is 0 if all is good, and 1 if not.
 """
 
 import os
@@ -11,19 +11,21 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.datasets.lists import read_list, say_count, write_report
-from mmvidformer.datasets.own_videos import find_videos
+from mmvidformer.datasets.lists import find_repeated, read_list, say_count, write_report
+from mmvidformer.datasets.video_folders import find_videos
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
-from mmvidformer.tasks.table import DEFAULT, TASKS
+from mmvidformer.tasks.table import TASKS
 from mmvidformer.video.check_files import find_faults, read_to_end
+
+MOST_REPEATED = 20  # lines that are printed
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_file", help="annotation file, or folder of videos")
-    names = ", ".join(name for name in TASKS if name != DEFAULT.name)
+    names = ", ".join(TASKS)
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
@@ -45,11 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\n".join([*wrong, f"{args.ann_file}: {say_count(len(wrong), 'fault')}"]))
         return int(bool(wrong))
     entries = read_list(args.ann_file)
-    lines = [(os.path.join(args.root, path), text) for text, path in entries]
+    repeated = list(find_repeated(entries, args.ann_file, args.root))
+    print(*repeated[:MOST_REPEATED], sep="\n", end="\n" * bool(repeated))
+    if len(repeated) > MOST_REPEATED:
+        print(f"and {len(repeated) - MOST_REPEATED} more")
+    lines = [(os.path.join(args.root, path), text) for text, path, _ in entries]
     paths = dict.fromkeys(path for path, _ in lines)
     files = [(path,) for path in paths]
     faults = find_faults(read_to_end, files, args.workers, args.time_limit)
     out_dir = args.out_dir or Path(args.ann_file).parent
     bad, clean = write_report(args.ann_file, out_dir, lines, faults)
     print(f"{len(faults)} of {len(files)} files are bad: see {bad}, and {clean} without them")
-    return int(bool(faults))
+    return int(bool(faults or repeated))

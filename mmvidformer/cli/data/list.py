@@ -1,10 +1,10 @@
 """List your own videos for MMAction2: mmvidformer data list FOLDER, or FILE.csv --task TASK.
 
-FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/... Writes train.txt,
-val.txt and test.txt (path and class) and classes.txt (names), and prints the number of videos per
-class and split. FILE.csv has the columns video and label (labels), video and values (number), or
-video, start, end and label (frames, segments), and perhaps split; its videos are split in the same
-way. FILE.json is in ActivityNet's format.
+FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/... (validation, ...).
+Writes train.txt, val.txt and test.txt (path and class) and classes.txt (names), and prints the
+number of videos per class and split. FILE.csv has the columns video and label (classes, labels),
+video and values (number), or video, start, end and label (frames, segments), and perhaps split; its
+videos are split in the same way. FILE.json is in ActivityNet's format.
 """
 
 import os
@@ -15,14 +15,17 @@ from functools import partial
 from pathlib import Path
 
 from mmvidformer.datasets.own_videos import (
+    NO_TEXT,
     SPLITS,
     find_empty_classes,
+    is_text,
+    leave_out_repeated,
     read_class_folders,
     split_videos,
     write_lists,
 )
 from mmvidformer.tasks.lists import split_annotations
-from mmvidformer.tasks.table import DEFAULT, TASKS
+from mmvidformer.tasks.table import TASKS, find_task
 from mmvidformer.video.check_files import find_faults, read_to_end
 
 MOST_PRINTED = 20
@@ -32,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, split, write and count."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
-    names = ", ".join(name for name in TASKS if name != DEFAULT.name)
+    names = ", ".join(TASKS)
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument(
         "--out", type=Path, help="folder of the lists (default: that of the videos)"
@@ -54,13 +57,22 @@ def main(argv: Sequence[str] | None = None) -> None:
             raise ValueError(f"{args.source}: --task must be {names}")
         settings = (args.out or args.source.parent, args.val, args.test, args.seed, args.force)
         lists = split_annotations(args.source, args.task, *settings, check=not args.no_check)
-        print(f"{', '.join(lists.classes[:MOST_PRINTED])}\nvideos: {lists.counts}")
+        dots = ", ..." if len(lists.classes) > MOST_PRINTED else ""
+        print(f"{', '.join(lists.classes[:MOST_PRINTED])}{dots}")
+        counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
+        print(f"{find_task(args.task).sample_unit}: {counts}")
+        for split, word in (("val", "validation"), ("test", "testing")):
+            if not lists.counts[split]:
+                print(f"no video is for {word}")
         print(f"written to {lists.root}")
         return
     videos, outside = read_class_folders(args.source)
     for name in find_empty_classes(args.source, videos):
         print(f"class folder {name!r} has no videos: it is left out")
-    skipped = dict.fromkeys(outside, "it is in no folder of a class")
+    videos, skipped = leave_out_repeated(videos)
+    skipped |= dict.fromkeys(outside, "it is in no folder of a class")
+    skipped |= {video.path: NO_TEXT for video in videos if not is_text(str(video.path))}
+    videos = [video for video in videos if video.path not in skipped]
     if not args.no_check:
         files = [(str(video.path),) for video in videos]
         workers = min(4, os.cpu_count() or 1)

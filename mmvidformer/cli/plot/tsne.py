@@ -35,16 +35,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"--perplexity must be positive and below the number of videos, {len(entries)}; got "
             f"{args.perplexity:g}"
         )
-    columns = [line.strip()[len(path) :].split() for line, path in entries]  # after the path
-    if not all(columns):
+    if not all(line.labels for line in entries):
         raise ValueError(f"each line of {args.list} must have a label after the video's path")
-    labels = np.array([int(label) for label, *_ in columns])
+    labels = np.array([line.labels[0] for line in entries])
     names = list(map(str, range(labels.max() + 1)))
     if args.classes:
         names = args.classes.read_text(encoding="utf-8").splitlines()
         if len(names) <= labels.max():
             raise ValueError(f"{args.classes} has {len(names)} names, for labels to {labels.max()}")
-    files = (args.features / f"{path.lstrip('/')}.npy" for _, path in entries)
+    files = (args.features / f"{path.lstrip('/')}.npy" for _, path, _ in entries)
     features = np.stack([np.load(file) for file in files])
     embed = TSNE(perplexity=args.perplexity, init="pca", random_state=args.seed)
     points = embed.fit_transform(features)

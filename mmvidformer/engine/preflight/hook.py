@@ -71,10 +71,12 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     # They import MMAction2's datasets and models, which a look-up of a hook should not.
     from mmvidformer.datasets.bad_videos import SafeDataset, with_inner
     from mmvidformer.engine.preflight import checks
+    from mmvidformer.engine.preflight.pairs import check_pairs
 
     for problem in idle_variables(runner.cfg.filename) if runner.cfg.filename else ():
         yield True, problem
     model = _model_of(runner)
+    datasets: dict[str, list[object]] = {"train": [], "val": [], "test": []}
     for split in ("train", "val", "test"):
         loop = getattr(runner, f"_{split}_loop")
         if not isinstance(loop, BaseLoop) or not isinstance(loop.dataloader, DataLoader):
@@ -86,6 +88,7 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
                 policy = dataset
             if {"dataset", "datasets"} & {*getattr(dataset, "__dict__", ())}:
                 continue  # a wrapper
+            datasets[split].append(dataset)
             head = getattr(model, "cls_head", model)
             parts = (dataset, model, head, *checks.steps_of(dataset, model))
             known = {type(part).__module__.partition(".")[0] for part in parts} <= KNOWN
@@ -96,3 +99,4 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
                 yield is_error and known, problem
         if split == "train":
             yield from checks.check_training(runner, model)
+    yield from check_pairs(datasets)
