@@ -47,6 +47,8 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     if args.method and len(args.method) > 1 and not args.compare:
         parser.error("several methods need --compare")
     methods = args.method or ["full"]
+    if args.resume and (args.compare or methods[0] in PROBES):
+        parser.error(f"--resume goes on with one run, not with --compare or {', '.join(PROBES)}")
     if args.shards and (args.compare or {*methods} & {*PROBES}):
         parser.error(f"--compare, {', '.join(PROBES)} read the files of the lists, not --shards")
     if args.compare is None:  # which --compare passes on is another matter
@@ -87,9 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = dict(right=right, count=count)
         print(f"{recipe.method}, {chosen}: {share(**result)}")
     else:
-        (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
+        if not args.resume:
+            (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
-        if status := train.main([str(path), *several]):
+        resume = ["--resume"] if args.resume else []
+        if status := train.main([str(path), *resume, *several]):
             return status
         checkpoint = best_checkpoint(work_dir)
         if checkpoint and cfg.get("val_dataloader"):

@@ -35,9 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg.work_dir = str(path.parents[1])
     cfg.dump(path)
     print(*notes, f"config: {path}", sep="\n", flush=True)
-    (path.parents[1] / LAST).unlink(missing_ok=True)  # of an earlier run
+    if not args.resume:
+        (path.parents[1] / LAST).unlink(missing_ok=True)  # of an earlier run
     several = ["--procs", str(settings.procs)] if settings.procs > 1 else []
-    status = train.main([str(path), *several])
+    resume = ["--resume"] if args.resume else []
+    status = train.main([str(path), *resume, *several])
     if status:
         return status
     checkpoint = best_checkpoint(path.parents[1])

@@ -25,10 +25,12 @@ from mmvidformer.engine.arguments import (
     inexact_options,
     merge_shared_arguments,
 )
+from mmvidformer.engine.inputs import check_inputs
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import align_clips, get_views, parse_views, set_views
 from mmvidformer.engine.process_group import start_processes
+from mmvidformer.engine.quiet import QuietRunner
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -88,7 +90,6 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         raise ValueError(f"{args.config} has no {', '.join(missing)}")
     if args.split == "val":
         test_on_validation(cfg)
-    cfg.load_from = args.checkpoint
     cfg.resume = False
     if args.amp:
         cfg.test_cfg.fp16 = True
@@ -227,16 +228,18 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
 def main(argv: Sequence[str] | None = None) -> int | None:
     """Test with the arguments of the command line."""
     args = parse_args(argv)
+    cfg = load_config(args.config, args.cfg_options)
+    cfg.load_from = args.checkpoint
+    check_inputs(cfg, [args.split])
     if args.procs is not None and args.launcher == "none":
         arguments = sys.argv[1:] if argv is None else argv
         return start_processes(["-m", "mmvidformer", "test", *arguments], args.procs)
-    cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
     runner = build_runner(cfg)
     inexact = inexact_options(args)
     # Folded weights are rounded otherwise in half precision, and sharded ones cannot be folded.
-    if not cfg.test_cfg.get("fp16") and type(runner) is Runner:
+    if not cfg.test_cfg.get("fp16") and type(runner) is QuietRunner:
         runner.register_hook(OptimizeHook(shares_frames=args.align, **inexact))
     elif inexact:
         raise ValueError("--int8 and --static go neither with --amp nor with a sharded model")

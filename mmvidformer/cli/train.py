@@ -3,6 +3,7 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from mmengine.config import Config
 
@@ -12,10 +13,13 @@ from mmvidformer.engine.arguments import (
     add_model_arguments,
     add_shared_arguments,
     merge_shared_arguments,
+    positive,
 )
+from mmvidformer.engine.inputs import check_inputs
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import check_precision, precision_fragment
 from mmvidformer.engine.process_group import start_processes
+from mmvidformer.finetune.schedule import stretch
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -28,6 +32,13 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         const="auto",
         help="resume from this checkpoint; without a path, from the last complete one in the work "
         "dir, or start from the beginning if there is none",
+    )
+    parser.add_argument(
+        "--epochs",
+        type=positive,
+        metavar="N",
+        help="train for N epochs in all, with the schedule stretched; with --resume, a finished "
+        "run goes on",
     )
     parser.add_argument(
         "--amp",
@@ -66,9 +77,12 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 
     Raises:
         ValueError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr`` or the visualizer
-            for ``--tensorboard``, or if ``--strategy fsdp`` has no launcher; or as
-            ``check_precision``.
+            for ``--tensorboard``, or counts no ``--epochs``, or if ``--strategy fsdp`` has no
+            launcher; or as ``check_precision``.
+        ModuleNotFoundError: If TensorBoard is not installed.
     """
+    if args.epochs is not None:
+        merge(cfg, stretch(cfg, args.epochs))
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     if args.amp is not None:
@@ -77,6 +91,8 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     if args.tensorboard:
         if not cfg.get("visualizer"):
             raise ValueError(f"--tensorboard needs a visualizer in {args.config}")
+        if find_spec("tensorboard") is None:
+            raise ModuleNotFoundError("--tensorboard needs a package: pip install tensorboard")
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
@@ -96,10 +112,12 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 def main(argv: Sequence[str] | None = None) -> int | None:
     """Train with the arguments of the command line."""
     args = parse_args(argv)
+    cfg = load_config(args.config, args.cfg_options)
+    splits = ["train"] if args.no_validate else ["train", "val"]
+    check_inputs(cfg, splits, args.resume)
     if args.procs is not None and args.launcher == "none":
         arguments = sys.argv[1:] if argv is None else argv
         return start_processes(["-m", "mmvidformer", "train", *arguments], args.procs)
-    cfg = load_config(args.config, args.cfg_options)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
     build_runner(cfg, args.resume).train()

@@ -5,7 +5,6 @@ import torch
 from mmengine.device import get_device
 from mmengine.dist import get_world_size, is_main_process
 from mmengine.optim import OptimWrapper
-from mmengine.runner import Runner
 from mmengine.utils import apply_to
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -13,6 +12,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.optim import Optimizer
 
+from mmvidformer.engine.quiet import QuietRunner
 from mmvidformer.registry import RUNNERS
 
 
@@ -87,7 +87,7 @@ def _complete(tree: dict) -> dict:
 
 
 @RUNNERS.register_module()
-class ShardedRunner(Runner):
+class ShardedRunner(QuietRunner):
     """MMEngine's runner with a sharded model, and with the same checkpoints.
 
     ``cfg.fsdp`` holds the arguments of ``shard_model``. Sharded parameters are ``DTensor``s.

@@ -27,9 +27,10 @@ PRELOADED = [
 
 
 def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
-    """Join the processes and build the runner of ``cfg`` (its ``runner_type``, or MMEngine's).
+    """Join the processes and build the runner of ``cfg`` (its ``runner_type``, or ``QuietRunner``).
 
-    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``. Hooks
+    Datasets get the config's ``class_names``, for checkpoints, and its policy ``bad_videos``.
+    MMEngine's ``CheckpointHook`` becomes ``AtomicCheckpointHook``, which takes its arguments. Hooks
     that are None are removed, and so are the settings of workers where there are none. Hooks may
     write to addresses (``out_dir``). On a GPU, optimizers are fused if they can be (``use_fused``),
     and the config that the run saves says so. With ``decode_on_device`` in the config, the model's
@@ -46,6 +47,7 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
 
     read_all_kinds()
     loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test")]
+    hooks = cfg.get("default_hooks") or {}
     mp_cfg = (cfg.get("env_cfg") or {}).get("mp_cfg") or {}
     has_workers = any(loader.get("num_workers") for loader in loaders)
     if has_workers and mp_cfg.get("mp_start_method") == "forkserver":
@@ -57,7 +59,10 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         if loader and cfg.get("class_names"):
             for leaf in leaf_datasets(loader.get("dataset") or {}):
                 leaf.metainfo = {**leaf.get("metainfo", {}), "classes": cfg.class_names}
-    for name, hook in [*(cfg.get("default_hooks") or {}).items()]:
+    cfg.default_hooks = {"checkpoint": dict(type="CheckpointHook", interval=1), **hooks}
+    for name, hook in [*cfg.default_hooks.items()]:
+        if hook and hook.get("type") == "CheckpointHook":
+            hook.type = "mmvidformer.AtomicCheckpointHook"
         if hook is None and name not in MMENGINE_HOOKS:
             del cfg.default_hooks[name]
         elif hook and is_remote(hook.get("out_dir") or ""):
@@ -70,6 +75,7 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         )
         # Without the key MMEngine fills in the GPU of the process.
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
+    cfg.runner_type = cfg.get("runner_type", "mmvidformer.QuietRunner")
     join_processes(cfg)
     runner = RUNNERS.build(cfg)
     apply_policy(runner)

@@ -40,7 +40,13 @@ def add_run_arguments(parser: ArgumentParser, data: str, settings: type[RunSetti
             flags.append("--gpus")
         parser.add_argument(*flags, **options)
     add_overrides(parser)
-    parser.add_argument("--force", action="store_true", help="start again in a used work dir")
+    used = parser.add_mutually_exclusive_group()
+    used.add_argument("--force", action="store_true", help="start again in a used work dir")
+    used.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the run in the work dir, with these settings, such as more --epochs",
+    )
 
 
 def read_settings(settings: type[Settings], args: Namespace) -> Settings:
@@ -69,15 +75,15 @@ def config_path(args: Namespace, command: str) -> Path:
     It is not in the work dir itself, where every run writes its own, also a test with other views.
 
     Raises:
-        FileExistsError: If it is there, and not ``--force``.
+        FileExistsError: If it is there, and neither ``--force`` nor ``--resume``.
         ValueError: If the work dir is an address.
     """
     work_dir = args.work_dir or f"work_dirs/{config_name(args.config)}_{command}"
     check_work_dir(work_dir)
     path = Path(work_dir) / command / "config.py"
-    if path.exists() and not args.force:
+    if path.exists() and not args.force and not args.resume:
         is_probe = getattr(args, "method", None) in PROBES  # which is no training run
-        resume = "" if is_probe else f"mmvidformer train {path} --resume resumes that run, "
+        resume = "" if is_probe else "--resume goes on with that run, "
         raise FileExistsError(f"{path} exists; {resume}--force starts again")
     return path
 
@@ -89,7 +95,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     the work dir.
 
     Raises:
-        FileExistsError: If the work dir has a config, and not ``--force``.
+        FileExistsError: If the work dir has a config, and neither ``--force`` nor ``--resume``.
         WrongWeights: If ``--weights`` do not fit the model.
         ValueError: If the config or the lists do not allow the recipe, or validation and test
             differ (``check_views``).

@@ -84,15 +84,12 @@ def stretch_schedule(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     Raises:
         ValueError: If the config does not count epochs.
     """
-    old_epochs = cfg.train_cfg.get("max_epochs")
-    if not old_epochs:
-        raise ValueError(f"train_cfg must have max_epochs, got {dict(cfg.train_cfg)}")
-    epochs = recipe.epochs or old_epochs
+    stretched = stretch(cfg, recipe.epochs)
+    epochs = stretched["train_cfg"]["max_epochs"]
     steps = steps_per_epoch(cfg, lists, recipe)
     notes = [f"{epochs} epochs of {steps} steps"]
     schedulers = []
-    for old_scheduler in cfg.get("param_scheduler") or ():
-        scheduler = _stretch(old_scheduler, epochs / old_epochs)
+    for scheduler in stretched["param_scheduler"]:
         begin, end = scheduler.get("begin", 0), scheduler.get("end")
         unit = steps if scheduler.get("convert_to_iter_based", False) else 1
         # MMEngine's ``LinearLR`` would keep its first value forever.
@@ -119,6 +116,23 @@ def note_few_steps(cfg: Config, lists: VideoLists, recipe: Recipe, has_weights: 
     start = "these weights" if has_weights else "random weights"
     epochs = math.ceil(needed / steps)
     return [f"{total} steps in all: too few to learn from {start}; --epochs {epochs}"]
+
+
+def stretch(cfg: Config, epochs: int | None = None) -> Fragment:
+    """Return a number of epochs, by default the config's, and a schedule of this length.
+
+    Raises:
+        ValueError: If the config does not count epochs.
+    """
+    old_epochs = cfg.train_cfg.get("max_epochs")
+    if not old_epochs:
+        raise ValueError(f"train_cfg must have max_epochs, got {dict(cfg.train_cfg)}")
+    epochs = epochs or old_epochs
+    schedulers = cfg.get("param_scheduler") or ()
+    if isinstance(schedulers, Mapping):
+        schedulers = [schedulers]
+    stretched = [_stretch(scheduler, epochs / old_epochs) for scheduler in schedulers]
+    return {"train_cfg": dict(max_epochs=epochs), "param_scheduler": stretched}
 
 
 def choose_run(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:

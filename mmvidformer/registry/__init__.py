@@ -116,7 +116,7 @@ PARAM_SCHEDULERS = _child(
     "mmvidformer.engine.optim.schedules",
 )
 # MMEngine builds runners before a scope is set, and from its root finds direct children only.
-RUNNERS = _child("runner", root.RUNNERS, "mmvidformer.engine.fsdp")
+RUNNERS = _child("runner", root.RUNNERS, "mmvidformer.engine.fsdp", "mmvidformer.engine.quiet")
 HOOKS = _child(
     "hook",
     _mmaction.HOOKS,

@@ -55,7 +55,7 @@ def test_lora_from_weights_of_other_classes(
         folder = tmp_path / f"test_{number}"
         test([plain, str(checkpoint), "--work-dir", str(folder)])
         assert json.loads((folder / "test_1x1_score.json").read_text())["metrics"] == accuracy
-    with pytest.raises(FileExistsError, match="--resume resumes that run"):
+    with pytest.raises(FileExistsError, match="--resume goes on with that run"):
         main_of("finetune")(options)
     # A test with other views leaves it as it is; what the run has written works too, with
     # the other tools, and as a config to start from.

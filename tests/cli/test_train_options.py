@@ -8,6 +8,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import Capture, Recognizer
+from mmvidformer.cli import train as train_command
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.models import cpu, cpu_training
 
@@ -105,3 +106,29 @@ def test_causal_transformers_are_trained_tested_and_streamed(
         assert min((score - stream).abs().max() for score in scores) < 1e-3
     else:
         assert last.predictions[0].scores.keys() == scores[0].keys() == {"action", "verb", "noun"}
+
+
+def test_a_finished_run_trains_longer_with_a_longer_schedule(
+    train, make_config, weights, tmp_path, capsys
+) -> None:
+    """Its rates are those of a run of four epochs, and a line says what differs."""
+    cosine = dict(type="CosineAnnealingLR", T_max=2, end=2, by_epoch=True)
+    config = make_config("long", train_cfg=dict(max_epochs=2), param_scheduler=[cosine])
+    options = [str(config), "--seed", "0", "--no-validate", "--work-dir"]
+    train([*options, str(tmp_path / "cut")])
+    train([*options, str(tmp_path / "whole"), "--epochs", "4"])
+    capsys.readouterr()
+    train([*options, str(tmp_path / "cut"), "--epochs", "4", "--resume"])
+    changes = "train_cfg.max_epochs 2 -> 4; param_scheduler.0.T_max 2 -> 4; param_scheduler.0.end"
+    assert f"differs from that of {tmp_path}/cut/epoch_2.pth: {changes}" in capsys.readouterr().out
+    rates = {}
+    for name in ("cut", "whole"):
+        content = torch.load(tmp_path / name / "epoch_4.pth", weights_only=True)
+        rates[name] = content["param_schedulers"][0]["_last_value"]
+    assert rates["cut"] == pytest.approx(rates["whole"])
+
+
+def test_tensorboard_without_its_package_is_noticed_at_once(train, make_config, monkeypatch):
+    monkeypatch.setattr(train_command, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="pip install tensorboard"):
+        train([str(make_config("board")), "--tensorboard"])

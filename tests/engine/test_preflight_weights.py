@@ -6,6 +6,7 @@ import pytest
 import torch
 from mmengine.runner import Runner
 
+from mmvidformer.engine.checkpointing.settings import CannotContinue
 from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.engine.preflight.hook import PreflightHook
 
@@ -48,7 +49,8 @@ def test_testing_needs_all_weights_but_a_head_of_features(runner):
 
 def test_resuming_needs_the_state_of_training(runner):
     made, loaded = runner("_train_loop", resume=True, **{"model.cls_head.num_classes": 5})
+    loaded |= dict(optimizer={}, meta=dict(epoch=1, iter=3))
     PreflightHook().after_load_checkpoint(made, dict(loaded))
     del loaded["message_hub"]
-    with pytest.raises(WrongWeights, match="has no training state; set load_from for its weights"):
+    with pytest.raises(CannotContinue, match="a.pth cannot be resumed: it has no number of steps"):
         PreflightHook().after_load_checkpoint(made, loaded)

@@ -40,7 +40,8 @@ def check_state(checkpoint: object, source: str) -> None:
     parts = checkpoint if isinstance(checkpoint, Mapping) else {}
     steps = parts.get("meta") if isinstance(parts.get("meta"), Mapping) else {}
     missing = [] if "optimizer" in parts else ["state of the optimizer"]
-    missing += [] if {"epoch", "iter"} <= steps.keys() else ["number of steps"]
+    if "message_hub" not in parts or not {"epoch", "iter"} <= steps.keys():
+        missing.append("number of steps")
     if missing:
         raise CannotContinue(
             f"{source} cannot be resumed: it has no {' and no '.join(missing)}. Resume from "

@@ -8,7 +8,8 @@ from torch.utils.data import DataLoader
 
 from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.config import idle_variables
-from mmvidformer.engine.loading import WrongWeights, load_weights, warn_of_pixels
+from mmvidformer.engine.checkpointing.settings import check_state
+from mmvidformer.engine.loading import load_weights, warn_of_pixels
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.errors import UserError
 
@@ -53,8 +54,8 @@ class PreflightHook(Hook):
         convert_for(_model_of(runner), checkpoint, source)
         fit = load_weights(_model_of(runner), checkpoint)
         fit.check(source, purpose)
-        if purpose == "resume" and not {"meta", "message_hub"} <= set(checkpoint):
-            raise WrongWeights(f"{source} has no training state; set load_from for its weights")
+        if purpose == "resume":
+            check_state(checkpoint, source)
         warn_of_pixels(runner.cfg, checkpoint, source)
         if fit.misfits():
             runner.logger.warning(f"{source}: {fit}; what does not fit keeps its initial weights")

@@ -1,0 +1,66 @@
+"""What a run reads must be there before anything is built."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mmengine.config import Config
+
+from mmvidformer.checkpoints.download import is_address
+from mmvidformer.checkpoints.reading import UnreadableCheckpoint, is_intact, read_mapped
+from mmvidformer.config import leaf_datasets
+from mmvidformer.engine.checkpointing.settings import check_state
+from mmvidformer.storage.files import join
+
+
+def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) -> None:
+    """Check the files that a run needs: lists, class names and checkpoints. Addresses are not read.
+
+    Args:
+        cfg: Complete config.
+        splits: Which of ``train``, ``val`` and ``test`` the run reads.
+        resume: Checkpoint to resume from; ``'auto'`` is one of the run's own.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+        CannotContinue: If the checkpoint has weights only.
+        UnreadableCheckpoint: If it is damaged.
+    """
+    for place, file in _files(cfg, splits):
+        if not _exists(file):
+            raise FileNotFoundError(f"there is no file {file} ({place}){_maker_of(file)}")
+    start = cfg.get("load_from") if resume is None else resume
+    if start and resume != "auto" and not _exists(start):
+        raise FileNotFoundError(f"there is no checkpoint {start}")
+    if resume not in (None, "auto") and not is_address(resume):
+        if not is_intact(resume):
+            newest = "--resume without a file takes the newest intact one of the work dir"
+            raise UnreadableCheckpoint(f"{resume} is damaged, or no checkpoint; {newest}")
+        check_state(read_mapped(resume), resume)
+
+
+def _files(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files of lists and class names, each after its place in the config."""
+    for split in splits:
+        loader = cfg.get(f"{split}_dataloader") or {}
+        for dataset in leaf_datasets(loader.get("dataset") or {}):
+            names = (dataset.get("metainfo") or {}).get("classes")
+            if isinstance(names, str):
+                yield f"metainfo.classes of {split}_dataloader", names
+            if isinstance(dataset.get("ann_file"), str) and dataset["ann_file"]:
+                file = join(dataset.get("data_root") or "", dataset["ann_file"])
+                yield f"ann_file of {split}_dataloader", file
+
+
+def _exists(source: str) -> bool:
+    return "://" in source or is_address(source) or Path(source).exists()
+
+
+def _maker_of(file: str) -> str:
+    """Return the command that makes a generated dataset: ``data/motion_cues`` has preset cues."""
+    folder = Path(file).parent
+    if not re.fullmatch("motion|motion_[a-z]+|camera", folder.name):
+        return ""
+    preset = folder.name.removeprefix("motion").removeprefix("_")
+    option = f" --preset {preset}" if preset else ""
+    return f"; make it with: mmvidformer data generate {folder}{option}"

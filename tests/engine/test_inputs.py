@@ -1,0 +1,84 @@
+"""Missing files are named before anything is built."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from mmvidformer.checkpoints.reading import UnreadableCheckpoint
+from mmvidformer.engine.checkpointing.settings import CannotContinue
+from mmvidformer.engine.inputs import check_inputs
+
+
+@pytest.fixture
+def cfg(tmp_path, monkeypatch) -> Config:
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.txt", "val.txt", "names.txt"):
+        Path(name).touch()
+    leaf = dict(ann_file="train.txt", metainfo=dict(classes="names.txt"))
+    wrapped = dict(type="RepeatDataset", dataset=leaf)
+    test = dict(ann_file="test.txt", data_root="elsewhere")
+    loaders = [dict(dataset=dataset) for dataset in (wrapped, dict(ann_file="val.txt"), test)]
+    names = ("train_dataloader", "val_dataloader", "test_dataloader")
+    return Config(dict(zip(names, loaders, strict=True)))
+
+
+def test_what_is_there_or_elsewhere_passes(cfg) -> None:
+    check_inputs(cfg, ["train", "val"])
+    cfg.train_dataloader.dataset.dataset.ann_file = "s3://bucket/train.txt"
+    cfg.train_dataloader.dataset.dataset.metainfo = dict(classes="labels://kinetics400")
+    cfg.val_dataloader = None
+    cfg.load_from = "hf://org/name"
+    check_inputs(cfg, ["train", "val"], "auto")
+
+
+@pytest.mark.parametrize(
+    ("missing", "splits", "reason"),
+    [
+        ("train.txt", ["train"], r"no file train.txt \(ann_file of train_dataloader\)$"),
+        ("names.txt", ["train"], r"no file names.txt \(metainfo.classes of train_dataloader\)$"),
+        ("", ["test"], r"no file elsewhere/test.txt \(ann_file of test_dataloader\)$"),
+    ],
+)
+def test_a_missing_file_is_named(cfg, missing, splits, reason) -> None:
+    if missing:
+        Path(missing).unlink()
+    with pytest.raises(FileNotFoundError, match=reason):
+        check_inputs(cfg, splits)
+
+
+@pytest.mark.parametrize(
+    ("folder", "command"),
+    [
+        ("data/motion", "data generate data/motion$"),
+        ("data/motion_cues", "data generate data/motion_cues --preset cues$"),
+        ("data/camera", "data generate data/camera --preset camera$"),
+        ("data/sthv2", r"\(ann_file of val_dataloader\)$"),
+    ],
+)
+def test_the_command_that_makes_it_is_named(cfg, folder, command) -> None:
+    cfg.val_dataloader.dataset.ann_file = f"{folder}/val.txt"
+    with pytest.raises(FileNotFoundError, match=command):
+        check_inputs(cfg, ["val"])
+
+
+def test_a_missing_checkpoint_is_named(cfg) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint epoch_3.pth"):
+        check_inputs(cfg, [], "epoch_3.pth")
+    cfg.load_from = "start.pth"
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint start.pth"):
+        check_inputs(cfg, [])
+
+
+def test_a_checkpoint_to_resume_from_is_whole_and_has_a_state(cfg) -> None:
+    state = dict(message_hub={}, optimizer={}, meta=dict(epoch=1, iter=3))
+    torch.save(state, "whole.pth")
+    check_inputs(cfg, [], "whole.pth")
+    torch.save({"weight": torch.ones(3)}, "weights.pth")
+    with pytest.raises(CannotContinue, match="weights.pth cannot be resumed"):
+        check_inputs(cfg, [], "weights.pth")
+    content = Path("whole.pth").read_bytes()
+    Path("half.pth").write_bytes(content[: len(content) // 2])
+    with pytest.raises(UnreadableCheckpoint, match="half.pth is damaged"):
+        check_inputs(cfg, [], "half.pth")
