@@ -1,10 +1,11 @@
 # TimeSformer-HR, 16 frames of 448 pixels, frame interval 16, Kinetics-400. Paper Table 5: top-1
-# 79.7, top-5 94.4; official zoo: 79.6, 94.0 (not measured here). Positions of the image
-# model are resized in two dimensions; the official code resizes the flattened table, which mixes
-# rows.
+# 79.7, top-5 94.4; official zoo: 79.6, 94.0 (not measured here). As in
+# the official code, the flattened position table of the image model is resized, which mixes rows.
 _base_ = "./timesformer_b_k400.py"
 
-model = dict(backbone=dict(img_size=448, clip_len=16, with_cp=True))
+model = dict(
+    backbone=dict(img_size=448, clip_len=16, with_cp=True, init_from=dict(positions="nearest_1d"))
+)
 frames = dict(clip_len=16, frame_interval=16)
 train_pipeline = _base_.train_pipeline
 val_pipeline = _base_.val_pipeline

@@ -2,7 +2,9 @@
 # official zoo: 61.8 (not measured here).
 _base_ = "./timesformer_b_sthv2.py"
 
-model = dict(backbone=dict(img_size=448, clip_len=16, with_cp=True))
+model = dict(
+    backbone=dict(img_size=448, clip_len=16, with_cp=True, init_from=dict(positions="nearest_1d"))
+)
 train_pipeline = _base_.train_pipeline
 val_pipeline = _base_.val_pipeline
 test_pipeline = _base_.test_pipeline

@@ -6,8 +6,8 @@ Each module imports only modules above it:
 - ``keymap``: rows of names with an operation (``names.yml``), and the result of a conversion
 - ``published``: the table of published checkpoints (``published.yml``)
 - ``backbones``: classes of backbones by scheme, and the arguments that build them
-- ``flax``, ``timm_models``, ``videoprism``, ``streamformer``, ``trecvit``, ``vjepa2_1``: weights of
-  a project, to our names
+- ``flax``, ``timm_models``, ``huggingface_images``, ``videoprism``, ``streamformer``, ``trecvit``,
+  ``vjepa2_1``: weights of a project, to our names
 - ``video_models``, ``native``: likewise, and back
 - ``metadata``: what a file says beside its weights: classes, pixels, frame interval
 - ``reading``: the content of a local file or folder, without running code
@@ -16,6 +16,7 @@ Each module imports only modules above it:
 - ``partial``: files with trained weights only, read with the weights that they were trained from
 - ``huggingface``: writing a HuggingFace folder
 - ``convert``: from one file to another
+- ``fitting``: weights rewritten for the parts that a model has
 - ``image_init``: a video model from the weights of an image model
 - ``on_load``: conversion when MMEngine or ``load_state_dict`` loads weights
 - ``addresses``: ``hf://``, ``published://`` and ``labels://`` wherever MMEngine reads a file

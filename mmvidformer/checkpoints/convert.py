@@ -67,8 +67,9 @@ def convert_file(
 
     Raises:
         OSError: If there is no source, or it cannot be fetched.
-        ValueError: If the source is not understood or does not fit the target, the target's name
-            is wrong, the source has another number of heads, or values that float16 does not have.
+        ValueError: If the source is not understood, is an image model, or does not fit the target,
+            the target's name is wrong, the source has another number of heads, or values that
+            float16 does not have.
     """
     target = Path(target)
     if to not in OUTPUTS:
@@ -76,6 +77,11 @@ def convert_file(
     if to == "mmvidformer" and target.suffix not in (".pth", ".safetensors"):
         raise ValueError(f"the target must be a .pth or .safetensors file, got {target}")
     name, conversion = read_model(source, grid=grid, scheme=scheme)
+    if FORMATS[name].is_image:
+        raise ValueError(
+            f"{source} is an image model ({FORMATS[name].title}), which is no video model; give it "
+            f"to one as it is, by its argument init_from={str(source)!r}"
+        )
     if num_heads is not None and conversion.num_heads not in (None, num_heads):
         raise ValueError(f"{source} has {conversion.num_heads} heads, not {num_heads}")
     conversion.num_heads = num_heads or conversion.num_heads

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import VIDEO_VITS, backbone_arguments
 from mmvidformer.checkpoints.flax import from_google_npz, from_scenic
+from mmvidformer.checkpoints.huggingface_images import from_huggingface_image, is_huggingface_image
 from mmvidformer.checkpoints.keymap import Conversion, has, strip_prefixes
 from mmvidformer.checkpoints.metadata import read_info
 from mmvidformer.checkpoints.native import from_native, is_native
@@ -33,7 +34,7 @@ from mmvidformer.checkpoints.vjepa2_1 import from_vjepa2_1, is_vjepa2_1
 
 
 class Format(NamedTuple):
-    """A format: title, test of a state dict, and converter.
+    """A format: title, test of a state dict, converter, and whether its models are of images.
 
     A converter takes a state dict (trees flattened with ``/``, wrappers such as ``model_state``
     removed) and, as it needs them, ``grid``, tokens (T, H, W) of the position table (default: see
@@ -44,6 +45,7 @@ class Format(NamedTuple):
     title: str
     matches: Callable[[Mapping[str, Tensor]], bool]
     convert: Callable[..., Conversion]
+    is_image: bool = False
 
 
 def _is_scenic(state: Mapping[str, Tensor]) -> bool:
@@ -70,6 +72,7 @@ FORMATS: dict[str, Format] = {
         "Google image ViT",
         lambda state: has(state, "embedding/kernel", "Transformer/encoder"),
         from_google_npz,
+        is_image=True,
     ),
     "videomae": Format("VideoMAE (official, HuggingFace or MMAction2)", is_videomae, from_videomae),
     "vjepa2_1": Format("V-JEPA 2.1 (official)", is_vjepa2_1, from_vjepa2_1),
@@ -101,11 +104,15 @@ FORMATS: dict[str, Format] = {
         from_bn_inception,
     ),
     "timm": Format(
-        "timm image ViT",
+        "timm or DINOv2 image ViT",
         lambda state: has(
             state, r"^patch_embed\.proj\.weight$", r"^blocks\.0\.attn\.(qkv|q_proj)\.weight$"
         ),
         from_timm,
+        is_image=True,
+    ),
+    "huggingface_image": Format(
+        "HuggingFace image ViT", is_huggingface_image, from_huggingface_image, is_image=True
     ),
 }
 

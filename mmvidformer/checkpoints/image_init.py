@@ -6,8 +6,9 @@ This works on names only, for any ``VideoTransformer``.
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,15 +16,16 @@ from torch.nn.functional import pad
 
 from mmvidformer.checkpoints.backbones import VIDEO_VITS
 from mmvidformer.checkpoints.convert import read_model
+from mmvidformer.checkpoints.fitting import BACKBONE, fit_parts, neutral_values
 from mmvidformer.checkpoints.keymap import Conversion, State, count_blocks
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.timm_models import PREFIX as TIMM
-from mmvidformer.checkpoints.timm_models import create, describe, from_timm
+from mmvidformer.checkpoints.timm_models import create, from_timm, set_settings
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.positions import POSITIONS as POSITION_TABLES
-from mmvidformer.layers.resize import resize_positions
+from mmvidformer.layers.resize import RESIZE_RULES, resize_positions
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.sublayer import AttentionSubLayer
 
@@ -35,8 +37,6 @@ EMBEDS: dict[str, Callable[[Tensor, int], Tensor] | None] = {
     "inflate": lambda kernel, n: kernel.repeat(1, 1, n, 1, 1) / n,
     "central_frame": lambda kernel, n: pad(kernel, (0, 0, 0, 0, n // 2, n - 1 - n // 2)),
 }
-# Rules of ``layers.resize`` for position tables; both repeat a table of one frame.
-POSITIONS = {"tile": "linear", "bicubic": "bicubic"}
 # Parts of a sub-layer over time that get the weights of the image attention.
 TEMPORAL: dict[str, tuple[str, ...]] = {
     "zero": (),
@@ -61,17 +61,15 @@ FORMULAS = {
 }
 # Sub-layers of the source that are its image attention; the first one that exists is used.
 IMAGE_SUBLAYERS = ("joint", "space", "time_space")
-LAST_NORMS = ("fc_norm.", "encoders.0.norm.")  # of pooled features, or of tokens
 CLS = "encoders.0.cls_token"
-BACKBONE, SCALE = "backbone.", "scale.gamma"
 
 
 def init_from_image(
-    model: nn.Module,
+    model: Any,
     source: str | Path,
     embed: str = "central_frame",
-    positions: str = "tile",
-    temporal: str = "zero",
+    positions: str | None = None,
+    temporal: str | None = None,
     cls_token: str = "copy",
 ) -> tuple[list[str], list[str], list[str]]:
     """Initialize a model from an image model, in place, and log what was copied, zero and kept.
@@ -88,14 +86,16 @@ def init_from_image(
             image kernel at frame ``t // 2``, zeros elsewhere; ``'inflate'``: the image kernel
             divided by ``t`` at each frame; ``'random'``: kernel and bias are kept. A kernel of
             the same ``t`` is copied; one of another ``t`` is summed over its frames first.
-        positions: ``'tile'``: a table of one frame is repeated over time, one of another size is
-            resized linearly; ``'bicubic'``: likewise, with timm's antialiased bicubic resizing in
-            space. A causal model takes the first rows of a longer one.
+        positions: Rule by which position tables are resized (``layers.resize``); a table of one
+            frame is repeated over time. ``'bicubic'`` is timm's, ``'linear'`` that of scenic's
+            ViViT, ``'nearest_1d'`` that of the official TimeSformer. A causal model takes the first
+            rows of a longer table. Default: ``position_init`` of the model.
         temporal: Attention over time (``time``, ``causal_time``, ``dilated_time``, ...) that the
             source does not have. ``'zero'``: its output projection is zero (ViViT, section 3.4), or
             its ``fc`` already is, and its other weights are kept; ``'copy'``: it gets the weights
             of the image attention, but its layer norm is kept (scenic's ViViT);
-            ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer).
+            ``'copy_with_norm'``: its layer norm is copied too (official TimeSformer). Default:
+            ``temporal_init`` of the model.
         cls_token: Class token of an encoder of single frames, from an image model: ``'copy'``, or
             ``'zero'``, as in scenic's ViViT, where only model 1 gets the image model's. Its
             position is copied in any case.
@@ -107,16 +107,17 @@ def init_from_image(
     Raises:
         KeyError: If an option is unknown.
         FileNotFoundError: If there is no such file.
-        ValueError: If depth, heads, norms or the shape of a tensor differ, or the file is not
-            understood.
+        ValueError: If depth, heads, norms or the shape of a tensor differ, the source has rotary
+            positions, but the model has none, or the file is not understood.
     """
     make = look_up(EMBEDS, embed, "embed")
-    rule = look_up(POSITIONS, positions, "positions")
-    copied = look_up(TEMPORAL, temporal, "temporal")
+    rule = model.position_init if positions is None else positions
+    look_up(RESIZE_RULES, rule, "positions")
+    copied = look_up(TEMPORAL, model.temporal_init if temporal is None else temporal, "temporal")
     zero_cls = look_up(CLS_TOKENS, cls_token, "cls_token")
     initial = _read(source)
     wanted = model.state_dict()
-    weights = _fit_parts(initial.state, wanted)
+    weights = fit_parts(initial.state, wanted)
     is_timm = str(source).startswith(TIMM)
     hint = f"; arch={source!r} sets all that it needs" if is_timm else ""
     heads = next(vars(part)["num_heads"] for part in model.modules() if "num_heads" in vars(part))
@@ -124,6 +125,7 @@ def init_from_image(
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
             raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
+    _check_untold(model, source, initial)
     stated = FORMULAS.get(initial.model, {}) | VIDEO_VITS.get(initial.scheme or "", {})
     _compare(model, source, stated | initial.settings)
     sublayers = {n: x for n, x in model.named_modules() if isinstance(x, AttentionSubLayer)}
@@ -154,15 +156,16 @@ def init_from_image(
     ):
         del copies[CLS]
         updates[CLS] = torch.zeros_like(wanted[CLS])
-    updates |= _neutral(copies, wanted)
+    updates |= neutral_values(copies, wanted)
     silent = [name for name in updates if ".pos_embed." in name and name not in copies]
     for name, part in sublayers.items():
         block, proj, fc = name.partition(".sublayers.")[0], f"{name}.attn.proj.", f"{name}.fc."
         last = fc if isinstance(part.fc, nn.Linear) else proj
-        if f"{block}.norm.weight" not in copies or f"{last}weight" in copies:
+        is_closed = part.gate is not None and f"{name}.gate" not in updates
+        if f"{block}.norm.weight" not in copies or (f"{last}weight" in updates and not is_closed):
             continue
         silent.append(name)
-        if last == proj:  # ``fc`` is zero already
+        if last == proj:  # ``fc`` or the gate is zero already
             updates |= {n: torch.zeros_like(x) for n, x in wanted.items() if n.startswith(proj)}
     model.load_state_dict(updates, strict=False)
     others = [name for name in initial.state if not name.startswith(BACKBONE)]
@@ -184,13 +187,27 @@ def _read(source: str | Path) -> Conversion:
         return read_model(source)[1]
     model = create(name)
     result = from_timm(model.state_dict(), (1, *model.patch_embed.grid_size))
-    result.settings = describe(model)
-    result.num_heads = result.settings["arch"]["num_heads"]
-    known = getattr(model, "pretrained_cfg", {})
-    for key in ("mean", "std"):
-        if key in known:
-            result.info[key] = [round(255 * value, 3) for value in known[key]]
+    result.rotary = result.untold = ""  # the model tells all
+    set_settings(result, model)
     return result
+
+
+def _check_untold(model: nn.Module, source: str | Path, initial: Conversion) -> None:
+    """Refuse a source that has rotary positions if a model has none, and say what is in doubt."""
+    config = vars(model)["configs"][0]
+    act = MLPS.complete(config.mlp).get("act")
+    if config.rope is not None or act == "quick_gelu":
+        return
+    way = f"arch='timm:NAME' with init_from={str(source)!r} sets them"
+    if initial.rotary:
+        raise ValueError(
+            f"{source}: {initial.rotary}, but the model has rope=None; {way}, or give rope"
+        )
+    if initial.untold:
+        logger.warning(
+            "%s: the weights do not tell %s, which %s is without; if they have these, %s",
+            *(source, initial.untold, type(model).__name__, way),
+        )
 
 
 def _is_over_time(sublayer: AttentionSubLayer) -> bool:
@@ -216,6 +233,7 @@ def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, o
         "number of heads": num_heads,
         # Weights of layer norms and RMS norms would pass for each other.
         "bias of norms": any("encoders" in n and n.endswith(".norm.bias") for n in state),
+        "bias of fc_norm": "fc_norm.bias" in state if "fc_norm.weight" in state else None,
     }
 
 
@@ -263,47 +281,3 @@ def _groups(names: Iterable[str]) -> str:
         re.sub(r"(blocks\.)\d+(\.\w+)((?<=sublayers)\.\w+)?.*", r"\1*\2\3", m) for m in modules
     )
     return ", ".join(f"{part} ({n})" for part, n in Counter(parts).items()) or "nothing"
-
-
-def _fit_parts(state: State, wanted: Mapping[str, Tensor]) -> State:
-    """Rewrite weights for the parts of a backbone, ``wanted``, so that it computes the same.
-
-    LayerScale goes into the layers before it, a bias without that of the keys gets zeros, and the
-    last norm gets the name that the model has.
-    """
-    out = {n.removeprefix(BACKBONE): x for n, x in state.items() if n.startswith(BACKBONE)}
-    for norm, other_norm in (LAST_NORMS, LAST_NORMS[::-1]):
-        if f"{norm}weight" in out and f"{norm}weight" not in wanted:
-            out = {re.sub(f"^{norm}", other_norm, name): value for name, value in out.items()}
-    bias = max((len(x) for n, x in wanted.items() if n.endswith("attn.qkv.bias")), default=0)
-    for name, value in list(out.items()):
-        if name.endswith(SCALE) and not any(target.endswith(SCALE) for target in wanted):
-            layer = _before(name)
-            out[f"{layer}.weight"] = out[f"{layer}.weight"] * value[:, None]
-            out[f"{layer}.bias"] = out[f"{layer}.bias"] * out.pop(name)
-        if name.endswith("attn.qkv.bias") and 2 * bias == 3 * len(value):
-            queries, values = value.chunk(2)
-            out[name] = torch.cat([queries, torch.zeros_like(queries), values])
-    return out
-
-
-def _neutral(copies: Collection[str], wanted: Mapping[str, Tensor]) -> State:
-    """Return values that change nothing for parts of a model beside those that are copied."""
-    out = {}
-    for name, current in wanted.items():
-        encoder, table, _ = name.partition(".pos_embed.")
-        if name in copies:
-            continue
-        if name.endswith(SCALE) and f"{_before(name)}.weight" in copies:
-            out[name] = torch.ones_like(current)
-        elif (name.endswith(".bias") and f"{name.removesuffix('bias')}weight" in copies) or (
-            table and f"{encoder}.blocks.0.norm.weight" in copies
-        ):
-            out[name] = torch.zeros_like(current)
-    return out
-
-
-def _before(scale: str) -> str:
-    """Return the name of the layer whose output a LayerScale multiplies."""
-    stem = scale.removesuffix(SCALE)
-    return stem + ("attn.proj" if ".sublayers." in stem else "mlp.fc2")

@@ -219,6 +219,8 @@ class Conversion:
         settings: Arguments of the backbone that the shapes of the weights do not tell.
         head: Arguments of the head that they do not tell.
         info: What is known of the data (``checkpoints.metadata``).
+        rotary: Why an image model has rotary positions, of a kind that nothing tells. ``untold`` is
+            what it may have.
     """
 
     state: State
@@ -231,6 +233,8 @@ class Conversion:
     settings: dict = field(default_factory=dict)
     head: dict = field(default_factory=dict)
     info: dict = field(default_factory=dict)
+    rotary: str = ""
+    untold: str = ""
 
 
 def apply_rules(

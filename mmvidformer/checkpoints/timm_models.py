@@ -14,6 +14,7 @@ from mmvidformer.checkpoints.keymap import (
     ADD_TIME,
     Conversion,
     Grid,
+    State,
     apply_rules,
     key_map,
     positions,
@@ -34,8 +35,8 @@ PARTS = {
     "blocks.0.mlp": ("Mlp", "GluMlp", "SwiGLU"),
     "blocks.0.mlp.act": ("GELU", "GELUTanh", "QuickGELU", "SiLU"),
 }
-# Classifiers, and the attention pool of SigLIP, which is a head.
-IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*")
+# Classifiers, the attention pool of SigLIP, which is a head, and what DINOv2 is trained with.
+IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*", "mask_token")
 SCALES = {"blocks.0.ls1.gamma", "blocks.0.gamma_1"}  # of a VisionTransformer, of an Eva
 ACTS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu"}
 
@@ -152,22 +153,31 @@ def _rope(rope: Any) -> dict[str, Any] | None:
     return dict(type="eva02", base=rope.temperature, places=places)
 
 
-def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
-    """Convert a ``VisionTransformer`` or ``Eva`` of timm without its head.
+def from_timm(
+    state: Mapping[str, Tensor], grid: Grid | None = None, meta: Mapping = {}
+) -> Conversion:
+    """Convert a ``VisionTransformer`` or ``Eva`` of timm without its head, or DINOv2's own names.
 
-    Without a ``grid``, the position table of a model with LayerScale (DeiT III, DINOv2 with
-    registers) has no vectors for class token and registers if it is square.
+    Without a ``grid``, the position table of a model with LayerScale or registers (DeiT III, DINOv2
+    with registers) has no vectors for class token and registers if it is square.
+
+    A folder of the HuggingFace hub names the model, in ``meta``; then all its settings are known.
+    A file alone tells neither rotary positions nor the activation: see ``_find_untold``.
+
+    Raises:
+        ValueError: If the names do not fit, or ``VideoTransformer`` cannot compute the features.
     """
-    state = dict(state)
+    state = _rename_dinov2(state)
+    rotary, untold = _find_rotary(state), _find_untold(state)
+    cls_token = "cls_token" in state
     # Without a class token, the first register takes its role in attention.
     prefix = [state.pop(name) for name in ("cls_token", "reg_token") if name in state]
     tokens = torch.cat(prefix, dim=1) if prefix else torch.empty(1, 0, 0)
     cls, slots = bool(prefix), 0
     if "pos_embed" in state:
         table = state["pos_embed"]
-        count = table.shape[1]
-        square = isqrt(count) ** 2 == count and not SCALES.isdisjoint(state)
-        slots = 0 if (grid[1] * grid[2] == count if grid else square) else tokens.shape[1]
+        may_lack = bool(len(prefix) > 1 or not cls_token or not SCALES.isdisjoint(state))
+        slots = _count_slots(table.shape[1], tokens.shape[1], grid, may_lack)
         if slots > 1:  # registers have no positions in this package
             tokens[:, 1:] += table[:, 1:slots]
             state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
@@ -182,4 +192,76 @@ def from_timm(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversi
     rules = [rule for rule in needed if rule.targets not in known] + present
     norm = key_map("timm", "fc_norm" if "fc_norm.weight" in state else "norm")
     rules += norm if "blocks.0.norm1.bias" in state else norm[:1]  # RMS norms have none
-    return apply_rules(state, rules, IGNORED)
+    result = apply_rules(state, rules, IGNORED)
+    if "architecture" in meta:
+        name = str(meta["architecture"])
+        with torch.device("meta"):
+            set_settings(result, create(name, pretrained=False))
+        rotary = f"it is {name}, with rotary positions" if result.settings["rope"] else ""
+        untold = ""
+    result.rotary, result.untold = rotary, untold
+    return result
+
+
+def set_settings(result: Conversion, model: Any) -> None:
+    """Add what is known of a model of ``create`` beside its weights."""
+    result.settings = describe(model)
+    result.num_heads = result.settings["arch"]["num_heads"]
+    known = getattr(model, "pretrained_cfg", {})
+    for key in ("mean", "std"):
+        if key in known:
+            result.info[key] = [round(255 * value, 3) for value in known[key]]
+
+
+def _rename_dinov2(state: Mapping[str, Tensor]) -> State:
+    """Give DINOv2's official weights timm's names; others are left as they are."""
+    names = {"register_tokens": "reg_token"}
+    if "blocks.0.mlp.w12.weight" in state:
+        for name in state:
+            timm_name = name.replace(".mlp.w12.", ".mlp.fc1.").replace(".mlp.w3.", ".mlp.fc2.")
+            names[name] = names.get(name, timm_name)
+    return {names.get(name, name): value for name, value in state.items()}
+
+
+def _find_rotary(state: Mapping[str, Tensor]) -> str:
+    """Return why the names are those of a model with rotary positions, which have no weights."""
+    if "pos_embed" not in state:
+        return "it has no table of positions, as models with rotary ones"
+    first, second = (state.get(f"blocks.0.mlp.fc{number}.weight") for number in (1, 2))
+    gated = first is None or second is None or len(first) == 2 * second.shape[1]
+    if _is_eva(state) and gated:
+        return "its names are those of EVA-02, with rotary positions"
+    if "blocks.0.gamma_1" in state and "blocks.0.attn.qkv.bias" in state:
+        return "its names are those of models with rotary positions"
+    if "norm_pre.weight" in state and any(name.startswith("attn_pool.") for name in state):
+        return "its names are those of a Perception Encoder, with rotary positions"
+    return ""
+
+
+def _find_untold(state: Mapping[str, Tensor]) -> str:
+    """Return what a model of these names may have; empty if timm has but plain ones."""
+    if "norm_pre.weight" in state:
+        return "QuickGELU (OpenAI's CLIP) and rotary positions (Perception Encoder)"
+    if _is_eva(state):
+        return "rotary positions, and norms after the attention (EVA-02 CLIP E)"
+    is_biased = any("qkv.bias" in name for name in state)
+    has_prefix = "cls_token" in state or "reg_token" in state
+    if not is_biased and not has_prefix and SCALES.isdisjoint(state):
+        return "norms after the attention (vit_base_patch16_rpn_224)"
+    return ""
+
+
+def _is_eva(state: Mapping[str, Tensor]) -> bool:
+    return "blocks.0.attn.q_bias" in state or "blocks.0.attn.q_proj.weight" in state
+
+
+def _count_slots(count: int, prefix: int, grid: Grid | None, may_lack: bool) -> int:
+    """Return how many vectors of a position table are those of class token and registers."""
+    # Models with LayerScale or registers (DeiT III, timm's DINOv2) have none; DINOv2 itself one.
+    for slots in (0, prefix, 1) if may_lack or grid else (prefix,):
+        places = count - slots
+        if 0 < places and slots <= prefix:
+            fits = places == grid[1] * grid[2] if grid else isqrt(places) ** 2 == places
+            if fits:
+                return slots
+    return prefix

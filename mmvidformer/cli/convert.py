@@ -1,11 +1,11 @@
-"""Convert a checkpoint of a video transformer or an image ViT.
+"""Convert a checkpoint of a video transformer.
 
 mmvidformer convert SRC DST.pth
 
 The format of SRC is recognized by the names of its weights: scenic (msgpack or npz), HuggingFace,
-official or MMAction2's TimeSformer, official feature fixation, BN-Inception, Google npz, timm, or
-mmvidformer. Prints which weights were ignored and missing, and the shipped config
-that they belong to. The exit status is 1 if the weights do not fit.
+official or MMAction2's TimeSformer, official feature fixation, BN-Inception, or mmvidformer. Prints
+which weights were ignored and missing, and the shipped config that they belong to. The exit status
+is 1 if the weights do not fit, or are those of an image model, which init_from reads as it is.
 """
 
 import sys

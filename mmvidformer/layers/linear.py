@@ -1,4 +1,4 @@
-"""Linear layers: a bias without that of the keys, a gate, and low-rank adaptation."""
+"""Linear layers: a bias without that of the keys, and low-rank adaptation."""
 
 import copy
 import math
@@ -34,30 +34,6 @@ class QueryValueBias(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """Map (..., D) to (..., 3 D)."""
         return linear(input, self.weight, full_bias(self.bias))
-
-
-class GatedLinear(nn.Linear):
-    """A linear layer times the hyperbolic tangent of a learned number, 0 at first (StreamFormer).
-
-    Args:
-        dim: Token width D.
-    """
-
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim, dim)
-        self.gate = nn.Parameter(torch.zeros(()))
-
-    def without_gate(self) -> nn.Linear:
-        """Return an ordinary layer that computes the same."""
-        layer = nn.Linear(self.in_features, self.out_features, device="meta")
-        factor = self.gate.detach().tanh()
-        layer.weight = nn.Parameter(self.weight.detach() * factor)
-        layer.bias = nn.Parameter(self.bias.detach() * factor)
-        return layer
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Map (..., D) to (..., D)."""
-        return self.gate.tanh() * linear(input, self.weight, self.bias)
 
 
 def full_bias(bias: Tensor) -> Tensor:
@@ -96,8 +72,8 @@ class LoraLinear(nn.Linear):
     as those of the plain layer, ``B`` becomes zero.
 
     Args:
-        layer: The layer, whose weights are shared. The forward pass of its class is ``W x + b``,
-            and reads attributes alone.
+        layer: The layer, whose weights are shared. The forward pass of its class is ``W x`` and a
+            bias, with no factor, and reads attributes alone.
         rank: Rank of the update.
         alpha: The update is multiplied by alpha / rank.
     """

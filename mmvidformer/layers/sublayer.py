@@ -2,13 +2,14 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import Draw, DropPath, compute_kept
 from mmvidformer.layers.eager import runs_eagerly
-from mmvidformer.layers.linear import GatedLinear, has_hooks, is_plain
+from mmvidformer.layers.linear import has_hooks, is_plain
 from mmvidformer.layers.norm import NORMS, build_scale
 from mmvidformer.layers.tokens import Context
 
@@ -16,7 +17,7 @@ LEAST_SAVED = 2**22  # products of numbers, for which five more operators are wo
 
 
 class AttentionSubLayer(nn.Module):
-    """Norm, attention, one more linear layer or none (``fc``), scale of the channels.
+    """Norm, attention, one more linear layer or none (``fc``), gate or none, scale of the channels.
 
     A block runs them, since a call of this module would be one more between it and attention.
 
@@ -49,8 +50,8 @@ class AttentionSubLayer(nn.Module):
         if sublayer.fc not in (False, True, "gated"):
             raise ValueError(f"fc must be False, True or 'gated', got {sublayer.fc!r}")
         self.fc: nn.Module = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
-        if sublayer.fc == "gated":
-            self.fc = GatedLinear(dim)
+        # The hyperbolic tangent of the gate multiplies the update (StreamFormer).
+        self.gate = nn.Parameter(torch.zeros(())) if sublayer.fc == "gated" else None
         self.scale = build_scale(dim, config.layer_scale)
         self.zero_init = sublayer.zero_init
         self.zero_parameters()
@@ -58,7 +59,7 @@ class AttentionSubLayer(nn.Module):
     def zero_parameters(self) -> None:
         """Zero what is to start at zero; for use after an initialization."""
         zero = list(self.attn.proj.parameters()) if self.zero_init else []
-        zero += [self.fc.gate] if isinstance(self.fc, GatedLinear) else self.fc.parameters()
+        zero += self.fc.parameters() if self.gate is None else [self.gate]
         for parameter in zero:
             nn.init.zeros_(parameter)
 
@@ -98,10 +99,12 @@ class AttentionSubLayer(nn.Module):
         return Draw(factors) if needs_all else compute_kept(factors)
 
     def finish(self, update: Tensor, fc_weight: Tensor | None) -> Tensor:
-        """Apply ``fc`` and the scale of the channels to what ``attn`` returned.
+        """Apply ``fc``, the gate and the scale of the channels to what ``attn`` returned.
 
         Where ``attn`` has multiplied by the weight of ``fc``, its bias is left to add.
         """
         fc: Any = self.fc
         update = fc(update) if fc_weight is None else update + fc.bias.to(update)
+        if self.gate is not None:
+            update = self.gate.tanh().to(update) * update
         return self.scale(update)

@@ -15,13 +15,13 @@ class VideoConfig(EncoderConfig):
 
     Args:
         arch: As for an encoder, or ``'timm:NAME'``, an image model of timm: all arguments that make
-            it (``convert.arguments_of``), and ``init_from``; the others replace them.
+            it (``checkpoints.arguments_of``), and ``init_from``; the others replace them.
         clip_len: Number of frames of a clip; sets the size of position tables. Clips of other
             sizes work too. Their positions are resized; a model that can run frame by frame takes
             the first rows of a learned time table instead, and refuses clips longer than it.
         img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
-        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``stride``,
-            ``padding`` and ``norm``.
+        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``in_channels``,
+            ``stride``, ``padding``, ``norm``, ``images`` and ``convs``.
         encoders: An ``EncoderConfig`` for each encoder, or a dictionary of what differs from the
             shared options. Each reads the grid that the previous one returns, through a linear
             layer if the width changes, but not its class token.
@@ -32,12 +32,13 @@ class VideoConfig(EncoderConfig):
             ``norm``. None: the tokens are normalized before they are pooled.
         init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
-            or a dictionary of the arguments of ``convert.image_vit.init_from_image``.
+            or a dictionary of the arguments of ``checkpoints.init_from_image``.
         frozen_stages: Number of blocks that are not trained and are always in evaluation mode, with
             everything before them; with all blocks, also the last norm. 0: the embedding, the
             positions and the class token. -1: nothing.
-        lora: Arguments of ``layers.linear.add_lora``; with all blocks frozen, its updates are all
-            that is trained. They are merged into the weights by ``optimize_for_inference``.
+        lora: Arguments of ``layers.linear.add_lora``. Its updates are all of the backbone that is
+            trained, as in peft; with ``frozen_stages`` of 0 or more, what follows the frozen blocks
+            is trained, too. They are merged into the weights by ``optimize_for_inference``.
         static: Tubelets whose normalized pixels differ in the mean by at most this from the first
             of their run are computed once and count as many (``models.run_lengths``), in training
             and afterwards; 0.1 in RLT. It needs joint attention. None: all are computed.

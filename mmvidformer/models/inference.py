@@ -5,7 +5,7 @@ import logging
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from mmvidformer.layers import (
     AttentionSubLayer,
@@ -16,7 +16,7 @@ from mmvidformer.layers import (
     TransformerBlock,
 )
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.layers.linear import GatedLinear, LoraLinear, QueryValueBias, has_hooks, is_plain
+from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
 from mmvidformer.models.cpu import CpuLinear, feed_forward
 from mmvidformer.models.int8 import round_to_int8
 from mmvidformer.models.video_transformer import VideoTransformer
@@ -103,8 +103,9 @@ def _optimize(backbone: VideoTransformer) -> None:
         elif isinstance(part, AttentionSubLayer):
             if is_plain(part.attn.qkv, QueryValueBias):
                 part.attn.qkv = part.attn.qkv.with_full_bias()
-            if is_plain(part.fc, GatedLinear):
-                part.fc = part.fc.without_gate()
+            if part.gate is not None and is_plain(part.fc, nn.Linear):
+                _multiply(part.fc, part.gate.detach().double().tanh())
+                part.gate = None
             for name in ("fc", "scale"):
                 after = getattr(part, name)
                 plain = is_plain(after, nn.Linear) or is_plain(after, LayerScale)
@@ -136,6 +137,16 @@ def _fold(after: nn.Linear | LayerScale, proj: nn.Linear) -> None:
         weight, bias = outer[0][:, None] * weight, outer[0] * bias
     else:
         weight, bias = outer[0] @ weight, outer[0] @ bias + outer[1]
+    _replace_weights(proj, weight, bias)
+
+
+def _multiply(layer: nn.Linear, factor: Tensor) -> None:
+    """Multiply the output of a layer by a number."""
+    weight, bias = (x.detach().cpu().double() * factor.cpu() for x in (layer.weight, layer.bias))
+    _replace_weights(layer, weight, bias)
+
+
+def _replace_weights(layer: nn.Linear, weight: Tensor, bias: Tensor) -> None:
     for name, value in {"weight": weight, "bias": bias}.items():
-        old = getattr(proj, name)
-        setattr(proj, name, nn.Parameter(value.to(old), old.requires_grad))
+        old = getattr(layer, name)
+        setattr(layer, name, nn.Parameter(value.to(old), old.requires_grad))

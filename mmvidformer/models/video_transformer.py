@@ -43,6 +43,7 @@ class VideoTransformer(nn.Module):
         token_keep: Share of the tokens that are computed in training (``VideoConfig``).
         temporal_init: Default of ``temporal`` in ``init_from``.
         cls_init: Default of ``cls_token`` in ``init_from``.
+        position_init: Default of ``positions`` in ``init_from``.
 
     Raises:
         KeyError: If a name is unknown; the message lists those that exist, or the nearest.
@@ -51,6 +52,7 @@ class VideoTransformer(nn.Module):
 
     temporal_init = "zero"
     cls_init = "copy"
+    position_init = "bicubic"
 
     def __init__(
         self,
@@ -100,6 +102,8 @@ class VideoTransformer(nn.Module):
             stage.requires_grad_(False)
         if config.lora is not None:
             check_options(add_lora, config.lora, "lora", ["model"])
+            if self.frozen_stages == -1:
+                self.requires_grad_(False)
             add_lora(self, **config.lora)
         self.token_keep, self.static = config.token_keep, config.static
 
@@ -141,8 +145,7 @@ class VideoTransformer(nn.Module):
         if options is not None:
             from mmvidformer.checkpoints.image_init import init_from_image
 
-            defaults = {"temporal": self.temporal_init, "cls_token": self.cls_init}
-            init_from_image(self, **{**defaults, **options})
+            init_from_image(self, **{"cls_token": self.cls_init, **options})
 
     @property
     def static(self) -> float | None:

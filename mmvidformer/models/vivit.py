@@ -57,6 +57,7 @@ class ViViT(VideoTransformer):
     """
 
     cls_init = "zero"
+    position_init = "linear"  # scenic's, scipy.ndimage.zoom of order 1
 
     def __init__(
         self,

@@ -288,6 +288,9 @@ def test_formats_are_recognized() -> None:
             "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
             "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
         },
+        "huggingface_image": {
+            "vit.embeddings.patch_embeddings.projection.weight": torch.zeros(4, 3, 8, 8),
+        },
     }
     assert states.keys() == FORMATS.keys()
     for name, state in states.items():

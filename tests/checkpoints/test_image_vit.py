@@ -161,7 +161,7 @@ def test_positions_are_repeated_in_time(image_file: Path, image_model: nn.Module
     assert torch.equal(model.encoders[0].pos_embed.cls, image_model.pos_embed[:, :1])
 
 
-@pytest.mark.parametrize(("positions", "rule"), [("tile", "linear"), ("bicubic", "bicubic")])
+@pytest.mark.parametrize(("positions", "rule"), [("linear", "linear"), ("bicubic", "bicubic")])
 def test_positions_of_another_resolution(
     positions: str, rule: str, image_file: Path, image_model: nn.Module
 ) -> None:

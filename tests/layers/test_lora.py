@@ -91,6 +91,35 @@ def test_merged_for_inference(model, clip) -> None:
     assert len(kept) == 1
 
 
+@torch.no_grad()
+def test_updates_before_a_gate_are_merged(clip: Tensor) -> None:
+    """The gate multiplies the output of the layer and of its update."""
+    torch.manual_seed(0)
+    block = [dict(pattern="causal_time", fc="gated"), dict(pattern="space")]
+    lora = dict(rank=2, layers=["qkv", "proj", "fc"])
+    model = VideoTransformer(block=block, pool="none", lora=lora, **SIZES).double().eval()
+    clip = clip.double()
+    for value in model.parameters():
+        if not value.any():
+            nn.init.normal_(value, std=0.3)
+    expected = model(clip)
+    torch.testing.assert_close(optimize_for_inference(model)(clip), expected)
+    state = model.state_dict()
+    merge_lora(state)
+    plain = VideoTransformer(block=block, pool="none", **SIZES).double().eval()
+    plain.load_state_dict(state)
+    torch.testing.assert_close(plain(clip), expected)
+
+
+@pytest.mark.parametrize(("frozen_stages", "others"), [(-1, False), (0, True), (2, False)])
+def test_the_rest_is_frozen_unless_stages_are_named(frozen_stages: int, others: bool) -> None:
+    model = TimeSformer(lora=dict(rank=2), frozen_stages=frozen_stages, **SIZES)
+    trained = {name for name, value in model.named_parameters() if value.requires_grad}
+    updates = {name for name in trained if name.endswith(("lora_a", "lora_b"))}
+    assert len(updates) == 16 and bool(trained - updates) == others
+    assert not model.embed.proj.weight.requires_grad
+
+
 def test_weights_with_and_without_updates(model, clip) -> None:
     plain, other = TimeSformer(**SIZES).eval(), TimeSformer(lora=dict(rank=2), **SIZES).eval()
     state = model.state_dict()
