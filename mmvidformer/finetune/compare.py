@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.outcome import share
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.files import file_size
 from mmvidformer.tasks.table import find_task
 
@@ -38,6 +39,7 @@ COLUMNS = {
     "cpu_seconds": "processor, s",
     "seconds": "time, s",
 }
+UNRECORDED = ("methods", "method", "force", "compare")  # options that a table may differ in
 UNIT = 2**-20 if sys.platform == "darwin" else 2**-10  # MiB in that of ``ru_maxrss``
 
 
@@ -90,6 +92,9 @@ def compare_methods(
 ) -> None:
     """Fine-tune with each method, from the same weights; print and save a table.
 
+    ``WORK_DIR/compare.json`` gets the result of each method when it is known. The same command goes
+    on after the methods that it has.
+
     Args:
         args: Parsed arguments of ``mmvidformer finetune``; ``methods`` are compared (default: all).
         argv: The arguments, with which each run starts.
@@ -97,6 +102,7 @@ def compare_methods(
         lists: Lists of one class a video.
 
     Raises:
+        FileExistsError: If the work dir is that of another command, and not ``--force``.
         ValueError: If the model or the task do not allow a method.
     """
     task = find_task(recipe.task)
@@ -109,27 +115,61 @@ def compare_methods(
             raise ValueError(
                 f"{args.config} can be trained by {', '.join(available)}, not by {method}"
             )
-    folder = config_path(args, "finetune").parents[1]
-    rows: list[dict] = []
+    command = {name: str(value) for name, value in vars(args).items() if name not in UNRECORDED}
+    path = config_path(Namespace(**{**vars(args), "force": True}), "finetune")
+    folder = path.parents[1]
+    table_file = folder / "compare.json"
+    rows = [] if args.force else _read_rows(table_file, command)
+    if rows:
+        print(f"{table_file} has {', '.join(row['method'] for row in rows)} already")
+    else:
+        config_path(args, "finetune")  # must be new
+    done = {row["method"] for row in rows}
+
+    def add_row(row: dict) -> None:
+        rows.append(row)
+        text = json.dumps({"command": command, "rows": rows}, indent=1)
+        with write_atomically(table_file) as part:
+            part.write_text(f"{text}\n", encoding="utf-8")
+
     if available != ("full",):  # all start from the same weights
-        cfg, _ = prepare(args, replace(recipe, method="linear"), lists)
-        argv = [*argv, "--weights", cfg.load_from, "--features", str(folder / "features")]
+        if rows:
+            cfg = Config.fromfile(path)
+        else:
+            cfg, _ = prepare(args, replace(recipe, method="linear"), lists)
+        features = (args.features or folder / "features").absolute()
+        argv = [*argv, "--weights", cfg.load_from, "--features", str(features)]
         forms = sorted({PROBES[method].form for method in methods if method in PROBES})
-        if forms:
-            rows.append(measure_features(cfg, folder / "features", lists, forms))
+        if forms and "features" not in done:
+            add_row(measure_features(cfg, features, lists, forms))
     for method in methods:
+        if method in done:
+            continue
         work_dir = folder / method
         run = ["--method", method, "--no-compare", "--work-dir", str(work_dir), "--force"]
-        command = [sys.executable, "-m", "mmvidformer", "finetune", *argv, *run]
+        arguments = [sys.executable, "-m", "mmvidformer", "finetune", *argv, *run]
         print(f"{method} ...", flush=True)
         try:
-            cost = measure(command, folder / f"{method}.log")
+            cost = measure(arguments, folder / f"{method}.log")
         except ValueError as error:
             print(f"{method} is left out: {error}", file=sys.stderr)
             continue
-        rows.append({"method": method, **cost, **read_result(work_dir, lists)})
-    (folder / "compare.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        add_row({"method": method, **cost, **read_result(work_dir, lists)})
+        print(f"{method}: {rows[-1]['accuracy']}", flush=True)
     _print_rows(rows, folder / "compare.csv")
+
+
+def _read_rows(file: Path, command: Mapping[str, str]) -> list[dict]:
+    """Return the rows of an earlier run of the same command; none if there was none."""
+    if not file.exists():
+        return []
+    content = json.loads(file.read_text("utf-8"))
+    if content["command"] == command:
+        return content["rows"]
+    changed = sorted(name for name in command if command[name] != content["command"].get(name))
+    raise FileExistsError(
+        f"{file} is of a command with another {', '.join(changed)}; --force starts again"
+    )
 
 
 def read_result(work_dir: Path, lists: VideoLists) -> dict:

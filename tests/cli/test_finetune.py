@@ -225,7 +225,8 @@ def test_compare(main_of, own, pretrained, tmp_path) -> None:
     with pytest.raises(SystemExit):
         main_of("finetune")(options)
     assert main_of("finetune")([*options, "--compare"]) == 0
-    rows = {row["method"]: row for row in json.loads((tmp_path / "compare.json").read_text())}
+    table = json.loads((tmp_path / "compare.json").read_text())["rows"]
+    rows = {row["method"]: row for row in table}
     assert [*rows] == ["features", "lora", "attentive", "linear", "knn"]
     assert all(row["memory"] > 50 and row["cpu_seconds"] > 0 for row in rows.values())
     assert rows["linear"]["trained"] == 3 * 17 and "file" not in rows["knn"]
@@ -237,3 +238,46 @@ def test_compare(main_of, own, pretrained, tmp_path) -> None:
     assert all(torch.equal(whole[name], value) for name, value in start.items())
     with pytest.raises(ValueError, match="--compare needs the task classes, got labels"):
         main_of("finetune")([*options, "--compare", "--task", "labels", "--force"])
+
+
+@pytest.fixture
+def comparison(load, monkeypatch) -> list[str]:
+    """The methods that ``finetune --compare`` starts, which end at once; one fails if told to."""
+    from mmvidformer.finetune import compare
+
+    started: list[str] = []
+
+    def measure(command: list[str], log) -> dict:
+        method = command[-1 - command[::-1].index("--method") + 1]
+        if method in started:
+            raise ValueError("started twice")
+        started.append(method)
+        if len(started) == 2 and "stop" in started:
+            raise KeyboardInterrupt
+        return dict(memory=1.0, cpu_seconds=1.0, seconds=1.0)
+
+    monkeypatch.setattr(compare, "measure", measure)
+    monkeypatch.setattr(compare, "read_result", lambda *_: {"accuracy": "50.0%"})
+    return started
+
+
+def test_a_comparison_goes_on_where_it_ended(
+    main_of, own, pretrained, tmp_path, comparison, capsys
+) -> None:
+    """Each result is printed and kept when it is known."""
+    options = ["--config", pretrained[0], "--data", own, "--work-dir", str(tmp_path / "run")]
+    options += ["--workers", "0", "--compare", "--features", str(tmp_path / "features")]
+    comparison.append("stop")
+    with pytest.raises(KeyboardInterrupt):
+        main_of("finetune")([*options, "--method", "linear", "knn"])
+    assert len([*(tmp_path / "features" / "vectors").glob("*.npy")]) == 15  # not in WORK_DIR
+    assert not (tmp_path / "run" / "features").exists()
+    comparison.clear()
+    assert main_of("finetune")([*options, "--method", "linear"]) == 0
+    said = capsys.readouterr().out
+    assert "compare.json has features already" in said and "linear: 50.0%" in said
+    assert main_of("finetune")([*options, "--method", "linear", "knn"]) == 0
+    assert comparison == ["linear", "knn"]
+    assert "compare.json has features, linear already" in capsys.readouterr().out
+    with pytest.raises(FileExistsError, match="of a command with another lr; --force starts"):
+        main_of("finetune")([*options, "--lr", "1"])
