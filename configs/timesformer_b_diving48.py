@@ -1,7 +1,7 @@
 # TimeSformer-B/16, 8 frames, Diving-48 (labels of 2020), initialized from ImageNet-1K. Paper Table
-# 7: top-1 74.9 (not measured here). The paper does not name the image model; DeiT's was timm's
-# ViT-B/16 of ImageNet-1K then. Neither the paper nor the code says how clips were sampled or
-# flipped; this config follows Kinetics. HR and L: timesformer/table7.
+# 7: top-1 74.9 (not measured here). The paper does not name the image model; DeiT's is chosen
+# here. Neither the paper nor the code says how clips were sampled or flipped; this config follows
+# Kinetics. HR and L: timesformer/table7.
 _base_ = "./timesformer_b_k400.py"
 
 model = dict(

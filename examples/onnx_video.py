@@ -62,11 +62,13 @@ def crop(clip):
     """Crops of a clip (T, H, W, 3): the center, or three along the longer side."""
     name = "ThreeCrop" if "ThreeCrop" in transforms else "CenterCrop"
     size = transforms[name]["crop_size"] if name in transforms else clip.shape[1]
-    top, left = (clip.shape[1] - size) // 2, (clip.shape[2] - size) // 2
-    corners = [(top, left)]
-    if name == "ThreeCrop":
-        wide = clip.shape[2] >= clip.shape[1]
-        corners += [(top, 0), (top, 2 * left)] if wide else [(0, left), (2 * top, left)]
+    high, wide = clip.shape[1] - size, clip.shape[2] - size
+    if name == "CenterCrop":
+        corners = [(high // 2, wide // 2)]
+    else:
+        top, left = (high + 1) // 2, (wide + 1) // 2
+        ends = [(top, 0), (top, wide)] if wide >= high else [(0, left), (high, left)]
+        corners = [*ends, (top, left)]
     return [clip[:, y : y + size, x : x + size] for y, x in corners]
 
 

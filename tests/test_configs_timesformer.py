@@ -25,7 +25,10 @@ def test_timesformer_recipes() -> None:
         assert rescale.type.endswith("InverseRescale") == (dataset == "sthv2")
         flips = cfg.model.data_preprocessor.get("augment")
         assert bool(flips) == (dataset != "sthv2")
-        assert (cfg.test_pipeline[3].scale, cfg.test_pipeline[4].type) == ((-1, crop), "ThreeCrop")
+        assert (cfg.test_pipeline[3].scale, cfg.test_pipeline[4].type) == (
+            (-1, crop),
+            "mmvidformer.ThreeCrop",
+        )
         assert cfg.model.backbone.img_size == crop
         assert cfg.model.cls_head.num_classes == classes
         source = cfg.model.backbone.init_from.source

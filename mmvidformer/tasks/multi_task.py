@@ -18,8 +18,9 @@ TASKS = ("verb", "noun", "action")  # of anticipation
 def rank_of(scores: Tensor, label: int) -> float:
     """Count the classes that are ranked before the labeled one.
 
-    Ties are broken by index, as in ``argmax``, so that an untrained zero head is at chance. Scores
-    with a NaN give infinity, so that a diverged model is never right.
+    Ties are broken by index, as in ``argmax``, so that an untrained zero head is at chance; RULSTM
+    ranks the last of equal classes first. Scores with a NaN give infinity, so that a diverged model
+    is never right.
     """
     if scores.isnan().any():
         return math.inf
@@ -137,7 +138,8 @@ class AnticipationMetric(BaseMetric):
         subsets: Files that list the narration ids of each subset by its name, one file or one per
             task: ``dict(unseen=..., tail=dict(verb=..., noun=..., action=...))``; such as RULSTM's
             ``validation_tail_verbs_ids.csv``.
-        discarded: ``'drop'``, or ``'wrong'`` to count segments that the dataset skips as wrong.
+        discarded: ``'drop'``, or ``'wrong'`` to count segments that the dataset skips as wrong;
+            RULSTM gives them equal scores, so that some are right by chance.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:

@@ -33,7 +33,7 @@ test_pipeline = [
     dict(**sample, num_clips=2, test_mode=True),
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
-    dict(type="ThreeCrop", crop_size=224),
+    dict(type="mmvidformer.ThreeCrop", crop_size=224),
     *pack,
 ]
 train_dataloader = dict(batch_size=4, dataset=dict(pipeline=train_pipeline))  # x 8 processes

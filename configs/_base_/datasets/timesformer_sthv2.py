@@ -30,7 +30,7 @@ test_pipeline = [
     dict(**sample, test_mode=True),
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(-1, 224)),
-    dict(type="ThreeCrop", crop_size=224),
+    dict(type="mmvidformer.ThreeCrop", crop_size=224),
     *pack,
 ]
 train_dataloader = dict(dataset=dict(pipeline=train_pipeline))

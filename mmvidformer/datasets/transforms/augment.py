@@ -1,13 +1,13 @@
 """Augmentation of clips: of their size in dataloader workers, and of tensors on any device."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mmcv
 import numpy as np
 import torch
-from mmaction.datasets.transforms import CenterCrop, MultiScaleCrop, RandomRescale, Resize
-from mmaction.datasets.transforms import ThreeCrop as CropThree
+from mmaction.datasets.transforms import MultiScaleCrop, RandomRescale, Resize
 from mmcv.transforms import BaseTransform
 from torch import Tensor
 from torchvision.transforms import v2
@@ -139,18 +139,38 @@ class ScaleJitter(BaseTransform):
 
 
 @TRANSFORMS.register_module()
-class ThreeCrop(CropThree):
-    """Cut three crops along the longer side of frames, centered along the shorter side.
+@dataclass
+class ThreeCrop(BaseTransform):
+    """Cut three crops: at both ends and in the middle of the longer side of frames, in this order.
 
-    MMAction2's ``ThreeCrop``, whose keys and arguments it has, requires that the shorter side is as
-    long as the crop. The official code of ViViT cuts 224 x 224 from a short side of 256.
+    Of odd margins the middle gets the larger half first, as in PySlowFast, whose crops the official
+    codes of ViViT, TimeSformer and feature fixation have. MMAction2's transform of this name rounds
+    down, so that its last crop misses the last column of odd widths, and needs a short side as long
+    as the crop. Frames may be longer here. Required and changed keys: ``imgs``, ``img_shape``.
+
+    Args:
+        crop_size: Side of the square crop in pixels.
+
+    Raises:
+        ValueError: If frames are smaller than the crop.
     """
 
+    crop_size: int
+
     def transform(self, results: dict) -> dict:
-        """Crop ``results['imgs']``."""
-        (height, width), (crop_width, crop_height) = results["img_shape"], self.crop_size
-        strip = (width, crop_height) if width >= height else (crop_width, height)
-        return super().transform(CenterCrop(strip)(results))
+        """Crop ``results['imgs']``: the first crop of all frames, then the next."""
+        size, (height, width) = self.crop_size, results["img_shape"]
+        if min(height, width) < size:
+            raise ValueError(f"frames of {width} x {height} are smaller than the crop, {size}")
+        top, left = math.ceil((height - size) / 2), math.ceil((width - size) / 2)
+        if width >= height:
+            corners = [(top, x) for x in (0, width - size, left)]
+        else:
+            corners = [(y, left) for y in (0, height - size, top)]
+        imgs = results["imgs"]
+        results["imgs"] = [img[y : y + size, x : x + size] for y, x in corners for img in imgs]
+        results["img_shape"] = (size, size)
+        return results
 
 
 @TRANSFORMS.register_module()

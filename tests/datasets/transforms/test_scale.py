@@ -104,17 +104,23 @@ def test_inverse_rescale_is_uniform_in_the_inverse() -> None:
 @pytest.mark.parametrize(
     "shape, places",
     [
-        ((16, 31), [(2, 0), (2, 18), (2, 9)]),
-        ((31, 16), [(0, 2), (18, 2), (9, 2)]),
+        ((16, 31), [(2, 0), (2, 19), (2, 10)]),
+        ((31, 17), [(0, 3), (19, 3), (10, 3)]),
         ((16, 16), [(2, 0), (2, 4), (2, 2)]),
         ((12, 20), [(0, 0), (0, 8), (0, 4)]),
     ],
 )
 def test_three_crops_lie_along_the_longer_side(shape, places) -> None:
-    """As scenic cuts them, but for an odd rest; MMAction2's need a short side of the crop's."""
+    """As PySlowFast and scenic cut them; of odd margins the larger half comes first."""
     image = np.stack([*np.mgrid[: shape[0], : shape[1]], np.zeros(shape)], -1).astype(np.uint8)
     crop = TRANSFORMS.build({"type": "mmvidformer.ThreeCrop", "crop_size": 12})
     results = crop({"imgs": [image, image], "img_shape": shape})
     assert results["img_shape"] == (12, 12)
     assert {crop.shape for crop in results["imgs"]} == {(12, 12, 3)}
     assert [tuple(crop[0, 0, :2]) for crop in results["imgs"][::2]] == places
+
+
+def test_three_crops_need_large_frames() -> None:
+    crop = TRANSFORMS.build({"type": "mmvidformer.ThreeCrop", "crop_size": 12})
+    with pytest.raises(ValueError, match="frames of 16 x 10 are smaller than the crop, 12"):
+        crop({"imgs": [np.zeros((10, 16, 3), np.uint8)], "img_shape": (10, 16)})
