@@ -38,18 +38,24 @@ def row_settings(
         checkpoint: File, folder or address; an address stands for itself.
         inputs: The videos.
     """
-    config = hashlib.sha256(repr(cfg.to_dict()).encode()).hexdigest()
-    is_local = checkpoint is not None and Path(checkpoint).exists()
-    settings = dict(
-        model=config_name(cfg.filename or ""),
-        config=config[:16],
-        checkpoint=_describe(Path(checkpoint)) if is_local else checkpoint,
-        input=inputs.address,
-    )
+    settings = dict(**model_settings(cfg, checkpoint), input=inputs.address)
     for name, value in vars(args).items():
         if name not in WITHOUT_EFFECT:
             settings[name] = _describe(value)
     return settings
+
+
+def model_settings(cfg: Config, checkpoint: str | None) -> dict[str, Any]:
+    """Return what tells a model from others: its name, and the hashes of its config and weights.
+
+    Args:
+        cfg: The config with all overrides.
+        checkpoint: File, folder or address; an address stands for itself.
+    """
+    config = hashlib.sha256(repr(cfg.to_dict()).encode()).hexdigest()
+    is_local = checkpoint is not None and Path(checkpoint).exists()
+    weights = _describe(Path(checkpoint)) if is_local else checkpoint
+    return dict(model=config_name(cfg.filename or ""), config=config[:16], checkpoint=weights)
 
 
 def _describe(value: Any) -> Any:
