@@ -1,33 +1,39 @@
-"""A bounded cache of remote files, shared by the processes of a node."""
+"""A cache of remote files of a limited size, shared by the processes of a node."""
 
 import hashlib
 import os
 import random
+import time
 import uuid
 from contextlib import suppress
 from functools import lru_cache
+from multiprocessing import util
 from pathlib import Path
 
-from mmvidformer.storage.files import download, file_status, is_remote, read_range
+from mmvidformer.storage.files import FileStatus, download, file_status, is_remote, read_range
 
 FOLDER, GIGABYTES = "MMVIDFORMER_CACHE", "MMVIDFORMER_CACHE_GB"  # environment variables
 DEFAULT_FOLDER, DEFAULT_GIGABYTES = "~/.cache/mmvidformer/files", "10"
 TRIM_EVERY = 64  # files that a process writes, in the mean, before it looks at the size
+COPIES, RANGES = "copies", "ranges"
+IN_USE = 60.0  # seconds for which a copy is not deleted, nor a file that is being written
 
 
 class NodeCache:
-    """A folder of files, of which those that were not read for longest are deleted.
+    """A folder of parts and copies of files; those that were not read for longest are deleted.
 
-    All processes of a node share it. Its size is looked at after every 64 writes of a process, in
-    the mean, so it may be larger for a while.
+    All processes of a node share it. Its size is looked at after each copy, and after every 64
+    parts of a process, in the mean. So it may be larger for a while, also by the copies of the last
+    minute, which may be in use.
 
     Args:
         folder: The folder.
-        limit: Bytes; 0: nothing is kept.
+        limit: Bytes. What is larger is not kept: copies until the process ends that has made them.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
         self.folder, self.limit = folder, limit
+        self._copies: dict[str, Path] = {}  # of this process: the last one of each address
 
     def read(self, key: str, size: int) -> bytes | None:
         """Return what is kept under a key; None if it is not there, or has another size."""
@@ -44,7 +50,7 @@ class NodeCache:
         if len(content) > self.limit:
             return
         path = self._path(key)
-        part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+        part = _part_of(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             part.write_bytes(content)
@@ -55,25 +61,64 @@ class NodeCache:
         if random.SystemRandom().randrange(TRIM_EVERY) == 0:
             self.trim()
 
+    def copy(self, address: str, status: FileStatus) -> Path:
+        """Return a copy of a remote file, which is fetched if there is none of its version."""
+        digest = hashlib.sha256(f"{address} {status.version}".encode()).hexdigest()
+        target = self.folder / COPIES / digest / address.rpartition("/")[2]
+        with suppress(OSError):
+            if target.stat().st_size == status.size:
+                os.utime(target)
+                return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = _part_of(target)
+        try:
+            download(address, part)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+        older = self._copies.get(address)
+        if older not in (None, target):
+            _remove(older)
+        self._copies[address] = target
+        if status.size > self.limit:
+            util.Finalize(None, _remove, [target], exitpriority=0)
+        self.trim()
+        return target
+
     def trim(self) -> None:
-        """Delete files until nine tenths of the limit are left."""
+        """Delete files until nine tenths of the limit are left, but none that was just copied."""
         files = []
-        for path in self.folder.glob("*/*"):
+        for path in self.folder.glob("*/*/*"):
             with suppress(OSError):
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
         total = sum(size for _, size, _ in files)
         if total <= self.limit:
             return
-        for _, size, path in sorted(files):
-            path.unlink(missing_ok=True)
+        now = time.time()
+        for changed, size, path in sorted(files):
+            is_copied = path.name.startswith(".") or path.parts[-3] == COPIES
+            if is_copied and now - changed < IN_USE:
+                continue
+            _remove(path)
             total -= size
             if total <= 0.9 * self.limit:
                 break
 
     def _path(self, key: str) -> Path:
         digest = hashlib.sha256(key.encode()).hexdigest()
-        return self.folder / digest[:2] / digest
+        return self.folder / RANGES / digest[:2] / digest
+
+
+def _part_of(path: Path) -> Path:
+    """Return where a file is written before it is complete."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # another process may delete it, or write to its folder
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()
 
 
 def read_cached(path: str, start: int, size: int, version: str) -> bytes:
@@ -101,23 +146,14 @@ def read_cached(path: str, start: int, size: int, version: str) -> bytes:
 def local_copy(path: str) -> Path:
     """Return a local file, or the copy of a remote one, which is fetched when it has changed.
 
+    The copy is open to deletion (``NodeCache``): open it now, or ask again.
+
     Raises:
         OSError: As ``read_file``, or if the disk is full.
     """
     if not is_remote(path):
         return Path(path)
-    status = file_status(path)
-    digest = hashlib.sha256(f"{path} {status.version}".encode()).hexdigest()
-    target = node_cache().folder.parent / "copies" / digest / path.rpartition("/")[2]
-    if not target.is_file() or target.stat().st_size != status.size:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-        try:
-            download(path, part)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-    return target
+    return node_cache().copy(path, file_status(path))
 
 
 def node_cache() -> NodeCache:
@@ -132,4 +168,4 @@ def _node_cache(folder: str, gigabytes: str) -> NodeCache:
         limit = int(float(gigabytes) * 1e9)
     except ValueError as error:
         raise ValueError(f"{GIGABYTES} must be a number, got {gigabytes!r}") from error
-    return NodeCache(Path(folder).expanduser() / "ranges", limit)
+    return NodeCache(Path(folder).expanduser(), limit)

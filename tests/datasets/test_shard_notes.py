@@ -8,7 +8,7 @@ import fsspec
 import pytest
 
 from mmvidformer.datasets.shards import write as writing
-from mmvidformer.datasets.shards.index import INDEX
+from mmvidformer.datasets.shards.index import INDEX, WrongShards
 from mmvidformer.storage import files
 from mmvidformer.storage.files import list_files, read_file
 from mmvidformer.tasks.shards import shard_list
@@ -119,3 +119,42 @@ def test_while_shards_are_overwritten_there_is_no_index(videos, out, read) -> No
     read.limit = -1
     write_all(videos, out)
     assert files.exists(f"{out}/{INDEX}")
+
+
+def tars_of(out: str) -> list[str]:
+    return [name for name in list_files(out) if name.endswith(".tar")]
+
+
+def test_no_shard_of_an_earlier_list_is_left(videos, out, read) -> None:
+    """Also if a call in between was interrupted; other files stay."""
+    write_all(videos, out)
+    assert tars_of(out) == ["00000.tar", "00001.tar", "00002.tar"]
+    files.write_file(f"{out}/00009.tar", b"of the user")
+    read.paths.clear()
+    read.limit = 1
+    with pytest.raises(Killed):
+        write_all(videos, out, force=True)
+    assert tars_of(out) == ["00009.tar"]
+    read.limit = -1
+    (videos / "train.txt").write_text("0.mp4 0\n")
+    write_all(videos, out)
+    assert tars_of(out) == ["00000.tar", "00009.tar"]
+
+
+def test_an_interrupted_longer_list_leaves_no_shard(videos, out, read) -> None:
+    read.limit = 4
+    with pytest.raises(Killed):
+        write_all(videos, out)
+    assert tars_of(out) == ["00000.tar", "00001.tar"]
+    read.limit = -1
+    (videos / "train.txt").write_text("0.mp4 0\n1.mp4 1\n")
+    write_all(videos, out)
+    assert tars_of(out) == ["00000.tar"] and not any("note" in name for name in list_files(out))
+
+
+def test_an_index_of_others_is_not_overwritten(videos, tmp_path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / INDEX).write_text('{"name": "my page"}')
+    with pytest.raises(WrongShards, match="index.json is no index of shards"):
+        write_all(videos, str(tmp_path / "out"), force=True)
+    assert (tmp_path / "out" / INDEX).read_text() == '{"name": "my page"}'

@@ -1,6 +1,9 @@
 """Reading and writing where storage is remote, on fsspec's storage in memory."""
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import av
 import fsspec
@@ -166,6 +169,42 @@ def test_a_copy_is_fetched_again_when_the_file_changes(memory, tmp_path, monkeyp
     memory.pipe_file("/index.npy", b"three")
     assert local_copy("memory://index.npy").read_bytes() == b"three"
     assert local_copy(str(first)) == first
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_copies_count_and_are_deleted(memory, tmp_path, monkeypatch) -> None:
+    """Of one address only the last one is kept, of others those that were read last."""
+    monkeypatch.setenv(caches.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setenv(caches.GIGABYTES, "0.001")
+    for number in range(4):
+        memory.pipe_file("/list.csv", bytes([number]) * 2_000_000)
+        assert local_copy("memory://list.csv").read_bytes()[0] == number
+        assert size_of(tmp_path) == 2_000_000
+    copies = []
+    for number in range(6):
+        memory.pipe_file(f"/{number}.csv", bytes(400_000))
+        copies.append(local_copy(f"memory://{number}.csv"))
+        assert copies[-1].exists()
+        os.utime(copies[-1], (number, number))  # it was read long ago
+    assert size_of(tmp_path) - 2_000_000 <= 1_000_000 + 400_000
+    assert not copies[0].exists() and local_copy("memory://0.csv").exists()
+
+
+@pytest.mark.parametrize("gigabytes", ["0", "0.000001"])
+def test_a_process_leaves_no_copy_larger_than_the_cache(gigabytes, tmp_path) -> None:
+    code = """
+import fsspec
+from mmvidformer.storage.cache import local_copy
+fsspec.filesystem("memory").pipe_file("/a.csv", bytes(5000))
+print(local_copy("memory://a.csv").stat().st_size)
+"""
+    env = {**os.environ, caches.FOLDER: str(tmp_path), caches.GIGABYTES: gigabytes}
+    run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert run.stdout == "5000\n", run.stderr
+    assert size_of(tmp_path) == 0
 
 
 def test_damage_is_no_fault_of_storage(memory) -> None:

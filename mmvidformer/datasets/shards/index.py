@@ -88,14 +88,8 @@ class ShardIndex(Sequence):
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = str(folder)
-        try:
-            self.facts: dict[str, Any] = json.loads(read_file(join(folder, INDEX)))
-            if self.facts["format"] != FORMAT:
-                raise ValueError(f"format {self.facts['format']!r}, not {FORMAT!r}")
-            self.version, self._count = self.facts["id"], self.facts["samples"]
-        except (KeyError, TypeError, ValueError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise WrongShards(f"{join(folder, INDEX)} is no index of shards: {reason}") from error
+        self.facts = read_facts(folder)
+        self.version, self._count = self.facts["id"], self.facts["samples"]
         # Each process of a node maps the same files.
         self._paths = {name: local_copy(join(folder, name)) for name in (SAMPLES, ROWS, FRAMES)}
 
@@ -121,7 +115,7 @@ class ShardIndex(Sequence):
     @cached_property
     def samples(self) -> np.ndarray:
         """The samples (n,), of type ``SAMPLE``, mapped into memory."""
-        path = self._paths[SAMPLES]
+        path = self._copy_of(SAMPLES)
         try:
             samples = np.load(path, mmap_mode="r", allow_pickle=False)
         except ValueError as error:
@@ -131,13 +125,18 @@ class ShardIndex(Sequence):
             raise WrongShards(f"{path} must have {wanted}, got {samples.shape}")
         return samples
 
+    def _copy_of(self, name: str) -> Path:
+        """Return a local file of the index, whose first copy the cache may have deleted."""
+        path = self._paths[name]
+        return path if path.exists() else local_copy(join(self.folder, name))
+
     @cached_property
     def _rows(self) -> np.ndarray:
-        return _map(self._paths[ROWS])
+        return _map(self._copy_of(ROWS))
 
     @cached_property
     def _frames(self) -> np.ndarray:
-        return _map(self._paths[FRAMES])
+        return _map(self._copy_of(FRAMES))
 
     def __len__(self) -> int:
         return self._count
@@ -191,6 +190,20 @@ class ShardIndex(Sequence):
         """The class of each sample (n,); None if one has none or several."""
         labels = self.samples["label"]
         return None if (labels == NO_LABEL).any() else labels
+
+
+def read_facts(folder: str | Path) -> dict[str, Any]:
+    """Read ``index.json``; see ``ShardIndex``."""
+    try:
+        facts = json.loads(read_file(join(folder, INDEX)))
+        if facts["format"] != FORMAT:
+            raise ValueError(f"format {facts['format']!r}, not {FORMAT!r}")
+        if missing := {"id", "samples", "shards"} - facts.keys():
+            raise KeyError(", ".join(sorted(missing)))
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise WrongShards(f"{join(folder, INDEX)} is no index of shards: {reason}") from error
+    return facts
 
 
 def shard_name(number: int) -> str:

@@ -3,11 +3,21 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from mmvidformer.storage.files import exists, file_status, join, read_file, remove, write_file
+from mmvidformer.datasets.shards.index import INDEX, read_facts, shard_name
+from mmvidformer.storage.files import (
+    exists,
+    file_status,
+    join,
+    list_files,
+    read_file,
+    remove,
+    write_file,
+)
 
 THREADS = 16  # that ask at once whether videos have changed
 
@@ -82,6 +92,26 @@ def remove_notes(out: str, shards: Iterable[str]) -> None:
     """Delete the notes of shards, which an index replaces."""
     for shard in shards:
         remove(_note_of(out, shard))
+
+
+def remove_shards(out: str, first: int) -> None:
+    """Delete the shards that an index names, and of an interrupted call those from ``first`` on.
+
+    Other files stay. After it, all shards of the folder have a note.
+
+    Raises:
+        WrongShards: If the index is not of shards.
+    """
+    numbers = set[int]()
+    if exists(join(out, INDEX)):
+        numbers.update(range(read_facts(out)["shards"]))
+    for file in list_files(out):
+        note = re.fullmatch(r"(\d{5,})\.tar\.note\.json", file)
+        if note and int(note[1]) >= first:
+            numbers.add(int(note[1]))
+    for number in numbers:
+        remove(join(out, shard_name(number)))
+        remove(_note_of(out, shard_name(number)))
 
 
 def _note_of(out: str, shard: str) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import tarfile
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from mmvidformer.datasets.shards.notes import (
     digest_of,
     read_note,
     remove_notes,
+    remove_shards,
     write_note,
 )
 from mmvidformer.datasets.shards.rows import write_row
@@ -67,7 +69,7 @@ def write_shards(
         facts: ``task``, ``classes``, and perhaps ``metainfo`` (a row) for ``index.json``.
         videos_per_shard: Number of videos in a tar file.
         workers: Number of processes, each of which writes a shard at a time.
-        force: Whether to overwrite an index.
+        force: Whether to overwrite an index. Its shards are deleted first.
 
     Returns:
         The bad videos by path, with the reason.
@@ -76,7 +78,7 @@ def write_shards(
         FileExistsError: If there is an index, and not ``force``.
         OSError: If a file cannot be written.
         TypeError: If a row holds what JSON cannot.
-        ValueError: If there are no samples.
+        ValueError: If there are no samples, or the index is not of shards.
     """
     index = join(out, shards.INDEX)
     if exists(index) and not force:
@@ -87,7 +89,8 @@ def write_shards(
     rows_of_video: list[list[_Sample]] = [[] for _ in paths]
     for row in rows:
         rows_of_video[row.video].append(row)
-    remove(index)  # the first shard that is overwritten would make it wrong
+    remove_shards(str(out), first=math.ceil(len(paths) / videos_per_shard))
+    remove(index)
     jobs = []
     for first in range(0, len(paths), videos_per_shard):
         chosen = slice(first, first + videos_per_shard)
