@@ -55,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = ("window", "stride", "cuts", "min_score", "boxes")
     options = {name: getattr(args, name) for name in names}
     inexact = inexact_options(args)
+    if args.boxes is not None:
+        options["videos"] = inputs.names
     load = partial(Labeler, cfg, checkpoint, names=args.classes, **options, **inexact)
     answerer = load(device="cpu" if args.ray else args.device)
     settings = dict(command="label", **row_settings(args, cfg, checkpoint, inputs))

@@ -1,6 +1,8 @@
 """From annotation to film with the commands, for boxes."""
 
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,5 +62,30 @@ def test_boxes_from_annotation_to_film(
     for call in (recognizer, lambda video: next(recognizer.timeline(video))):
         with pytest.raises(ValueError, match="a model of boxes needs them"):
             call(video)
+    check_labels(main_of, [config, best], tiny_videos.root, tmp_path)
     main_of("export")([config, best, "--out", str(tmp_path / "x.pt2")])
     assert '"boxes": ["boxes", 5]' in capsys.readouterr().out
+
+
+def check_labels(main_of, model: list[str], videos: Path, tmp_path: Path) -> None:
+    """Boxes are those of one video, and count by their content."""
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    folder, out, file = tmp_path / "x", tmp_path / "rows", tmp_path / "ava.csv"
+    folder.mkdir()
+    for name in ("val_2.mp4", "val_3.mp4", "train_0.mp4"):
+        os.link(videos / name, folder / name)
+    file.write_text("val_3,1,0.3,0.2,0.9,0.8,1,0\nval_2,1,0.2,0.2,0.9,0.8,1,0\n")
+    command = [*model, str(folder), "--boxes", str(file), "--out", str(out)]
+    assert main_of("label")(command) == 0
+    rows = {row["video"]: row["box"][0] for row in pq.read_table(out).to_pylist()}
+    assert rows == pytest.approx({"val_2.mp4": 0.2, "val_3.mp4": 0.3})
+    file.write_text(file.read_text().replace("0.3,0.2", "0.4,0.2"))
+    with pytest.raises(FileExistsError, match="has results with another boxes"):
+        main_of("label")(command)
+    (folder / "y").mkdir()
+    os.link(videos / "val_3.mp4", folder / "y" / "val_3.mp4")
+    with pytest.raises(ValueError, match="boxes of 'val_3', which are val_3.mp4 and y/val_3.mp4"):
+        main_of("label")(command)
+    file.write_text("other,1,0.3,0.2,0.9,0.8,1,0\n")
+    with pytest.raises(ValueError, match="ava.csv has no boxes of these 4 videos"):
+        main_of("label")(command)

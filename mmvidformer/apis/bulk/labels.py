@@ -19,7 +19,7 @@ from mmvidformer.apis.bulk.reading import (
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.datasets.inputs import VideoSource
 from mmvidformer.models.shared_frames import frames_of_stage
-from mmvidformer.tasks.boxes import read_boxes
+from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.tasks.prediction import Prediction
 
 
@@ -40,11 +40,12 @@ class Labeler:
         min_score: Least score of a segment that a model finds (default: 0.3).
         cuts: How cuts are found, which no window crosses; see ``Recognizer.timeline``.
         boxes: File in AVA's format, for a model of boxes; None: persons are detected.
+        videos: Names of all videos, if there is such a file.
         int8: See ``Recognizer``.
         static: See ``Recognizer``.
 
     Raises:
-        ValueError: If the model has no use for an argument; or as ``Recognizer``.
+        ValueError: If the model has no use for an argument; or as ``Recognizer``, ``VideoBoxes``.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Labeler:
         stride: float | None = None,
         min_score: float | None = None,
         boxes: Path | None = None,
+        videos: Sequence[str] = (),
         int8: bool = False,
         cuts: str | None = None,
         static: float | None = None,
@@ -75,7 +77,9 @@ class Labeler:
             raise ValueError("a model of boxes has no windows")
         if boxes and not task.needs_boxes:
             raise ValueError(f"the model is about {task.part}, not about boxes")
-        self.boxes = read_boxes(boxes) if boxes else None
+        self.boxes = VideoBoxes(boxes, videos) if boxes else None
+        if self.boxes and not any(map(self.boxes.of, videos)):
+            raise ValueError(f"{boxes} has no boxes of these {len(videos)} videos")
         self.read_clips = self._reader(**windows, cuts=cuts)
         # Of videos that are being answered: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())
@@ -131,9 +135,8 @@ class Labeler:
         if self.boxes is None:
             return recognizer.persons(video)
         predictions = []
-        for (boxed_name, second), boxes in self.boxes.items():
-            if boxed_name == Path(name).stem:
-                predictions += recognizer.boxes(video, second, list(boxes))
+        for second, boxes in self.boxes.of(name):
+            predictions += recognizer.boxes(video, second, boxes)
         return predictions
 
     def _row(self, prediction: Prediction) -> dict[str, Any]:
