@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -38,12 +39,15 @@ def shard_model(
     """
     mesh = init_device_mesh(torch.device(get_device()).type, (get_world_size(),))
     dtype = param_dtype and getattr(torch, param_dtype)
-    inner = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
+    # Blocks also get tables of positions and counts of tokens, which keep their precision.
+    inner = MixedPrecisionPolicy(dtype, torch.float32, cast_forward_inputs=False)
     outer = MixedPrecisionPolicy(dtype, torch.float32, output_dtype=torch.float32)
     for module in list(model.modules()):
         if any(base.__name__ in blocks for base in type(module).__mro__):
             settings = dict(mesh=mesh, reshard_after_forward=reshard_after_forward)
             fully_shard(module, mp_policy=inner, **settings)
+            if dtype is not None:
+                module.register_forward_pre_hook(partial(_cast_tokens, dtype))
     fully_shard(model, mesh=mesh, mp_policy=outer)
     for module in model.modules():
         module.register_load_state_dict_pre_hook(_shard_weights)
@@ -55,6 +59,11 @@ def shard_optimizer(optimizer: Optimizer) -> None:
     """Let an optimizer save and load its state as a model of ``shard_model`` does."""
     optimizer.register_load_state_dict_pre_hook(_shard_state)
     optimizer.register_state_dict_post_hook(lambda _, state: _complete(state))
+
+
+def _cast_tokens(dtype: torch.dtype, block: nn.Module, inputs: tuple) -> tuple:
+    tokens, *context = inputs
+    return (tokens.to(dtype), *context)
 
 
 def _shard_weights(module: nn.Module, state: dict, prefix: str, *_: object) -> None:

@@ -114,7 +114,8 @@ class EncoderConfig:
         norm: Norm of the blocks and of the output: ``'layer'`` or ``'rms'``, or a dictionary of the
             name as ``type`` and ``eps``, 1e-6 by default.
         layer_norms: Numbers of blocks, from 0, whose tokens have a norm of their own when others
-            read them (V-JEPA 2.1). Those of other blocks share that of the output.
+            read them (V-JEPA 2.1). Those of other blocks share that of the output. Models freeze
+            them, since the loss of clips does not reach them.
         norm_pre: Whether there is such a norm before the blocks, too (CLIP).
         qkv_bias: Whether queries, keys and values have a bias. ``'qv'``: the keys have none
             (BEiT, VideoMAE).

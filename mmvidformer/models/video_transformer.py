@@ -1,6 +1,6 @@
 """A video transformer that is composed in a config; the papers' models are presets of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from inspect import signature
 from typing import Any
 
@@ -98,7 +98,7 @@ class VideoTransformer(nn.Module):
         for encoder in self.encoders:
             encoder.pos_embed.causal = self.obstacle is None
         self.apply(look_up(INITS, config.init, "init"))
-        for stage in self._frozen():
+        for stage in [*self._frozen(), *self._unread(clip_len)]:
             stage.requires_grad_(False)
         if config.lora is not None:
             check_options(add_lora, config.lora, "lora", ["model"])
@@ -131,6 +131,18 @@ class VideoTransformer(nn.Module):
         if not -1 <= self.frozen_stages <= depth:
             raise ValueError(f"frozen_stages must be -1 to {depth}, got {self.frozen_stages}")
         return stages if self.frozen_stages == depth else stages[: self.frozen_stages + 1]
+
+    def _unread(self, clip_len: int) -> Iterator[nn.Module]:
+        """Yield parts that the loss of clips does not reach; several processes need to know them.
+
+        They are the norms of other outputs than the last, and the embedding of images in models of
+        clips, or of clips in models of images.
+        """
+        encoder: Any
+        for encoder in self.encoders:
+            yield encoder.layer_norms
+        if self.embed.image_proj is not None:
+            yield self.embed.proj if clip_len == 1 else self.embed.image_proj
 
     def train(self, mode: bool = True) -> "VideoTransformer":
         """Set the mode; frozen parts stay in evaluation mode."""

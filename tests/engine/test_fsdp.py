@@ -9,6 +9,8 @@ from torch.distributed.fsdp import FSDPModule
 
 from mmvidformer.engine.fsdp import ShardedRunner, shard_model
 from mmvidformer.layers import TransformerBlock
+from mmvidformer.layers.rotary import RotaryEmbedding
+from mmvidformer.models import VideoTransformer
 
 
 class OwnBlock(TransformerBlock):
@@ -59,3 +61,26 @@ def test_a_config_names_the_runner(scope: str) -> None:
     with DefaultScope.overwrite_default_scope(scope):
         with RUNNERS.switch_scope_and_registry(None) as scoped:
             assert scoped.get("mmvidformer.ShardedRunner") is ShardedRunner
+
+
+def test_tables_of_positions_keep_their_precision(alone, monkeypatch) -> None:
+    """As under autocast; in bfloat16, places above 256 would be rounded."""
+    seen, turn = set(), RotaryEmbedding._turn
+
+    def spy(self, x, cos, sin):
+        seen.add((x.dtype, cos.dtype))
+        return turn(self, x, cos, sin)
+
+    monkeypatch.setattr(RotaryEmbedding, "_turn", spy)
+    arch = dict(embed_dims=16, depth=2, num_heads=2)
+    options = dict(img_size=32, clip_len=4, positions="none", rope="vjepa2", pool="none")
+    model = VideoTransformer(arch, **options)
+    clips = torch.randn(1, 3, 4, 32, 32)
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        expected = model(clips)
+    assert seen == {(torch.bfloat16, torch.float32)}
+    sharded = shard_model(model, param_dtype="bfloat16")
+    with torch.no_grad():
+        reached = sharded(clips)
+    assert seen == {(torch.bfloat16, torch.float32)}
+    torch.testing.assert_close(reached, expected, rtol=0.05, atol=0.05)
