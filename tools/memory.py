@@ -15,6 +15,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mmvidformer.config import clip_shape, load_config
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.engine.errors import run_tool
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -33,7 +34,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument("--cp", choices=WITH_CP, nargs="+", default=[*WITH_CP], help="default: all")
     parser.add_argument("--csv", type=Path, help="csv file to write the table to")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    if args.csv:
+        check_outputs(args, [("--csv", args.csv)], "csv")
     cases = list(itertools.product(args.configs, args.cp))
     rows = []
     for name, cp in tqdm(cases, disable=None, unit="step"):

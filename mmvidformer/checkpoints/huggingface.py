@@ -12,17 +12,19 @@ from mmvidformer.checkpoints.metadata import CLASSIFIER, PROBLEMS, class_names
 from mmvidformer.layers.config import name_of
 from mmvidformer.storage.atomic import write_atomically
 
+FILES = ("config.json", "preprocessor_config.json", "model.safetensors")
+
 
 def save_huggingface(
     folder: str | Path, state: Mapping[str, Tensor], config: Mapping, processor: Mapping
 ) -> None:
     """Write a HuggingFace folder."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (("config", config), ("preprocessor_config", processor)):
+    *names, weights = (Path(folder) / name for name in FILES)
+    for name, content in zip(names, (config, processor), strict=True):
         if content:
-            (folder / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
-    with write_atomically(folder / "model.safetensors") as part:
+            with write_atomically(name) as part:
+                part.write_text(json.dumps(content, indent=2) + "\n")
+    with write_atomically(weights) as part:
         save_file(dict(state), part, metadata={"format": "pt"})
 
 

@@ -16,6 +16,9 @@ from pathlib import Path
 from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints import convert_file
 from mmvidformer.checkpoints.convert import OUTPUTS
+from mmvidformer.checkpoints.huggingface import FILES
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.storage.atomic import write_atomically
 
 
 def _grid(text: str) -> tuple[int, int, int]:
@@ -38,9 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--num-heads", type=int, help="attention heads, if SRC does not tell")
     parser.add_argument("--half", action="store_true", help="store matrices of layers as float16")
     parser.add_argument("--config-out", type=Path, help="write the config of the model (.py)")
-    args = vars(parser.parse_args(argv))
-    config = args.pop("config_out")
+    add_force_argument(parser)
+    parsed = parser.parse_args(argv)
+    args = {**vars(parsed)}
+    config, _ = args.pop("config_out"), args.pop("force")
     try:
+        target = Path(args["target"])
+        files = [target / name for name in FILES] if args["to"] == "huggingface" else [target]
+        targets = [("DST", file) for file in files] + [("--config-out", config)] * bool(config)
+        check_outputs(parsed, targets, "target", "config_out")
         print(convert_file(**args))
         try:
             fitting = config_of_checkpoint(args["target"], args["num_heads"])
@@ -52,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         change = ", changed; --config-out writes it" if fitting.changed else ""
         print(f"config: {fitting.name}{change}")
         if config:
-            fitting.cfg.dump(config)
+            with write_atomically(config) as part:
+                part.write_text(fitting.cfg.pretty_text, encoding="utf-8")
             print(f"wrote {config}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

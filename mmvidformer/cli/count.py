@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 import mmvidformer
 from mmvidformer.config import config_name, is_recurrent, load_config
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.engine.tables import print_table
 from mmvidformer.papers.complexity import count
 
@@ -19,7 +20,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     size = dict(type=int, nargs=3, metavar=("T", "H", "W"))
     parser.add_argument("--shape", **size, help="another size of the view")
     parser.add_argument("--csv", type=Path, help="csv file to write the table to")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    if args.csv:
+        check_outputs(args, [("--csv", args.csv)], "csv")
     names = args.configs or [
         name for name in mmvidformer.list_models() if not is_recurrent(load_config(name))
     ]

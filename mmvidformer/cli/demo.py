@@ -35,11 +35,11 @@ from mmvidformer.engine.arguments import (
     add_force_argument,
     add_overrides,
     add_speed_arguments,
+    check_outputs,
     inexact_options,
     positive,
     positive_number,
 )
-from mmvidformer.storage.targets import check_targets
 from mmvidformer.tasks.annotations import match_spans
 from mmvidformer.video.writer import check_display
 from mmvidformer.visualization.part_tables import open_tables
@@ -179,7 +179,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     check_options(parser, args)
     if args.out:
         check_apart(args.out, folders)
-    check_outputs(args)
+    check_results(args)
     videos = [source.name for source in args.sources]
     args.true_spans = match_spans(args.truth, videos) if args.truth else {}
     return args
@@ -228,20 +228,19 @@ def check_apart(out: Path, folders: Sequence[Path]) -> None:
             raise ValueError(f"{what}; name another folder")
 
 
-def check_outputs(args: Namespace) -> None:
+def check_results(args: Namespace) -> None:
     """Raise an error if a file to write is read, or there already (``check_targets``)."""
+    outputs = ("out", "timeline", "csv", "json", "windows")
     targets: list[tuple[str, Path]] = []
     for suffix, place in ((".mp4", args.out), ("_timeline.png", args.timeline)):
         if place:
             targets += [(source.name, source.target(place, suffix)) for source in args.sources]
     options = {"--csv": args.csv, "--json": args.json if str(args.json) != "-" else None}
     targets += [(option, path) for option, path in options.items() if path]
-    names = [name.rpartition("=")[2] for name in args.classes]
-    inputs = [args.config, args.checkpoint, args.truth, args.boxes, *names]
-    inputs += [source.name for source in args.sources]
-    check_targets(targets, inputs, args.force)
+    check_outputs(args, targets, *outputs)
     if args.windows:  # which adds rows to a file of its own
-        check_targets([("--windows", args.windows)], inputs, force=True)
+        old = Namespace(**{**vars(args), "force": True})
+        check_outputs(old, [("--windows", args.windows)], *outputs)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -20,7 +20,12 @@ from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.config import config_name, load_config, type_name, view_shape
-from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
+from mmvidformer.engine.arguments import (
+    add_classes_argument,
+    add_force_argument,
+    add_model_arguments,
+    check_outputs,
+)
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import ExportError, export, make_card, make_graph
 
@@ -57,7 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="with --int8: videos; nothing is written if more than a tenth of the answers change",
     )
     parser.add_argument("--ahead", type=int, help="steps to look ahead, for anticipation")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    paths = args.out, args.out.with_name(f"{args.out.name}.data")  # of large weights
+    check_outputs(args, [("--out", path) for path in paths], "out")
     cfg = load_config(args.config, args.cfg_options)
     if args.check and not args.int8:
         parser.error("--check is for --int8; other files are compared to 1e-4")

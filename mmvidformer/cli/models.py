@@ -18,7 +18,9 @@ from mmvidformer.checkpoints.published import rows as published_rows
 from mmvidformer.checkpoints.timm_models import PREFIX as TIMM
 from mmvidformer.config import list_models
 from mmvidformer.config.shipped import config_folder
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.engine.tables import print_table
+from mmvidformer.storage.atomic import write_atomically
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--verify", metavar="NAME", help="check the weights published://NAME")
     parser.add_argument("--by", default="", help="with --verify: who verifies, for the page")
     parser.add_argument("--out", type=Path, help="with --verify: file of the page (.md)")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    if args.out:
+        check_outputs(args, [("--out", args.out)], "out")
     if args.verify:
         return verify_weights(args.verify, args.by, args.out)
     if args.by or args.out:
@@ -91,7 +96,7 @@ def verify_weights(name: str, by: str, out: Path | None) -> int:
     if out is None:
         print(page, end="")
     else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8")
+        with write_atomically(out) as part:
+            part.write_text(page, encoding="utf-8")
         print(f"{name}: {result.verdict}; written: {out}")
     return 0 if result.passed else 1

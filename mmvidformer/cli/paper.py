@@ -21,6 +21,7 @@ from mmvidformer.layers.lookup import look_up
 from mmvidformer.papers.run_rows import run_rows
 from mmvidformer.papers.runs import results
 from mmvidformer.papers.summary import tabulate
+from mmvidformer.storage.atomic import write_atomically
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -108,7 +109,8 @@ def show(args: Namespace, table: Table) -> None:
     if file is not None:
         cells = [columns, ["---"] * len(columns), *lines]
         text = "\n".join(f"| {' | '.join(line)} |" for line in cells)
-        file.with_suffix(".md").write_text(f"{title}\n\n{text}\n", encoding="utf-8")
+        with write_atomically(file.with_suffix(".md")) as part:
+            part.write_text(f"{title}\n\n{text}\n", encoding="utf-8")
         print(f"saved in {file} and table.md")
 
 

@@ -25,8 +25,15 @@ from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.apis.speed import as_batches, measure
 from mmvidformer.config import load_config
 from mmvidformer.datasets.sources import is_source
-from mmvidformer.engine.arguments import add_overrides, positive
+from mmvidformer.engine.arguments import (
+    add_force_argument,
+    add_overrides,
+    check_outputs,
+    positive,
+)
+from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.errors import UserError
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.speed import draw_speed
 
 STARTS = {"init_from", "init_cfg", "pretrained"}  # arguments of backbones
@@ -64,11 +71,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--compile", action="store_true", help="compile, too; takes minutes")
     parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument("--plot", type=Path, help="picture (.png, .pdf, .svg)")
+    add_force_argument(parser)
     args = parser.parse_intermixed_args(argv)
     videos = [word for word in args.inputs if is_source(word)]
     checkpoints = [word for word in args.inputs if not is_source(word)]
     if len(videos) > 1 or len(checkpoints) + args.random > 1:
         parser.error(f"at most a checkpoint and a video, got {args.inputs}")
+    targets = {"--json": args.json, "--plot": args.plot}
+    check_outputs(args, [pair for pair in targets.items() if pair[1]], "json", "plot")
     cfg = load_config(args.config, args.cfg_options)
     if args.random:
         recognizer = Recognizer(with_random_weights(cfg), None, args.device)
@@ -83,9 +93,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise UserError(f"no variant can run: {rows[0]['note']}")
     print("\n".join(table(rows)))
     if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        with write_atomically(args.json) as part:
+            part.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     if args.plot:
-        draw_speed(rows, str(recognizer)).savefig(args.plot)
+        save_figure(draw_speed(rows, str(recognizer)), args.plot)
     for path in filter(None, (args.json, args.plot)):
         print(f"written: {path}", file=sys.stderr)
 

@@ -19,9 +19,11 @@ from torch import nn
 from mmvidformer.checkpoints.published import PREFIX
 from mmvidformer.config import config_name, leaf_datasets, load_config, pipelines
 from mmvidformer.engine.arguments import (
+    add_force_argument,
     add_model_arguments,
     add_shared_arguments,
     add_speed_arguments,
+    check_outputs,
     inexact_options,
     merge_shared_arguments,
 )
@@ -31,6 +33,7 @@ from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import align_clips, get_views, parse_views, set_views
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.quiet import QuietRunner
+from mmvidformer.storage.atomic import write_atomically
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -70,7 +73,10 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     )
     add_speed_arguments(parser)
     add_shared_arguments(parser)
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    if args.dump is not None:
+        check_outputs(args, [("--dump", args.dump)], "dump")
     args.checkpoint = args.checkpoint or PREFIX + config_name(args.config)
     return args
 
@@ -221,7 +227,8 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     figures |= inexact
     marks = "_".join([views, str(fuse), *["aligned"] * args.align, *inexact])
     path = Path(runner.work_dir) / f"{args.split}_{marks}.json"
-    path.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
+    with write_atomically(path) as part:
+        part.write_text(json.dumps(figures, indent=2, default=lambda array: array.tolist()) + "\n")
     print(f"saved in {path}")
 
 

@@ -2,6 +2,7 @@ import math
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from mmengine.config import Config, DictAction
 
 from mmvidformer.config import config_name
 from mmvidformer.engine.pipelines import set_video_backend, use_shards
+from mmvidformer.storage.targets import Target, check_targets
 from mmvidformer.video.cuts import FINDERS, NONE, CutsError, check_finder
 from mmvidformer.video.readers import BACKENDS
 
@@ -92,6 +94,27 @@ def add_force_argument(parser: ArgumentParser) -> None:
         help="replace results that are there already, when the new ones are whole; without it that "
         "is an error before the work begins",
     )
+
+
+def check_outputs(args: Namespace, targets: Iterable[Target], *outputs: str) -> None:
+    """Check the files that a command will write (``check_targets``), against all that it reads.
+
+    Args:
+        args: Its arguments, with ``force``.
+        targets: The files.
+        *outputs: Names of the arguments that say where to write. All others may name inputs.
+    """
+    inputs = _texts_of([value for name, value in vars(args).items() if name not in outputs])
+    files = [text.rpartition("=")[2] for text in inputs if "=" in text]  # verb=FILE
+    check_targets(targets, [*inputs, *files], args.force)
+
+
+def _texts_of(value: object) -> list[str]:
+    if isinstance(value, str | Path):
+        return [str(value)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _texts_of(item)]
+    return []
 
 
 def add_cuts_argument(parser: ArgumentParser) -> None:

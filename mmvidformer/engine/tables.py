@@ -8,6 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from mmvidformer.storage.atomic import write_atomically
+
 
 def print_table(
     columns: Sequence[str],
@@ -21,6 +23,5 @@ def print_table(
         table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 180).print(table)
     if file is not None:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        with open(file, "w", encoding="utf-8", newline="") as out:
+        with write_atomically(file) as part, part.open("w", encoding="utf-8", newline="") as out:
             csv.writer(out).writerows([columns, *rows])

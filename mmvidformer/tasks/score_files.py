@@ -8,6 +8,7 @@ import torch
 from mmengine.evaluator import BaseMetric
 
 from mmvidformer.registry import METRICS
+from mmvidformer.storage.atomic import write_atomically
 
 STEPS = 4  # of 0.25 s before the action, by the rules of the challenge
 TOP_ACTIONS = 100
@@ -76,12 +77,12 @@ class ChallengeJson(BaseMetric):
             actions = {"{},{}".format(*pairs[i]): score for i, score in entry["action"].items()}
             entries[name] = {**entry, "action": actions}
         text = json.dumps({**self.header, "results": entries})
-        self.out_file.parent.mkdir(parents=True, exist_ok=True)
-        if self.out_file.suffix == ".zip":
-            with zipfile.ZipFile(self.out_file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr("test.json", text)
-        else:
-            self.out_file.write_text(text)
+        with write_atomically(self.out_file) as part:
+            if self.out_file.suffix == ".zip":
+                with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+                    archive.writestr("test.json", text)
+            else:
+                part.write_text(text)
         return {"segments": len(entries)}
 
 
@@ -126,12 +127,12 @@ class SaveScores(BaseMetric):
 
     def compute_metrics(self, results: list[dict]) -> dict:
         """Write the file; there are no results."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         arrays = {}
         for name in results[0]:
             arrays[name] = np.stack([result[name] for result in results])
         names = (self.dataset_meta or {}).get("classes")
         if isinstance(names, list | tuple):
             arrays["classes"] = np.array(names, dtype=str)
-        np.savez(self.path, **arrays)
+        with write_atomically(self.path) as part, part.open("wb") as file:
+            np.savez(file, **arrays)
         return {}

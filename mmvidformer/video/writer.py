@@ -28,11 +28,15 @@ def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Pat
 
     Raises:
         FileNotFoundError: If a video does not exist.
+        ValueError: If two videos have the same name.
     """
     for video in videos:
         if not video.is_file():
             raise FileNotFoundError(f"video {video} does not exist")
-    return [folder / picture_name(video, ending).name for video in videos]
+    names = [picture_name(video, ending).name for video in videos]
+    if len(set(names)) < len(names):
+        raise ValueError(f"videos must have different names, got {', '.join(map(str, videos))}")
+    return [folder / name for name in names]
 
 
 def picture_name(video: Path, ending: str) -> Path:

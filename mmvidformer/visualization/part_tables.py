@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 from mmvidformer.apis import Prediction
-from mmvidformer.storage.atomic import open_rows, write_atomically
+from mmvidformer.apis.bulk.settings import check_settings
+from mmvidformer.storage.atomic import open_rows
 
 PROBABILITY = "probability"
 WHERE = ["video", "start", "end"]  # the first columns of tables
@@ -158,7 +159,12 @@ class WindowTable(AbstractContextManager):
         is_begun = START.startswith(text) or text.startswith(START)  # also of a header alone
         if rows and rows[0][:3] != WHERE or not is_begun and not rows:
             raise ValueError(f"{path} is no table of windows; use another file")
-        _check_settings(path, settings, bool(text))
+        record = path.with_name(f"{path.name}.settings.json")
+        if not text:
+            record.unlink(missing_ok=True)  # of a table that was deleted
+        elif not record.is_file():
+            raise FileExistsError(f"{path} has rows of unknown settings, without {record}")
+        check_settings(path, settings, record)
         for row in rows[1:]:
             self._windows[row[0]].append(row[1:3])
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,23 +191,6 @@ class WindowTable(AbstractContextManager):
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
-
-
-def _check_settings(table: Path, settings: Mapping[str, Any], has_rows: bool) -> None:
-    """Write the settings of a new table beside it, or compare them with those of an old one."""
-    record = table.with_name(f"{table.name}.settings.json")
-    if not has_rows:
-        with write_atomically(record) as part:
-            part.write_text(f"{json.dumps(dict(settings), indent=1)}\n", encoding="utf-8")
-        return
-    if not record.is_file():
-        raise FileExistsError(f"{table} has rows of unknown settings, without {record}")
-    recorded = json.loads(record.read_text(encoding="utf-8"))
-    names = sorted(recorded.keys() | settings.keys())
-    other = [name for name in names if recorded.get(name) != settings.get(name)]
-    if other:
-        what = f"{table} has rows with another {', '.join(other)} ({record})"
-        raise FileExistsError(f"{what}; use another file")
 
 
 class PartTable(AbstractContextManager):

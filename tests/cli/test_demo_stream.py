@@ -269,7 +269,7 @@ def test_strips_of_moments(main_of, unrolling, sequence, tmp_path, capsys) -> No
     picture = cv2.imread(str(path))
     assert picture.shape[1] == int(120 * (9 * 1.6 + 1.2)) and picture.std() > 20
     with pytest.raises(ValueError, match="has no earlier states at 0.1 s"):
-        main([*unrolling, sequence, "--out-dir", str(tmp_path), "--at", "0.1"])
+        main([*unrolling, sequence, "--out-dir", str(tmp_path), "--at", "0.1", "--force"])
 
 
 def test_benchmark_of_a_stream(main_of, early, tmp_path, capsys) -> None:

@@ -104,7 +104,7 @@ def test_tsne_draws_saved_features(main_of, model_files, tiny_videos, tmp_path: 
         "labels": (6,),
         "points": (6, 2),
     }
-    files[-1] = "7"
+    files[-1:] = ["7", "--force"]
     main(files)
     saved = np.load(out.with_suffix(".npz"))
     assert saved["labels"].tolist() == [0, 1, 2, 0, 1, 2, 0]
@@ -137,7 +137,7 @@ def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) 
     gaps = [float(row["score of class"]) - float(row["score of predicted"]) for row in errors]
     assert gaps == sorted(gaps) and gaps[-1] <= 0
     assert all(row["class"] != row["predicted"] for row in errors)
-    named = ["--dump", str(scores), "--cfg-options", "class_names=[r,g,b]"]
+    named = ["--force", "--dump", str(scores), "--cfg-options", "class_names=[r,g,b]"]
     test([*model_files, "--work-dir", str(tmp_path), *named])
     main_of("plot.confusion")([str(scores), "--out-dir", str(tmp_path / "named")])
     with open(tmp_path / "named" / "class_accuracy.csv") as file:
@@ -146,15 +146,20 @@ def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) 
     assert sum(int(row["correct"]) for row in rows) == pytest.approx(7 * metrics["acc/top1"])
     names.write_text("red\n")
     with pytest.raises(ValueError, match="'class' has 3 classes, but 1 names"):
-        main_of("plot.confusion")([str(scores), *options])
+        main_of("plot.confusion")([str(scores), *options, "--force"])
 
 
 def test_accuracy_by_views_is_that_of_the_tests(
     main_of, model_files, test, tmp_path: Path, monkeypatch
 ) -> None:
     drawn = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, path: drawn.append(figure.axes[0]))
-    main, options = main_of("plot.views"), [str(tmp_path), "--out", "views.png"]
+    draw = Figure.savefig
+    monkeypatch.setattr(
+        Figure,
+        "savefig",
+        lambda figure, *a, **k: draw(figure, *a, **k) or drawn.append(figure.axes[0]),
+    )
+    main, options = main_of("plot.views"), [str(tmp_path), "--out", str(tmp_path / "views.png")]
     with pytest.raises(ValueError, match="has no test_<views>_<fusion>.json with acc/top1"):
         main(options)
     for views in ("2x1", "1x1", "1x3"):
@@ -171,7 +176,7 @@ def test_accuracy_by_views_is_that_of_the_tests(
         "3 crops": [[1, saved["1x3_score"]]],
     }
     with pytest.raises(ValueError, match="with verb/top1"):
-        main([*options, "--metric", "verb/top1"])
+        main([*options, "--force", "--metric", "verb/top1"])
 
 
 def test_training_curves_of_two_runs(main_of, tmp_path: Path, capsys) -> None:

@@ -89,13 +89,20 @@ def make_writable(folder: str) -> None:
         raise PermissionError(f"{folder} cannot be written")
 
 
-def check_settings(folder: str | Path, settings: Mapping[str, Any]) -> None:
-    """Record the settings of a folder of results, or compare them with those of an old folder.
+def check_settings(
+    results: str | Path, settings: Mapping[str, Any], record: str | Path | None = None
+) -> None:
+    """Record the settings of results, or compare them with those of old ones.
+
+    Args:
+        results: A folder, or a table.
+        settings: What the results depend on.
+        record: File of the settings; default: one in the folder.
 
     Raises:
         FileExistsError: If they differ.
     """
-    record = join(folder, SETTINGS)
+    record = record or join(results, SETTINGS)
     settings = json.loads(json.dumps(dict(settings)))  # lists for tuples
     if not exists(record):
         write_file(record, f"{json.dumps(settings, indent=1)}\n".encode())
@@ -103,13 +110,13 @@ def check_settings(folder: str | Path, settings: Mapping[str, Any]) -> None:
     try:
         recorded = dict(json.loads(read_file(record)))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{record} is damaged; use another folder") from error
+        raise ValueError(f"{record} is damaged; use another place") from error
     unknown = object()
     names = sorted({*recorded, *settings})
     differ = [name for name in names if recorded.get(name, unknown) != settings.get(name, unknown)]
     if differ:
-        what = f"{folder} has results with another {', '.join(differ)} ({record})"
-        raise FileExistsError(f"{what}; use another folder")
+        what = f"{results} has results with another {', '.join(differ)} ({record})"
+        raise FileExistsError(f"{what}; use another place")
 
 
 def write_failed(folder: str, failed: Mapping[str, str]) -> str:

@@ -10,13 +10,18 @@ import csv
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from mmvidformer.apis import class_names
-from mmvidformer.engine.arguments import add_classes_argument
+from mmvidformer.engine.arguments import add_classes_argument, add_force_argument, check_outputs
+from mmvidformer.storage.atomic import open_rows
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.plots import Scores, draw_class_accuracy, draw_confusion, read_scores
+
+WRITTEN = ("confusion.png", "class_accuracy.png", "class_accuracy.csv", "wrong.csv")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -27,7 +32,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_classes_argument(parser)
     parser.add_argument("--most", type=int, default=30, help="most classes to draw (default: 30)")
     parser.add_argument("--task", help="such as verb, if the head has several tasks")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    check_outputs(args, [("--out-dir", args.out_dir / name) for name in WRITTEN], "out_dir")
     if args.most < 2:
         parser.error(f"--most must be at least 2, got {args.most}")
     scores = read_scores(args.scores, args.task)
@@ -37,35 +44,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     names = class_names({task: len(counts)}, args.classes, scores.classes)[task]
     videos, correct = counts.sum(axis=1), counts.diagonal()
     title = f"{args.scores.stem}: {correct.sum()} of {videos.sum()} videos correct"
-    args.out_dir.mkdir(parents=True, exist_ok=True)
-    draw_confusion(counts, names, title, args.most).savefig(args.out_dir / "confusion.png")
+    save_figure(draw_confusion(counts, names, title, args.most), args.out_dir / "confusion.png")
     bars = draw_class_accuracy(counts, names, title, args.most)
-    bars.savefig(args.out_dir / "class_accuracy.png")
+    save_figure(bars, args.out_dir / "class_accuracy.png")
     wrong = counts - np.diag(correct)
-    with open(args.out_dir / "class_accuracy.csv", "w", newline="", encoding="utf-8") as file:
+    with open_rows(args.out_dir / "class_accuracy.csv", args.force) as file:
         rows = csv.writer(file)
         rows.writerow(["class", "name", "videos", "correct", "most often predicted as", "times"])
         for i, (name, other) in enumerate(zip(names, wrong.argmax(axis=1), strict=True)):
             times = wrong[i, other]
             rows.writerow([i, name, videos[i], correct[i], names[other] if times else "", times])
-    written = "confusion.png, class_accuracy.png, class_accuracy.csv"
+    written = list(WRITTEN[:3])
     if scores.videos is not None:
-        write_wrong(args.out_dir / "wrong.csv", scores, names)
-        written += ", wrong.csv"
-    print(f"written: {written} in {args.out_dir}")
+        with open_rows(args.out_dir / "wrong.csv", args.force) as file:
+            write_wrong(file, scores, names)
+        written.append(WRITTEN[3])
+    print(f"written: {', '.join(written)} in {args.out_dir}")
 
 
-def write_wrong(path: Path, scores: Scores, names: Sequence[str]) -> None:
+def write_wrong(file: TextIO, scores: Scores, names: Sequence[str]) -> None:
     """Write a row for each video whose prediction is not its class, the surest errors first."""
     every = np.arange(len(scores.labels))
     predicted = scores.values.argmax(axis=1)
     of_label, of_prediction = scores.values[every, scores.labels], scores.values[every, predicted]
     order = np.argsort(of_label - of_prediction, kind="stable")
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["video", "class", "predicted", "score of class", "score of predicted"])
-        for i in order[predicted[order] != scores.labels[order]]:
-            pair = names[scores.labels[i]], names[predicted[i]]
-            rows.writerow(
-                [scores.videos[i], *pair, f"{of_label[i]:.4f}", f"{of_prediction[i]:.4f}"]
-            )
+    rows = csv.writer(file)
+    rows.writerow(["video", "class", "predicted", "score of class", "score of predicted"])
+    for i in order[predicted[order] != scores.labels[order]]:
+        pair = names[scores.labels[i]], names[predicted[i]]
+        rows.writerow([scores.videos[i], *pair, f"{of_label[i]:.4f}", f"{of_prediction[i]:.4f}"])

@@ -8,6 +8,8 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.plots import draw_training, read_log
 
 
@@ -20,13 +22,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--metrics", nargs="+", help="of validation, such as acc/mean1 (default: those with top1)"
     )
+    add_force_argument(parser)
     args = parser.parse_args(argv)
     names = args.names or list(map(str, args.runs))
     if len(names) != len(args.runs):
         parser.error(f"--names must name each of the {len(args.runs)} runs, got {len(names)}")
     if len(set(names)) != len(names):
         parser.error(f"runs must have different names, got {', '.join(names)}")
+    check_outputs(args, [("--out", args.out)], "out")
     logs = {name: read_log(run) for name, run in zip(names, args.runs, strict=True)}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    draw_training(logs, args.metrics).savefig(args.out)
+    save_figure(draw_training(logs, args.metrics), args.out)
     print(f"written: {args.out}")

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.config import config_scope, load_config
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.registry import MODELS
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.receptive_field import draw_receptive_field, receptive_field
 
 
@@ -23,7 +24,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--grid", **axes, default=[4, 6, 6], help="tokens (default: 4 6 6)")
     parser.add_argument("--token", **axes, help="the token, from 0 (default: the middle)")
     parser.add_argument("--cls", action="store_true", help="follow the class token instead")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    check_outputs(args, [("--out", args.out)], "out")
     cfg = load_config(args.config, args.cfg_options)
     with config_scope(cfg):
         backbone = MODELS.build(cfg.model.backbone)
@@ -32,5 +35,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     place = "frame {}, row {}, column {}".format(*token)
     who = "the class token" if args.cls else f"the token in {place}"
     title = f"{Path(args.config).stem}\ninput tokens that {who} has seen"
-    draw_receptive_field(fields, None if args.cls else token, title).savefig(args.out)
+    save_figure(draw_receptive_field(fields, None if args.cls else token, title), args.out)
     print(f"written: {args.out}")

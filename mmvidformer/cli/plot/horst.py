@@ -12,9 +12,15 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
+from mmvidformer.engine.arguments import (
+    add_classes_argument,
+    add_force_argument,
+    add_model_arguments,
+    check_outputs,
+)
 from mmvidformer.video.writer import picture_paths
 from mmvidformer.visualization.annotate import stream_bars
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
 
@@ -63,10 +69,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="moments to draw: the last step up to then (default: the last step)",
     )
     add_classes_argument(parser)
+    add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_horst.png")
+    check_outputs(args, zip(map(str, args.videos), paths, strict=True), "out_dir")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes)
     for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):
-        draw_strips(draw_moments(recognizer, video, args)).savefig(path)
+        save_figure(draw_strips(draw_moments(recognizer, video, args)), path)
         tqdm.write(f"written: {path}")

@@ -12,9 +12,10 @@ from mmcv.transforms import Compose
 from mmengine.dataset import pseudo_collate
 
 from mmvidformer.config import config_scope, load_config, type_name
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.video.writer import picture_paths
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.heatmaps import draw_masked, masked_frames
 
 
@@ -23,11 +24,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser)
     parser.add_argument("videos", type=Path, nargs="+", help="video files")
-    parser.add_argument("--out-dir", type=Path, default="pictures", help="default: pictures")
+    parser.add_argument("--out-dir", type=Path, default=Path("pictures"), help="default: pictures")
     parser.add_argument("--columns", type=int, default=8, help="frames of a row (default: 8)")
     parser.add_argument("--seed", type=int, default=0, help="of the masks (default: 0)")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_masked.png")
+    check_outputs(args, zip(map(str, args.videos), paths, strict=True), "out_dir")
     cfg = load_config(args.config, args.cfg_options)
     if type_name(cfg.model) != "MaskedPretraining":
         raise ValueError(f"{args.config} must be a config of mmvidformer pretrain")
@@ -39,5 +42,5 @@ def main(argv: Sequence[str] | None = None) -> None:
         data = dict(filename=str(video), label=0, start_index=0, modality="RGB")
         batch = model.data_preprocessor(pseudo_collate([pipeline(data)]))
         images = masked_frames(model, batch["inputs"][0, 0])
-        draw_masked(images, video.name, args.columns).savefig(path)
+        save_figure(draw_masked(images, video.name, args.columns), path)
         print(f"written: {path}")

@@ -12,9 +12,15 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_classes_argument, add_model_arguments
+from mmvidformer.engine.arguments import (
+    add_classes_argument,
+    add_force_argument,
+    add_model_arguments,
+    check_outputs,
+)
 from mmvidformer.video.writer import VideoOutput, picture_paths
 from mmvidformer.visualization.attention_matrices import attention_matrices, draw_matrices
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.heatmaps import draw_strips, rollout_clips
 
 
@@ -30,8 +36,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     text = "draw the attention weights of this block (from 0; last: -1) of any kernel instead"
     parser.add_argument("--matrices", type=int, metavar="BLOCK", help=text)
     add_classes_argument(parser)
+    add_force_argument(parser)
     args = parser.parse_args(argv)
-    paths = picture_paths(args.videos, args.out_dir, "_rollout.mp4")
+    ending = "_rollout" if args.matrices is None else "_attention"
+    paths = picture_paths(args.videos, args.out_dir, f"{ending}.png")
+    films = [path.with_suffix(".mp4") for path in paths] if args.matrices is None else []
+    targets = zip(map(str, [*args.videos, *args.videos]), [*paths, *films], strict=False)
+    check_outputs(args, targets, "out_dir")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips=args.clips)
     for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):
@@ -39,15 +50,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         if args.matrices is not None:
             clip = normalize(recognizer._model, sample["inputs"][:1])
             matrices = attention_matrices(recognizer._model.backbone, clip, args.matrices)
-            path = path.with_name(path.stem.replace("_rollout", "_attention") + ".png")
-            draw_matrices(matrices, title=video.name).savefig(path)
+            save_figure(draw_matrices(matrices, title=video.name), path)
             tqdm.write(f"written: {path}")
             continue
         strips = []
-        with VideoOutput(path, args.fps) as output:
+        film = path.with_suffix(".mp4")
+        with VideoOutput(film, args.fps) as output:
             for strip, images in rollout_clips(recognizer, sample, video.name):
                 strips.append(strip)
                 for image in images:
                     output.add(image)
-        draw_strips(strips, args.columns).savefig(path.with_suffix(".png"))
-        tqdm.write(f"written: {path.with_suffix('.png')}, {path}")
+        save_figure(draw_strips(strips, args.columns), path)
+        tqdm.write(f"written: {path}, {film}")

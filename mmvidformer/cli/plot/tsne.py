@@ -13,6 +13,9 @@ import numpy as np
 from sklearn.manifold import TSNE
 
 from mmvidformer.datasets.lists import read_list
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.plots import draw_classes
 
 
@@ -26,7 +29,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--perplexity", type=float, default=30, help="of t-SNE (default: 30)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice and of t-SNE")
     parser.add_argument("--classes", type=Path, help="class names, one per line (default: numbers)")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    table = args.out.with_suffix(".npz")
+    check_outputs(args, [("--out", args.out), ("the table of --out", table)], "out")
     entries = read_list(args.list)
     chosen = np.random.default_rng(args.seed).permutation(len(entries))[: args.max_videos]
     entries = [entries[i] for i in np.sort(chosen)]
@@ -47,9 +53,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     features = np.stack([np.load(file) for file in files])
     embed = TSNE(perplexity=args.perplexity, init="pca", random_state=args.seed)
     points = embed.fit_transform(features)
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     figure = draw_classes(points, labels, names, f"{args.list}: {len(labels)} videos")
-    figure.savefig(args.out, bbox_inches="tight")
-    table = args.out.with_suffix(".npz")
-    np.savez(table, features=features, labels=labels, points=points)
+    save_figure(figure, args.out, bbox_inches="tight")
+    with write_atomically(table) as part, part.open("wb") as file:
+        np.savez(file, features=features, labels=labels, points=points)
     print(f"written: {args.out}, {table}")

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.plots import draw_views
 
 
@@ -19,7 +21,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("work_dir", type=Path, help="work dir of the tests")
     parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
     parser.add_argument("--metric", default="acc/top1", help="default: %(default)s")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
+    check_outputs(args, [("--out", args.out)], "out")
     tests = [json.loads(file.read_text("utf-8")) for file in args.work_dir.glob("test_*x*_*.json")]
     tests.sort(key=views_of)
     curves: dict[str, dict[int, float]] = defaultdict(dict)
@@ -33,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not curves:
         raise ValueError(f"{args.work_dir} has no test_<views>_<fusion>.json with {args.metric}")
     checkpoints = sorted({Path(test["checkpoint"]).name for test in tests})
-    draw_views(curves, args.metric, ", ".join(checkpoints)).savefig(args.out)
+    save_figure(draw_views(curves, args.metric, ", ".join(checkpoints)), args.out)
     print(f"written: {args.out}")
 
 
