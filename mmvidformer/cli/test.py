@@ -218,6 +218,8 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
             called = name.replace("acc/top", "top-").replace("acc/mean1", "mean class accuracy")
             share = is_share(name, getattr(runner.test_loop.evaluator, "metrics", ()))
             print(f"{called}: {in_words(value, share)}")
+    if not metrics.keys() - {"bad_videos"}:
+        print("no result: no video has a label, or the log says why")
     aligned = ", aligned" if args.align else ""
     tested = f"{args.checkpoint} on {args.split}, {views} views (clips x crops{aligned})"
     print(f"{tested}, fusion of views: {fuse}")

@@ -30,7 +30,8 @@ def compare_to_chance(task: Task, lists: VideoLists, metrics: Mapping[str, float
     if task.name != "classes":
         text = f"validation: {name} {value:.3f}; without looking at the videos: {chance:.3f}"
         return text if value > chance else f"{text}. Nothing was learned: {ADVICE}"
-    return compare_share(round(value * lists.counts["val"]), lists.counts["val"], chance)
+    count = int(task.class_sizes(lists, "val").sum())  # of videos with a label
+    return compare_share(round(value * count), count, chance)
 
 
 def compare_share(right: int, count: int, chance: float) -> str:

@@ -10,6 +10,7 @@ from mmengine.evaluator import BaseMetric
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.action_segmentation import ActionSegmentation
 from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
+from mmvidformer.tasks.shares import leave_out
 from mmvidformer.video.times import FrameTimes
 
 
@@ -49,16 +50,12 @@ class FramesMetric(BaseMetric):
             self.results.append(answer | dict(rate=sample["avg_fps"]))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
-        """Compute the metrics.
-
-        Raises:
-            ValueError: If no frame of any video has a class.
-        """
+        """Compute the metrics. Those of which there is nothing to measure are left out."""
         rates = [video["rate"] for video in results if "rate" in video]
         mean_rate = float(np.mean(rates)) if rates else 1.0
         names = list((self.dataset_meta or {}).get("classes") or ())
         left_out = [NO_LABEL, *(names.index(name) for name in names if name == BACKGROUND)]
-        right = known = 0
+        right, known, has_runs = 0, 0, False
         scores, counts = [], dict.fromkeys(self.ious, np.zeros(3))
         for video in results:
             is_bad = "rate" not in video
@@ -72,15 +69,21 @@ class FramesMetric(BaseMetric):
             predicted_runs = list_runs(np.where(has_class, predicted, NO_LABEL), left_out)
             true_runs = list_runs(truth, left_out)
             scores.append(0.0 if is_bad else edit_score(predicted_runs, true_runs))
+            has_runs = has_runs or bool(predicted_runs or true_runs)
             for iou in self.ious:
                 counts[iou] = counts[iou] + match_runs(predicted_runs, true_runs, iou)
         if not known:
-            raise ValueError("accuracy of frames needs annotated frames, but the videos have none")
+            leave_out("accuracy of frames", "the videos have no annotated frames")
+            return {}
+        accuracy = {"accuracy": right / known}
+        if not has_runs:
+            leave_out("edit score and F1 of frames", "all frames are background")
+            return accuracy
         f1 = {
             f"f1@{round(100 * iou)}": float(2 * hits / max(2 * hits + false + missed, 1))
             for iou, (hits, false, missed) in counts.items()
         }
-        return {"accuracy": right / known, "edit": float(np.mean(scores)), **f1}
+        return {**accuracy, "edit": float(np.mean(scores)), **f1}
 
 
 def annotated_frames(annotation: Mapping, rate: float) -> np.ndarray:

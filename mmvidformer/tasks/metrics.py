@@ -1,6 +1,8 @@
 """Metrics of several labels, of numbers, of segments and of boxes."""
 
+import csv
 import multiprocessing
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +20,9 @@ from mmvidformer.tasks.base import write_csv
 from mmvidformer.tasks.boxes import Moments, read_boxes
 from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
+from mmvidformer.tasks.shares import leave_out
+
+AVA_CLASSES = 80
 
 
 @METRICS.register_module()
@@ -38,18 +43,24 @@ class LabelsMetric(BaseMetric):
             self.results.append(tuple(row.float().cpu().numpy() for row in rows))
 
     def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-        """Compute the mean over the classes that a video has."""
-        scores, labels = zip(*results, strict=True)
-        return {"mean_average_precision": float(mean_average_precision(scores, labels))}
+        """Compute the mean over the classes that a video has; no result if there is none."""
+        scores, labels = (np.stack(rows) for rows in zip(*results, strict=True))
+        has_videos = labels.any(axis=0)
+        if not has_videos.any():
+            leave_out("mean average precision", "no video has a label")
+            return {}
+        precision = mean_average_precision(scores[:, has_videos], labels[:, has_videos])
+        return {"mean_average_precision": float(precision)}
 
 
 @METRICS.register_module()
 class NumberMetric(BaseMetric):
     """R^2 and mean absolute error of the values of ``NumberHead``.
 
-    With several values, ``r2`` is the mean over them, and ``mae_<name>`` the error of each. Bad
-    videos are left out, and ``left_out`` is their number, if there are any. Arguments are those of
-    MMEngine's ``BaseMetric``.
+    With several values, ``r2`` is the mean over those that differ between the videos, without which
+    it is not defined, and ``mae_<name>`` the error of each. Bad videos are left out, and
+    ``left_out`` is their number, if there are any. Arguments are those of MMEngine's
+    ``BaseMetric``.
     """
 
     default_prefix = "number"
@@ -66,18 +77,20 @@ class NumberMetric(BaseMetric):
     def compute_metrics(
         self, results: list[tuple[np.ndarray, np.ndarray, bool]]
     ) -> dict[str, float]:
-        """Compute the metrics.
-
-        Raises:
-            ValueError: If no video could be read.
-        """
+        """Compute the metrics; none if no video could be read."""
         read = [(values, truth) for values, truth, is_bad in results if not is_bad]
         if not read:
-            raise ValueError(f"none of the {len(results)} videos could be read")
+            leave_out("error of values", f"none of the {len(results)} videos could be read")
+            return {"left_out": len(results)}
         values, truth = (np.stack(rows) for rows in zip(*read, strict=True))
         errors = mean_absolute_error(truth, values, multioutput="raw_values")
         names = (self.dataset_meta or {}).get("classes") or range(len(errors))
-        metrics = {"r2": float(r2_score(truth, values)), "mae": float(errors.mean())}
+        metrics = {"mae": float(errors.mean())}
+        differs = np.ptp(truth, axis=0) > 0
+        if differs.any():
+            metrics = {"r2": float(r2_score(truth[:, differs], values[:, differs])), **metrics}
+        else:
+            leave_out("R^2", "it needs videos with different values")
         if len(errors) > 1:
             named = zip(names, errors, strict=True)
             metrics |= {f"mae_{name}": float(error) for name, error in named}
@@ -115,14 +128,11 @@ class SegmentsMetric(BaseMetric):
             self.results.append((np.asarray(sample["spans"], dtype=float).reshape(-1, 3), rows))
 
     def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-        """Compute the metrics.
-
-        Raises:
-            ValueError: If no video has a true segment.
-        """
+        """Compute the metrics; none if no video has a true segment."""
         classes = sorted({int(label) for truth, _ in results for label in truth[:, 2]})
         if not classes:
-            raise ValueError("mAP of segments needs annotated segments, but the videos have none")
+            leave_out("mAP of segments", "the videos have no annotated segments")
+            return {}
         ious = np.asarray(self.ious, np.float32)  # the type of the overlaps: 0.7 is 0.7 then
         precisions = []
         for label in classes:
@@ -144,23 +154,23 @@ class SegmentsMetric(BaseMetric):
 
 @METRICS.register_module()
 class BoxesMetric(AVAMetric):
-    """MMAction2's ``AVAMetric``, with an error instead of NaN if there are no predictions.
+    """MMAction2's ``AVAMetric``, in which a class that is never found counts as 0, as in AVA's own.
 
     It closes its pool of processes, and writes its file to a temporary folder. Arguments are those
-    of ``AVAMetric``.
+    of ``AVAMetric``. The means over AVA's groups of classes are for AVA's 80 classes only.
     """
 
     def compute_metrics(self, results: list) -> dict[str, float]:
         """Compute the metrics.
 
         Raises:
-            ValueError: If no annotated moment has a predicted box.
+            ValueError: If there are predicted boxes, but of no annotated moment.
         """
         predicted = {
             (x["video_id"], int(x["timestamp"])) for x in results if any(map(len, x["outputs"]))
         }
         moments = read_boxes(self.ann_file)
-        if not predicted & moments.keys():
+        if predicted and not predicted & moments.keys():
             raise ValueError(
                 f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
             )
@@ -170,13 +180,18 @@ class BoxesMetric(AVAMetric):
             write_csv(truth, _rows_of_truth(moments))  # without a header, empty lines, repetitions
             files = self.label_file, truth, self.exclude_file
             results2csv(results, predictions, self.custom_classes)
+            _add_missed_classes(predictions, moments)
             ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: pool)
             try:
-                return ava_eval(
-                    predictions, self.options[0], *files, custom_classes=self.custom_classes
-                )
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", "Mean of empty slice")  # of groups
+                    metrics = ava_eval(
+                        predictions, self.options[0], *files, custom_classes=self.custom_classes
+                    )
             finally:
                 ava_utils.multiprocessing = multiprocessing
+        has_groups = self.num_classes == AVA_CLASSES + 1
+        return {k: float(v) for k, v in metrics.items() if has_groups or k == "overall"}
 
 
 def _rows_of_truth(moments: Moments) -> Iterator[tuple]:
@@ -185,3 +200,21 @@ def _rows_of_truth(moments: Moments) -> Iterator[tuple]:
         for corners, labels in boxes.items():
             for label in sorted(labels):
                 yield video, second, *corners, label
+
+
+def _add_missed_classes(predictions: Path, moments: Moments) -> None:
+    """Add an empty box with a score of 0 for each annotated class that has no predicted box.
+
+    Its precision is then 0, where MMAction2 would leave the class out.
+    """
+    classes: dict[int, tuple[str, int]] = {}  # a moment of each
+    for moment, boxes in moments.items():
+        for label in set().union(*boxes.values()):
+            classes.setdefault(label, moment)
+    with predictions.open("a+", newline="") as file:
+        file.seek(0)
+        for video, second, *_, label, _score in csv.reader(file):
+            if (video, int(second)) in moments:
+                classes.pop(int(label), None)
+        for label, moment in classes.items():
+            file.write(",".join(map(str, (*moment, 0, 0, 0, 0, label, 0))) + "\n")

@@ -15,7 +15,7 @@ class MultiLabel(Classification):
     loss = "BCELossWithLogits"
     head = "mmvidformer.MultiLabelHead"
     heads_by_classifier = {"AttentiveHead": "mmvidformer.MultiLabelAttentiveHead"}
-    metric, best_metric = "AccMetric", "acc/mean_average_precision"
+    metric, best_metric = "mmvidformer.LabelsMetric", "acc/mean_average_precision"
     has_one_class = False
     activation, threshold = "sigmoid", 0.5
 
@@ -36,7 +36,3 @@ class MultiLabel(Classification):
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Let MMAction2's ``VideoDataset`` read several classes a line."""
         return dict(multi_class=True, num_classes=len(lists.classes))
-
-    def metric_config(self, lists: VideoLists, ann_file: str) -> dict[str, Any]:
-        """Return MMAction2's metric."""
-        return dict(type=self.metric, metric_list=("mean_average_precision",))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mmvidformer.datasets.csv_rows import read_number, read_rows
 from mmvidformer.registry import METRICS
+from mmvidformer.tasks.shares import leave_out
 
 TASKS = ("verb", "noun", "action")  # of anticipation
 
@@ -91,6 +92,9 @@ class MultiTaskAccuracy(BaseMetric):
         """Store the labels, and the ranks of the right class of each task and of the action."""
         for sample in data_samples:
             scores, labels = sample["pred_score"], sample["gt_label"].tolist()
+            if min(labels) < 0:  # of a line without one
+                self.results.append(None)
+                continue
             if any(of_task.dim() != 1 for of_task in scores.values()):
                 raise ValueError("a head with average_clips=None keeps the views of each video")
             vectors = [scores[name].float().cpu() for name in self.tasks]
@@ -103,8 +107,14 @@ class MultiTaskAccuracy(BaseMetric):
             self.results.append((labels, ranks))
 
     def compute_metrics(self, results: list[tuple]) -> dict[str, float]:
-        """Compute the shares over all samples."""
-        labels, ranks = (np.array(column) for column in zip(*results, strict=True))
+        """Compute the shares over all samples with labels."""
+        labeled = [result for result in results if result is not None]
+        if len(labeled) < len(results):
+            count = f"{len(results) - len(labeled)} of {len(results)} samples"
+            leave_out("label", f"{count} do not count")
+        if not labeled:
+            return {}
+        labels, ranks = (np.array(column) for column in zip(*labeled, strict=True))
         metrics = {}
         for i, name in enumerate((*self.tasks, "action")[: ranks.shape[1]]):
             for k in self.topk:
@@ -143,7 +153,7 @@ class AnticipationMetric(BaseMetric):
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
-        ValueError: If ``discarded`` is unknown, or a recall has no sample.
+        ValueError: If ``discarded`` is unknown.
     """
 
     default_prefix = ""
@@ -202,11 +212,16 @@ class AnticipationMetric(BaseMetric):
         for task, truth, rank in zip(TASKS, labels.T, ranks.transpose(1, 0, 2), strict=True):
             shares = {f"top{k}": (rank < k).mean(axis=0) for k in self.topk}
             recall = f"recall{self.recall_k}"
-            shares[recall] = mean_topk_recall(rank, truth, self.recall_k, self._classes(task))
+            classes = self._classes(task)
+            if classes is None or np.isin(truth, classes).any():
+                shares[recall] = mean_topk_recall(rank, truth, self.recall_k, classes)
+            else:
+                leave_out(f"{task}/{recall}", "no sample has a many-shot class")
             for name, ids in self.subsets.items():
                 part = np.isin(names, [*ids[task]])
                 if not part.any():
-                    raise ValueError(f"no sample is in the subset {name!r} of {task}s")
+                    leave_out(f"{task}/{recall}_{name}", "no sample is in the subset")
+                    continue
                 shares[f"{recall}_{name}"] = mean_topk_recall(
                     rank[part], truth[part], self.recall_k
                 )

@@ -1,7 +1,9 @@
+import logging
 from collections.abc import Iterable
 
 from mmaction.evaluation import AccMetric, ANetMetric, AVAMetric
 from mmengine.evaluator import BaseMetric
+from mmengine.logging import print_log
 
 # Beginnings of the names of results that are shares, from 0 to 1, of MMAction2's metrics. Those of
 # this package say so themselves (``shares``).
@@ -31,3 +33,8 @@ def _shares_of(metric: BaseMetric) -> tuple[str, ...]:
         return metric.shares
     known = (shares for metric_type, shares in SHARES.items() if isinstance(metric, metric_type))
     return next(known, ())
+
+
+def leave_out(result: str, reason: str) -> None:
+    """Say in the log that a result is not defined, and why."""
+    print_log(f"no {result}: {reason}", logger="current", level=logging.WARNING)

@@ -146,10 +146,13 @@ def test_recall_of_given_ranks() -> None:
         mean_topk_recall(ranks, labels, k=5, classes=[3])
 
 
-def test_subset_without_samples(samples: list[dict], tmp_path: Path) -> None:
+def test_what_has_no_sample_is_left_out(samples: list[dict], tmp_path: Path) -> None:
+    """A run goes on after such a validation."""
     (tmp_path / "ids.csv").write_text("P99_01_0\n")
-    with pytest.raises(ValueError, match="no sample is in the subset 'far' of verbs"):
-        evaluate(samples, subsets={"far": str(tmp_path / "ids.csv")})
+    plain = evaluate(samples)
+    assert evaluate(samples, subsets={"far": str(tmp_path / "ids.csv")}) == plain
+    found = evaluate(samples, many_shot={"verb": [0], "noun": [99]})
+    assert {*plain} - {*found} == {f"noun/recall5_{time}s" for time in ("0.75", "0.50", "0.25")}
 
 
 def test_invalid_columns_of_many_shot_classes(tmp_path: Path) -> None:

@@ -1,12 +1,39 @@
 """Metrics of numbers, and of classes over time."""
 
+import warnings
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import r2_score
+from mmengine.structures import InstanceData
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    r2_score,
+)
 
+from mmvidformer.registry import METRICS
 from mmvidformer.tasks.frames_metric import FramesMetric, list_runs
-from mmvidformer.tasks.metrics import NumberMetric, SegmentsMetric
+from mmvidformer.tasks.metrics import BoxesMetric, LabelsMetric, NumberMetric, SegmentsMetric
+from mmvidformer.tasks.multi_task import MultiTaskAccuracy, mean_topk_recall
+
+
+@pytest.fixture
+def log(monkeypatch) -> Callable[[], str]:
+    """What was logged since the last call."""
+    lines: list[str] = []
+    for module in ("mmvidformer.tasks.shares", "mmvidformer.registry.repairs.accuracy"):
+        monkeypatch.setattr(f"{module}.print_log", lambda text, **_: lines.append(text))
+
+    def read() -> str:
+        text = "\n".join(lines)
+        lines.clear()
+        return text
+
+    return read
+
 
 NAMES = ["a", "b", "c", "d", "background"]
 TRUTH = np.repeat([4, 0, 4, 1, 2, 4, 3, 0], [5, 20, 3, 12, 9, 4, 16, 7])
@@ -61,9 +88,18 @@ def test_frames_without_a_class_end_a_part() -> None:
     assert results["frames/accuracy"] == pytest.approx(4 / 6)
 
 
-def test_frames_need_annotations() -> None:
-    with pytest.raises(ValueError, match="needs annotated frames, but the videos have none"):
-        frames_metric((np.zeros(9, int), np.full(9, -1)), names=["a"])
+def test_frames_need_annotations(log) -> None:
+    assert frames_metric((np.zeros(9, int), np.full(9, -1)), names=["a"]) == {}
+    assert "no accuracy of frames: the videos have no annotated frames" in log()
+
+
+def test_background_alone_has_no_runs(log) -> None:
+    """F1 of nothing is not 0, and the edit score of nothing is not 1."""
+    background = np.full(9, 4)
+    assert frames_metric((background, background)) == {"frames/accuracy": 1}
+    assert "no edit score and F1 of frames: all frames are background" in log()
+    found = frames_metric((np.zeros(9, int), background))
+    assert found["frames/f1@50"] == found["frames/accuracy"] == 0
 
 
 @pytest.mark.parametrize("background", [-1, 1])
@@ -123,8 +159,98 @@ def test_segments() -> None:
     assert metric.evaluate(3) == pytest.approx(expected, abs=1e-6)
 
 
-def test_segments_need_annotations() -> None:
+def test_segments_need_annotations(log) -> None:
     metric = SegmentsMetric()
     metric.process(None, [segments([], [(0, 1, 0, 0.1)])])
-    with pytest.raises(ValueError, match="needs annotated segments, but the videos have none"):
-        metric.evaluate(1)
+    assert metric.evaluate(1) == {}
+    assert "no mAP of segments: the videos have no annotated segments" in log()
+
+
+def accuracy(labels: list[int], answers: list[int], classes: int = 4) -> dict:
+    """Results of MMAction2's metric, from the registry, as configs name it."""
+    metric = METRICS.build(dict(type="AccMetric", metric_options=dict(top_k_accuracy=dict(topk=1))))
+    for label, answer in zip(labels, answers, strict=True):
+        scores = torch.eye(classes)[answer]
+        metric.process(None, [dict(gt_label=torch.tensor([label]), pred_score=scores)])
+    return metric.evaluate(len(labels))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_mean_class_accuracy_is_that_of_scikit_learn(seed: int) -> None:
+    """And that of several tasks, for lists without some classes."""
+    rng = np.random.default_rng(seed)
+    labels, answers = rng.integers(0, 12, 20) // 2, rng.integers(0, 12, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes that are predicted only
+        expected = balanced_accuracy_score(labels, answers)
+    found = accuracy(labels.tolist(), answers.tolist(), 12)
+    assert found["acc/mean1"] == pytest.approx(expected)
+    assert found["acc/top1"] == pytest.approx(accuracy_score(labels, answers))
+    ranks = (labels != answers).astype(int)
+    assert mean_topk_recall(ranks, labels, k=1) == pytest.approx(expected)
+
+
+def test_videos_without_a_label_do_not_count(log) -> None:
+    assert accuracy([0, -1, 1, -1], [0, 3, 0, 0]) == accuracy([0, 1], [0, 0])
+    assert "2 of 4 videos have a label: the accuracy is that of these" in log()
+    assert accuracy([-1, -1], [0, 3]) == {}
+    assert "0 of 2 videos have a label: there is no accuracy" in log()
+
+
+def test_samples_of_several_tasks_without_labels_do_not_count() -> None:
+    def evaluate(*labels: tuple[int, int]) -> dict:
+        metric = MultiTaskAccuracy(topk=(1,))
+        for noun, verb in labels:
+            scores = dict(noun=torch.tensor([0.2, 0.8]), verb=torch.tensor([0.9, 0.1]))
+            metric.process(None, [dict(pred_score=scores, gt_label=torch.tensor([noun, verb]))])
+        return metric.evaluate(len(labels))
+
+    assert evaluate((1, 0), (-1, -1), (0, 0)) == evaluate((1, 0), (0, 0))
+    assert evaluate((-1, -1)) == {}
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_labels_that_no_video_has(classes: int, log) -> None:
+    """Their precision is not defined; scikit-learn's is 0 with a warning."""
+    rng = np.random.default_rng(0)
+    scores, labels = rng.random((9, classes)), rng.integers(0, 2, (9, classes))
+    precision = average_precision_score(labels, scores, average="macro")
+    for count in (0, 1):  # of other classes
+        metric = LabelsMetric()
+        for row, truth in zip(scores, labels, strict=True):
+            found = torch.tensor([*row, *[0.5] * count])
+            truth = torch.tensor([*truth, *[0] * count])
+            metric.process(None, [{"pred_score": found, "gt_label": truth}])
+        assert metric.evaluate(9) == {"acc/mean_average_precision": pytest.approx(precision)}
+    metric.process(None, [{"pred_score": found, "gt_label": torch.zeros(classes + 1)}])
+    assert metric.evaluate(1) == {}
+    assert "no mean average precision: no video has a label" in log()
+
+
+@pytest.mark.parametrize("truth", [[[1.0, 2.0]], [[1.0, 2.0], [1.0, 3.0]]], ids=["one", "constant"])
+def test_r2_of_values_that_do_not_differ(truth: list, log) -> None:
+    """It is not defined for them: scikit-learn has NaN for one video, and 0 or 1 for more."""
+    metric = NumberMetric()
+    for row in truth:
+        sample = {"pred_score": torch.tensor([0.5, 2.5]), "gt_label": torch.tensor(row)}
+        metric.process(None, [sample])
+    found = metric.evaluate(len(truth))
+    if len(truth) == 1:
+        assert "number/r2" not in found and "no R^2: it needs videos with different" in log()
+    else:
+        assert found["number/r2"] == pytest.approx(r2_score([2, 3], [2.5, 2.5]))
+    assert found["number/mae_0"] == 0.5
+
+
+def test_a_class_of_boxes_that_is_never_found(tmp_path) -> None:
+    """It counts as 0, as in AVA's evaluation: the mean of AP 1 and 0, not of AP 1 alone."""
+    truth = tmp_path / "truth.csv"
+    truth.write_text("v,1,0.1,0.1,0.5,0.5,1\nv,1,0.1,0.1,0.5,0.5,2\n")
+    names = tmp_path / "names.pbtxt"
+    names.write_text("".join(f'item {{\n  name: "{i}"\n  id: {i}\n}}\n' for i in (1, 2, 3)))
+    metric = BoxesMetric(str(truth), None, str(names), action_thr=0.2, num_classes=4)
+    found = InstanceData(
+        bboxes=torch.tensor([[0.1, 0.1, 0.5, 0.5]]), scores=torch.tensor([[0.0, 0.9, 0.1, 0.8]])
+    )
+    metric.process(None, [dict(video_id="v", timestamp=1, pred_instances=found)])
+    assert metric.evaluate(1) == {"mAP/overall": 0.5}

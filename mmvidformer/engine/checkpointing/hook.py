@@ -134,6 +134,15 @@ class AtomicCheckpointHook(CheckpointHook):
                 f"{'; '.join(changes[:SHOWN])}{more}"
             )
 
+    def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
+        """Keep the best checkpoint, unless the result that decides is not defined."""
+        wanted = self.key_indicators if self.save_best else []
+        undefined = [name for name in wanted if name not in ("auto", *metrics)]
+        if undefined:
+            runner.logger.warning(f"no {undefined[0]}: this checkpoint cannot be the best")
+            return
+        super().after_val_epoch(runner, metrics)
+
     def save_now(self, runner: Runner, iteration: int) -> str:
         """Save ``interrupted.pth``, which the next checkpoint replaces, and return its path."""
         self.filename_tmpl, self.max_keep_ckpts = INTERRUPTED, -1

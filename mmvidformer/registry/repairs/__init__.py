@@ -12,10 +12,10 @@ from importlib.util import find_spec
 
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
 REPAIRS = ("find_loader", "drn", "multimodal", "numpy_2", "checkpoints", "untrusted_checkpoints")
-# Its import is the repair. MMAction2's registry imports it after the models, at the first look-up,
-# which each head does when it is built. The models load MMDetection and MMPretrain if they are
-# installed, so that this package does not import them itself.
-OF_MODELS = "half_scores"
+# Their import is the repair. MMAction2's registries import them after the models and metrics, at
+# the first look-up, which each head does when it is built. The models load MMDetection and
+# MMPretrain if they are installed, so that this package does not import them itself.
+OF_MODELS, OF_METRICS = "half_scores", "accuracy"
 
 
 @cache
@@ -32,7 +32,8 @@ def apply() -> None:
         )
     for name in REPAIRS:
         import_module(f"{__name__}.{name}").repair()
-    from mmaction.registry import MODELS
+    from mmaction.registry import METRICS, MODELS
 
-    MODELS._locations.append(f"{__name__}.{OF_MODELS}")
-    MODELS._imported = False  # also if a look-up came first
+    for registry, name in ((MODELS, OF_MODELS), (METRICS, OF_METRICS)):
+        registry._locations.append(f"{__name__}.{name}")
+        registry._imported = False  # also if a look-up came first

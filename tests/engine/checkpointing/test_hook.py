@@ -98,6 +98,16 @@ def test_of_equally_good_checkpoints_the_last_is_the_best(toy, monkeypatch) -> N
     assert {"best_acc_epoch_3.pth"} == {x for x in names(Path(runner.work_dir)) if "best" in x}
 
 
+@pytest.mark.parametrize("others", [{}, {"mae": 1.0}], ids=["nothing", "another result"])
+def test_a_result_that_is_not_defined_ends_no_run(toy, monkeypatch, others: dict) -> None:
+    """Such as R^2 of one readable video; the checkpoint of that epoch cannot be the best."""
+    values = [{"acc": 0.5}, others, {"acc": 0.3}]
+    monkeypatch.setattr(Rising, "compute_metrics", lambda self, results: values.pop(0))
+    runner = validated(toy)
+    runner.train()
+    assert names(Path(runner.work_dir)) == {"epoch_2.pth", "epoch_3.pth", "best_acc_epoch_1.pth"}
+
+
 @pytest.mark.parametrize("fails_at", range(1, 10))
 def test_a_full_disk_at_any_write_leaves_what_was_there(toy, monkeypatch, fails_at: int) -> None:
     """Three epochs write three files and three notes, and the best and the last again."""
