@@ -1,4 +1,3 @@
-import errno
 import logging
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from mmvidformer.datasets.transforms.decode import check_decoders
 from mmvidformer.datasets.workers import limited_time, set_seed
 from mmvidformer.registry import DATASETS
 from mmvidformer.storage.errors import UserError
-from mmvidformer.video.errors import BadVideo, TooManyBadVideos, first_line, path_of
+from mmvidformer.video.errors import PASSING, BadVideo, TooManyBadVideos, first_line, path_of
 
 # Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
 READING = (
@@ -26,9 +25,7 @@ READING = (
     *(reading.RawFrameDecode, reading.ImageDecode, reading.ArrayDecode, reading.LoadRGBFromFile),
     *(reading.LoadAudioFeature, reading.LoadLocalizationFeature, reading.LoadProposals),
 )
-# Errors of storage, such as that of a network, which may pass; and seconds before further tries.
-PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
-PAUSES = (1.0, 4.0)
+PAUSES = (1.0, 4.0)  # seconds before further tries where storage may recover
 READ, BAD = 1, 2  # status of a sample; 0 before it is read
 MOST_REPLACEMENTS = 50
 REMEDY = "mmvidformer data check lists bad videos and writes annotations without them"

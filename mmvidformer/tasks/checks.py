@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from av.error import FFmpegError
-
 from mmvidformer.datasets.csv_rows import read_header, read_text
 from mmvidformer.datasets.lists import identity_of
 from mmvidformer.datasets.own_videos import CLASSES
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.table import TASKS, find_task
+from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 
 TOLERANCE = 0.5  # seconds by which an annotation may be after the end of its video
@@ -89,7 +88,7 @@ def check_videos(
 def _time_faults(task: Task, rows: Sequence, path: Path, name: str) -> Iterator[str]:
     """Describe what is wrong in the times of a video, and the annotations after its end."""
     shown = name if Path(name).name == path.name else path
-    with suppress(FFmpegError, OSError, ValueError):  # bad files are reported as such
+    with suppress(BadVideo, OSError):  # bad files are reported as such
         video = Video.open(path)
         if not video.get_avg_fps():
             yield f"{path}: its frame rate is unknown"

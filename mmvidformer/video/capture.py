@@ -19,9 +19,16 @@ import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.video.containers import keep_time, open_container, video_stream
+from mmvidformer.video.containers import (
+    TEXT,
+    decode_frames,
+    find_video,
+    keep_time,
+    open_container,
+)
+from mmvidformer.video.errors import NO_FRAME, BadVideo
 from mmvidformer.video.index import index_of, repeat_frames
-from mmvidformer.video.pyav_reader import upright
+from mmvidformer.video.orientation import upright
 from mmvidformer.video.times import FrameTimes
 
 # What addresses may use; not files of this machine, which a playlist could name.
@@ -90,7 +97,7 @@ class Capture(FrameSource, AbstractContextManager):
 
     Raises:
         FileNotFoundError: If the file does not exist.
-        ValueError: If the file cannot be read as a video.
+        BadVideo: If the file cannot be read as a video.
         ConnectionError: If the camera does not exist or cannot be opened, or the address cannot be
             reached or has no video.
     """
@@ -118,10 +125,9 @@ class Capture(FrameSource, AbstractContextManager):
         seconds = (self._container.duration or 0) / av.time_base
         self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
         if not self._is_address:
-            with suppress(av.FFmpegError, ValueError):  # damaged files are read until there
-                self._index = index_of(str(source))
-                self._counts = self._index.times.repeats()
-                self.fps = float(self._index.times.constant_rate) or self.fps
+            self._index = index_of(str(source))
+            self._counts = self._index.times.repeats()
+            self.fps = float(self._index.times.constant_rate) or self.fps
         self.is_live = self._is_address and not seconds
         self.total = self._video.frames or round(FrameTimes(self.fps).count(seconds)) or None
         if self._counts is not None:
@@ -142,7 +148,7 @@ class Capture(FrameSource, AbstractContextManager):
             uint8.
 
         Raises:
-            ValueError: If the file has no frame that can be decoded.
+            BadVideo: If a frame of the file cannot be decoded, or there is none.
             ConnectionError: If the camera or the address ends before its time.
         """
         frames = self._choose(interval, time_step)
@@ -195,7 +201,7 @@ class Capture(FrameSource, AbstractContextManager):
         if self.is_live and not self._closed.is_set():
             raise ConnectionError(f"{self.name} stopped after {number + 1} frames")
         if number < 0 and not self._closed.is_set():
-            raise ValueError(f"{self.name} has no frame that can be decoded")
+            raise BadVideo(self.name, NO_FRAME)
 
     def _shoot(self) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
         for number in itertools.count():
@@ -210,6 +216,8 @@ class Capture(FrameSource, AbstractContextManager):
             reason = "the stream ended"
             try:
                 frames = self._container.decode(self._video)
+                if not self._is_address:
+                    frames = decode_frames(self._container, self.name)
                 if self._counts is not None:
                     frames = repeat_frames(frames, self._index, self._counts)
                 elif self._is_address and not self.is_live:
@@ -247,17 +255,17 @@ class Capture(FrameSource, AbstractContextManager):
             if self._is_address:
                 options = {"protocol_whitelist": PROTOCOLS, "rtsp_transport": "tcp"}
                 limits = dict(container_options=options, timeout=(SILENCE, SILENCE))
-                self._container = av.open(str(self.source), **limits)
+                self._container = av.open(str(self.source), metadata_errors=TEXT, **limits)
             else:
                 self._container = open_container(str(self.source))
             try:
-                self._video = video_stream(self._container)
-            except ValueError:
+                self._video = find_video(self._container, self.name)
+            except BadVideo:
                 self._container.close()
                 raise
-        except (av.FFmpegError, OSError, ValueError) as error:
+        except (av.FFmpegError, OSError, BadVideo) as error:
             if not self._is_address:
-                raise ValueError(f"cannot read {self.name} as a video: {_reason(error)}") from error
+                raise
             # Without the error itself, whose text has the whole address.
             raise ConnectionError(f"cannot open {self.name}: {_reason(error)}") from None
 
@@ -282,4 +290,4 @@ class Capture(FrameSource, AbstractContextManager):
 def _reason(error: Exception) -> object:
     if isinstance(error, av.ExitError):
         return f"no data for {SILENCE:g} s"
-    return getattr(error, "strerror", None) or error
+    return getattr(error, "reason", None) or getattr(error, "strerror", None) or error

@@ -1,15 +1,18 @@
 """Opening video files."""
 
+import os
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
 
 import av
-from av import VideoFrame, VideoStream
+from av import Packet, VideoFrame, VideoStream
 from av.container import InputContainer
 from av.stream import Disposition
 
+from mmvidformer.video.errors import BadVideo, blame, name_of
+from mmvidformer.video.progress import note_progress
 from mmvidformer.video.times import FrameTimes
 
 # Formats of FFmpeg that hold a video themselves. Others, such as playlists, name further files.
@@ -22,6 +25,7 @@ SUFFIXES = frozenset(
     ".dvd .evo .m1v .m2p .m2t .m2ts .m2v .mod .mpe .mpeg .mpg .mpv .mts .tod .tp .trp .ts .vob "
     ".264 .265 .avc .h264 .h265 .h26l .hevc".split()
 )
+TEXT = "replace"  # bytes in titles and places that are not UTF-8
 
 
 def open_container(source: str | Path | BinaryIO, max_pixels: int | None = None) -> InputContainer:
@@ -33,39 +37,92 @@ def open_container(source: str | Path | BinaryIO, max_pixels: int | None = None)
             follow smaller ones, decoding raises. None for no limit.
 
     Raises:
-        ValueError: If the file has another format, no video that can be decoded, or larger frames.
-        av.FFmpegError: If the file is damaged.
+        OSError: If there is no such file, or no right to read it.
+        BadVideo: If the file is damaged, has another format, no video that can be decoded, or
+            larger frames.
     """
     limit = {"max_pixels": str(max_pixels)} if max_pixels else {}
     options = {"format_whitelist": FORMATS}
     if isinstance(source, str | Path):
-        options["protocol_whitelist"] = "file"
+        name, options["protocol_whitelist"] = str(source), "file"
+        with open(source, "rb"):  # if that is not possible, the system says why
+            source = os.path.abspath(source)  # FFmpeg takes "12:30.mp4" for an address
     else:
+        name = name_of(source)
         source.seek(0)
-    try:
-        container = av.open(source, options=limit, container_options=options)
-    except av.error.ArgumentError as error:
-        raise ValueError(f"its format is none of {FORMATS}") from error
-    codec = video_stream(container).codec_context
-    if max_pixels and codec.width * codec.height > max_pixels:
-        size = f"{codec.width}x{codec.height}"
-        raise ValueError(f"frames must have at most {max_pixels} pixels, got {size}")
-    codec.options = limit
+    with blame(name):
+        try:
+            container = av.open(
+                source, options=limit, container_options=options, metadata_errors=TEXT
+            )
+        except av.error.ArgumentError as error:
+            raise BadVideo(name, f"its format is none of {FORMATS}") from error
+        codec = find_video(container, name).codec_context
+        if max_pixels and codec.width * codec.height > max_pixels:
+            size = f"{codec.width}x{codec.height}"
+            raise BadVideo(name, f"frames must have at most {max_pixels} pixels, got {size}")
+        codec.options = limit
     return container
 
 
-def video_stream(container: InputContainer) -> VideoStream:
+def find_video(container: InputContainer, name: str) -> VideoStream:
     """Return the video of a container: FFmpeg's best video stream, which is not always the first.
 
+    Args:
+        container: The container.
+        name: What messages call it.
+
     Raises:
-        ValueError: If there is none, no decoder for it, or only a picture, such as a song's cover.
+        BadVideo: If there is none, no decoder for it, or only a picture, such as a song's cover.
     """
     stream = container.streams.best("video")
     if stream is None or stream.codec_context is None:
-        raise ValueError("no video stream, or no decoder for it")
+        no_decoder = "there is no decoder for its video"
+        raise BadVideo(name, no_decoder if container.streams.video else "it has no video stream")
     if stream.disposition & Disposition.attached_pic:
-        raise ValueError("no video stream, only an attached picture")
+        raise BadVideo(name, "it has no video stream, only an attached picture")
     return stream
+
+
+def video_stream(container: InputContainer) -> VideoStream:
+    """Return the video of a container that ``open_container`` opened."""
+    return container.streams.best("video")
+
+
+def read_packets(container: InputContainer, name: str) -> Iterator[Packet]:
+    """Yield the packets of the video in the order in which they are decoded, then an empty one.
+
+    Raises:
+        BadVideo: If they are encrypted. Some decoders would return noise.
+    """
+    is_first = True
+    for packet in container.demux(video_stream(container)):
+        if is_first and packet.has_sidedata("encryption_info"):
+            raise BadVideo(name, "its video is encrypted")
+        is_first = False
+        note_progress()
+        yield packet
+
+
+def decode_frames(container: InputContainer, name: str) -> Iterator[VideoFrame]:
+    """Decode the video of a container that was just opened, in order.
+
+    Raises:
+        BadVideo: If it cannot be decoded, or a frame is damaged.
+    """
+    return decode_packets(read_packets(container, name), name)
+
+
+def decode_packets(packets: Iterable[Packet], name: str) -> Iterator[VideoFrame]:
+    """Decode all packets of a video, as ``decode_frames`` does."""
+    number = 0
+    with blame(name):
+        for packet in packets:
+            for frame in packet.decode():
+                if frame.is_corrupt:
+                    raise BadVideo(name, f"frame {number} is damaged")
+                yield frame
+                number += 1
 
 
 def keep_time(frames: Iterable[VideoFrame], fps: float) -> Iterator[VideoFrame]:

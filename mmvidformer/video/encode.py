@@ -3,13 +3,14 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
-import numpy as np
 from av import VideoFrame
 from av.video.reformatter import VideoReformatter
 
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.video.containers import open_container, video_stream
+from mmvidformer.video.containers import decode_frames, open_container, video_stream
+from mmvidformer.video.errors import NO_FRAME, BadVideo
 from mmvidformer.video.index import index_of, repeat_frames
+from mmvidformer.video.orientation import orientation_of
 
 
 def encode_video(
@@ -30,9 +31,8 @@ def encode_video(
         crf: Quality of x264, from 0 (lossless) to 51.
 
     Raises:
-        ValueError: If there is no video, or no frame in it.
+        BadVideo: If the video cannot be decoded to its end, or there is no frame in it.
         OSError: If the target cannot be written.
-        av.FFmpegError: If the video cannot be decoded to its end.
     """
     if not os.path.exists(target):
         with write_atomically(target) as part:
@@ -48,7 +48,7 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
         index = index_of(source)
         repeats = index.times.repeats()
         rate = index.times.constant_rate or Fraction(25)  # of a file that states none
-        frames = video.decode(stream)
+        frames = decode_frames(video, source)
         for number, frame in enumerate(
             frames if repeats is None else repeat_frames(frames, index, repeats)
         ):
@@ -56,23 +56,24 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
                 sides = frame.width, frame.height
                 shrink = min(1, short_side / min(sides))
                 width, height = (max(2, round(side * shrink / 2) * 2) for side in sides)
-                turns = frame.rotation // 90 % 4
+                orientation = orientation_of(frame)
                 # Without the loop filter and arithmetic coding, decoding takes a third less time.
                 tuning = {"crf": str(crf), "tune": "fastdecode"}
                 encoder = output.add_stream("libx264", rate, tuning)
                 codec = encoder.codec_context
-                codec.width, codec.height = (height, width) if turns % 2 else (width, height)
+                codec.width, codec.height = (
+                    (height, width) if orientation.turns % 2 else (width, height)
+                )
                 codec.time_base, codec.gop_size = 1 / rate, key_frames
                 codec.pix_fmt, codec.thread_count = "yuv420p", 1
             # The colors of RGB, which training sees, need no tags, and its planes can be turned.
             image = converter.reformat(
                 frame, width, height, "rgb24", interpolation="BICUBIC", threads=1
             )
-            upright = np.ascontiguousarray(np.rot90(image.to_ndarray(), turns))
-            image = VideoFrame.from_ndarray(upright, "rgb24")
+            image = VideoFrame.from_ndarray(orientation.apply(image.to_ndarray()), "rgb24")
             image = converter.reformat(image, format="yuv420p", threads=1)
             image.pts, image.time_base = number, codec.time_base
             output.mux(encoder.encode(image))
         if encoder is None:
-            raise ValueError("there is no frame in it")
+            raise BadVideo(source, NO_FRAME)
         output.mux(encoder.encode())

@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from av.error import FFmpegError
 from torch import Tensor
 
 from mmvidformer.storage.range_file import MOST_BYTES
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.video import Video
 
-FAULTS = (FFmpegError, OSError, RuntimeError, ValueError)  # of decoders
+FAULTS = (BadVideo, RuntimeError)  # of decoders
 TOLERANCE = 1e-2  # pixels
 
 logger = logging.getLogger("mmvidformer")
@@ -95,7 +94,7 @@ class EncodedClip:
         try:
             return self._decode_by("pyav", numbers, device)
         except FAULTS as error:
-            raise BadVideo(self.name, f"{type(error).__name__}: {first_line(error)}") from error
+            raise BadVideo(self.name, first_line(error)) from error
 
     def _decode_by(self, backend: str, numbers: np.ndarray, device: torch.device) -> Tensor:
         source = self.source if isinstance(self.source, str) else self.source.numpy().tobytes()
@@ -104,7 +103,7 @@ class EncodedClip:
         frames = video.reader.decode_tensor(np.minimum(numbers, last)).to(device)
         if frames.shape[1:3] != self.size:
             got = f"{tuple(frames.shape[1:3])} on {device}"
-            raise ValueError(f"frames must be of {self.size} pixels, got {got}")
+            raise BadVideo(self.name, f"frames must be of {self.size} pixels, got {got}")
         return frames
 
 
@@ -167,5 +166,5 @@ def _warn_of_cpu(name: str, error: Exception) -> None:
     if _said_of_cpu.is_set():
         return
     _said_of_cpu.set()
-    reason = f"{type(error).__name__}: {first_line(error)}"
-    logger.warning("%s is decoded on the CPU (%s); further ones are not named", name, reason)
+    text = "%s is decoded on the CPU (%s); further ones are not named"
+    logger.warning(text, name, first_line(error))

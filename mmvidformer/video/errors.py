@@ -1,21 +1,42 @@
+"""What is wrong with a video: one error, which a line of text explains."""
+
+import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import av
 
 from mmvidformer.storage.errors import UserError
 
+NO_FRAME = "there is no frame in it"
 # Keys under which datasets keep the path of a sample's video or folder of frames.
 PATH_KEYS = ("filename", "frame_dir", "img_path", "audio_path")
+# Errors of storage, such as that of a network, which may pass.
+PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 # Place in the source code with which messages of decord and TorchCodec begin.
 _SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: |\w+, \S+\.cpp:\d+, ")
+_REASONS: dict[type[Exception], str] = {
+    av.InvalidDataError: "it is damaged, cut off, or no video",
+    av.EOFError: "it ends too early",
+    av.PatchWelcomeError: "FFmpeg does not know a feature that it uses",
+    av.DecoderNotFoundError: "FFmpeg has no decoder for it",
+    MemoryError: "its header asks for more memory than there is",
+    UnicodeError: "its header has text that is not Unicode",
+}
 
 
 class TooManyBadVideos(UserError, RuntimeError):
     """More bad videos than are allowed."""
 
 
-class BadVideo(UserError):
-    """A video that cannot be read: its path, and the reason."""
+class BadVideo(UserError, ValueError):
+    """A video that cannot be read: its path, and the reason.
+
+    It is the error of all that reads videos. Others are raised only for missing files and rights
+    (``OSError``), and for storage that does not answer (``StorageError``).
+    """
 
     def __init__(self, path: str, reason: str = "") -> None:  # dataloaders give their text alone
         super().__init__(path, reason)
@@ -23,6 +44,33 @@ class BadVideo(UserError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.reason else self.path
+
+
+@contextmanager
+def blame(path: str) -> Iterator[None]:
+    """Raise ``BadVideo`` for what a library raises because of a file's content.
+
+    Errors of mounted storage (``PASSING``) stay, and so does all that no file can cause.
+    """
+    try:
+        yield
+    except (av.FFmpegError, MemoryError, UnicodeError) as error:
+        if getattr(error, "errno", None) in PASSING:
+            raise
+        raise BadVideo(path, _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    for error_class, reason in _REASONS.items():
+        if isinstance(error, error_class):
+            return reason
+    # Such as "Operation not permitted", by which a decoder means that it does not support a file.
+    return f'FFmpeg cannot read it ("{getattr(error, "strerror", None) or error}")'
+
+
+def name_of(source: object) -> str:
+    """Return the name of a file, which is a path or a file object, for messages."""
+    return source if isinstance(source, str) else str(getattr(source, "name", "the file"))
 
 
 def path_of(info: Mapping) -> str:
@@ -37,7 +85,9 @@ def with_suffix(path: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error message that is not empty."""
+    """Return the reason of a bad video, or the first line of a message that is not empty."""
+    if isinstance(error, BadVideo):
+        return error.reason
     # PyAV's messages repeat the path; that of the system may be a frame's.
     message = "" if isinstance(error, OSError) else getattr(error, "strerror", "")
     lines = _SOURCE_PLACE.sub("", message or str(error)).splitlines()

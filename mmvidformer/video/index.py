@@ -1,26 +1,23 @@
-"""What is known of the frames of a file without decoding them."""
+"""What is known of the frames of a file: as far as possible without decoding them."""
 
 import os
-from array import array
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from itertools import chain, repeat
+from itertools import islice, repeat
 from typing import BinaryIO, NamedTuple
 
-import av
 import numpy as np
-from av import Packet, VideoFrame, VideoStream
-from av.container import InputContainer
+from av import VideoFrame
 
-from mmvidformer.video.containers import open_container, video_stream
-from mmvidformer.video.errors import with_suffix
-from mmvidformer.video.mp4 import read_delays
-from mmvidformer.video.progress import note_progress
+from mmvidformer.video.containers import decode_frames, open_container, video_stream
+from mmvidformer.video.errors import BadVideo, blame, name_of, with_suffix
+from mmvidformer.video.frame_list import PROGRESSIVE, UNKNOWN, FrameList, read_frame_list
+from mmvidformer.video.index_memory import IndexMemory
 from mmvidformer.video.times import FrameTimes
 
-_UNKNOWN = np.iinfo(np.int64).min
-# Of all frames: times of display, and whether they are key frames, and discarded by an edit list.
-_FrameList = tuple[np.ndarray, np.ndarray, np.ndarray]
+PROBE = 16  # frames that are decoded where the list of a container may be wrong
+LONGEST_GAP = 3600.0  # seconds between two frames; a longer one is a broken time stamp
+MOST_FRAMES = 10_000_000  # at a constant rate; two days at 60 per second
+_memory = IndexMemory(most_bytes=1 << 26)  # a film of two hours has 4 MB
 
 
 class Index(NamedTuple):
@@ -30,7 +27,7 @@ class Index(NamedTuple):
         length: Number of frames.
         times: Their seconds; at a constant rate, if the file states none (AVI).
         stamps: Their times in the unit of the stream, ascending; None if these do not number them.
-        keys: Frames at which decoding can start.
+        keys: Frames at which decoding can start, as the container states.
     """
 
     length: int
@@ -39,104 +36,137 @@ class Index(NamedTuple):
     keys: np.ndarray = np.zeros(1, int)
 
 
-def index_of(source: str | BinaryIO) -> Index:
+def index_of(source: str | BinaryIO, max_pixels: int | None = None) -> Index:
     """Index the frames of a file; that of a path is remembered until the file changes.
 
     The header of MP4 and QuickTime files lists all frames. Files in fragments and of other formats
-    are read to their end.
-    """
-    if not isinstance(source, str):
-        with open_container(source) as container:
-            return _read_index(container, source)
-    status = os.stat(source)
-    return _index_of_file(os.path.realpath(source), status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=1024)  # 16 bytes per frame
-def _index_of_file(path: str, changed: int, size: int) -> Index:
-    with open_container(path) as container, open(path, "rb") as file:
-        return _read_index(container, file)
-
-
-def _read_index(container: InputContainer, file: BinaryIO) -> Index:
-    stream = video_stream(container)
-    packets = container.demux(stream)
-    first = next(packets)
-    listed = _frames_of_header(stream, first, file)
-    listed = _frames_of_packets(chain([first], packets)) if listed is None else listed
-    stamps, is_key, is_discarded = listed
-    shown = stamps[~is_discarded]
-    times = np.unique(shown[shown != _UNKNOWN])
-    # An edit list may show a part from its middle; decoding starts at a key frame before it.
-    is_start = is_key & (~is_discarded | (stamps < times[:1]))
-    keys = np.unique(np.searchsorted(times, stamps[is_start]))
-    seconds = (times - times[:1]) * float(stream.time_base)
-    # Browsers record cameras without a rate.
-    measured = float((len(times) - 1) / seconds[-1]) if len(times) > 1 else 0.0
-    rate = float(stream.average_rate or 0) or measured
-    # AVI states no times of display, and frames do not have those that FFmpeg makes up. What stands
-    # before the first key frame cannot be decoded.
-    is_avi = container.format.name == "avi"
-    if len(times) != len(shown) or not keys.size or keys[0] or is_avi:
-        return Index(len(shown), FrameTimes(rate))
-    # Some files state a wrong rate, and that of FFmpeg counts how long the last frame is shown.
-    frame_times = FrameTimes(rate, seconds)
-    if measured and not frame_times.is_constant and frame_times.has_rate(measured):
-        frame_times = FrameTimes(measured, seconds)
-    return Index(len(times), frame_times, times, keys)
-
-
-def _frames_of_header(stream: VideoStream, first: Packet, file: BinaryIO) -> _FrameList | None:
-    """List the frames of MP4 and QuickTime files.
-
-    FFmpeg knows the times of decoding, after edit lists; the header says how much later each frame
-    is displayed. None if it does not list all frames.
+    are read to their end. Where the list contradicts itself, frames are decoded.
 
     Args:
-        stream: The video.
-        first: Its first packet.
-        file: The file. Its position, from which FFmpeg reads on, stays.
+        source: Path of the file, or a file object.
+        max_pixels: As of ``open_container``.
+
+    Raises:
+        OSError: If there is no such file.
+        BadVideo: If the frames cannot be listed, or their times make no sense.
     """
-    if not stream.container.format.name.startswith("mov") or first.pts is None:
-        return None
-    position = file.tell()
-    delays_of_frames = read_delays(file, stream.id)
-    file.seek(position)
-    frames = [frame for frame in stream.index_entries if frame.size]
-    if delays_of_frames is None or not frames:
-        return None
-    known, delays = delays_of_frames
-    positions = np.array([first.pos, *(frame.pos for frame in frames)])
-    places = np.minimum(known.searchsorted(positions), len(known) - 1)
-    if (known[places] != positions).any():
-        return None
-    delays = delays[places]
-    # FFmpeg may display all frames later, so that none is displayed before it is decoded.
-    shift = first.pts - first.dts - delays[0]
-    stamps = np.array([frame.timestamp for frame in frames]) + delays[1:] + shift
-    is_key = np.array([frame.is_keyframe for frame in frames])
-    return stamps, is_key, np.array([frame.is_discard for frame in frames])
+    name = name_of(source)
+    if not isinstance(source, str):
+        with blame(name):
+            return _read_index(source, source, max_pixels)
+    status = os.stat(source)
+    key = (os.path.realpath(source), status.st_mtime_ns, status.st_size, max_pixels)
+    index = _memory.get(key)
+    if index is None:
+        with blame(name), open(source, "rb") as file:
+            index = _read_index(source, file, max_pixels)
+        _memory.put(key, index)
+    return index
 
 
-def _frames_of_packets(packets: Iterable[Packet]) -> _FrameList:
-    """List the frames of a file, of which all packets are read."""
-    stamps, is_key, is_discarded = array("q"), array("b"), array("b")
-    for packet in packets:
-        note_progress()
-        if packet.size:
-            stamps.append(_UNKNOWN if packet.pts is None else packet.pts)
-            is_key.append(packet.is_keyframe)
-            is_discarded.append(packet.is_discard)
-    return np.array(stamps, np.int64), np.array(is_key, bool), np.array(is_discarded, bool)
+def decoded_index(source: str | BinaryIO, max_pixels: int | None = None) -> Index:
+    """Index the frames of a file by decoding all of them, which is slow but always right.
+
+    Raises:
+        BadVideo: If one of them cannot be decoded.
+    """
+    name = name_of(source)
+    with blame(name), open_container(source, max_pixels) as container:
+        stream = video_stream(container)
+        rate, unit = float(stream.average_rate or 0), float(stream.time_base)
+        has_times = container.format.name != "avi"
+        frames = [(frame.pts, frame.key_frame) for frame in decode_frames(container, name)]
+    stamps = np.array([pts for pts, _ in frames if pts is not None], np.int64)
+    steps = np.diff(stamps)
+    if not has_times or len(stamps) < len(frames) or (steps < 0).any():
+        return Index(len(frames), FrameTimes(rate))
+    if len(stamps) > 1 and not steps.any():
+        raise BadVideo(name, f"its {len(stamps)} frames have the same time")
+    times = _frame_times(stamps, rate, unit, name)
+    if not steps.all():
+        return Index(len(frames), times)
+    keys = np.flatnonzero([is_key for _, is_key in frames])
+    return Index(len(frames), times, stamps, np.union1d(0, keys))
+
+
+def _read_index(source: str | BinaryIO, file: BinaryIO, max_pixels: int | None) -> Index:
+    name = name_of(source)
+    with open_container(source, max_pixels) as container:
+        stream = video_stream(container)
+        frames = read_frame_list(container, file, name)
+        rate, unit = float(stream.average_rate or 0), float(stream.time_base)
+        is_interlaced = stream.codec_context.field_order > PROGRESSIVE
+        is_avi = container.format.name == "avi"
+    shown = frames.stamps[~frames.is_discarded]
+    if not shown.size:
+        return Index(0, FrameTimes(rate))
+    starts_with_key = bool(frames.is_key[0])
+    # AVI states no times of display, and frames do not have those that FFmpeg makes up.
+    if is_avi or (shown == UNKNOWN).all():
+        if starts_with_key and (is_avi or not is_interlaced):
+            return Index(len(shown), FrameTimes(rate))
+        return decoded_index(source, max_pixels)
+    stamps = np.unique(shown)
+    if len(stamps) < len(shown) or stamps[0] == UNKNOWN:
+        return decoded_index(source, max_pixels)
+    keys = _find_keys(frames, stamps)
+    if is_interlaced or not starts_with_key or not keys.size or keys[0]:
+        # Frames before the first key frame may not be decoded, and a frame may have two packets.
+        first = _decode_first(source, max_pixels)
+        start = int(stamps.searchsorted(first[0])) if len(first) else len(stamps)
+        stamps, keys = stamps[start:], keys[keys >= start] - start
+        is_whole = len(first) == PROBE or len(first) == len(stamps)
+        if not is_whole or not np.array_equal(stamps[: len(first)], first):
+            return decoded_index(source, max_pixels)
+    keys = np.union1d(0, keys)
+    return Index(len(stamps), _frame_times(stamps, rate, unit, name), stamps, keys)
+
+
+def _find_keys(frames: FrameList, stamps: np.ndarray) -> np.ndarray:
+    """Return the numbers of the key frames; the first one is there if decoding starts with it."""
+    # An edit list may show a part from its middle; decoding starts at a key frame before it.
+    is_start = frames.is_key & (~frames.is_discarded | (frames.stamps < stamps[0]))
+    return np.unique(np.searchsorted(stamps, frames.stamps[is_start]))
+
+
+def _decode_first(source: str | BinaryIO, max_pixels: int | None) -> list[int]:
+    """Return the times of the first frames that the decoder returns."""
+    with open_container(source, max_pixels) as container:
+        frames = islice(decode_frames(container, name_of(source)), PROBE)
+        return [UNKNOWN if frame.pts is None else frame.pts for frame in frames]
+
+
+def _frame_times(stamps: np.ndarray, rate: float, unit: float, name: str) -> FrameTimes:
+    """Return the seconds of frames, whose times ascend.
+
+    Raises:
+        BadVideo: If the time between two frames, or all together, makes no sense.
+    """
+    seconds = (stamps - stamps[0]) * unit
+    # Browsers record cameras without a rate.
+    measured = float((len(seconds) - 1) / seconds[-1]) if len(seconds) > 1 else 0.0
+    times = FrameTimes(rate or measured, seconds)
+    # Some files state a wrong rate, and that of FFmpeg counts how long the last frame is shown.
+    if measured and not times.is_constant and times.has_rate(measured):
+        times = FrameTimes(measured, seconds)
+    gaps = np.diff(seconds)
+    if (gaps > LONGEST_GAP).any():
+        number = int(gaps.argmax())
+        wrong = f"frame {number + 1} comes {gaps[number] / 3600:,.1f} hours after the one before"
+        raise BadVideo(name, f"{wrong}: its time stamps are broken")
+    if seconds[-1] * float(times.constant_rate) > MOST_FRAMES:
+        wrong = f"{len(seconds)} frames last {seconds[-1] / 3600:,.1f} hours"
+        raise BadVideo(name, f"{wrong}: its time stamps are broken")
+    return times
 
 
 def repeat_frames(
     frames: Iterable[VideoFrame], index: Index, repeats: np.ndarray
 ) -> Iterator[VideoFrame]:
     """Yield decoded frames as often as ``FrameTimes.repeats`` says."""
-    for frame in frames:
-        number = min(int(index.stamps.searchsorted(frame.pts or 0)), len(repeats) - 1)
-        yield from repeat(frame, repeats[number])
+    for count, frame in enumerate(frames):
+        number = count if index.stamps is None else int(index.stamps.searchsorted(frame.pts or 0))
+        yield from repeat(frame, repeats[min(number, len(repeats) - 1)])
 
 
 def rate_fault(path: str, rate: float | None) -> str | None:
@@ -151,7 +181,7 @@ def rate_fault(path: str, rate: float | None) -> str | None:
     path = with_suffix(path)
     try:
         times = index_of(path).times
-    except (av.FFmpegError, OSError, ValueError):  # said where it is decoded
+    except (BadVideo, OSError):  # said where it is decoded
         return None
     if times.has_rate(rate):
         return None

@@ -1,12 +1,14 @@
 """What decodes the frames of a video, behind ``Video``; here those of an array."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmvidformer.video.errors import NO_FRAME, BadVideo
 from mmvidformer.video.index import Index
+from mmvidformer.video.orientation import Orientation
 from mmvidformer.video.times import FrameTimes
 
 if TYPE_CHECKING:
@@ -18,8 +20,9 @@ CHUNK = 16  # frames of which readers without small images decode at a time
 class Reader(ABC):
     """Decodes frames, which are numbered in the order of display. Threads may share one.
 
-    Containers may count more frames than the stream has. When such a frame is met, ``index``
-    becomes shorter, and the last real frame is returned instead.
+    A file may have fewer frames than its container states. When such a frame is met, ``index``
+    becomes shorter, and the last real frame is returned instead. All methods raise ``BadVideo``
+    for what cannot be decoded.
 
     Attributes:
         name: Path of the file, or what else it is, for messages.
@@ -40,9 +43,9 @@ class Reader(ABC):
         """Height and width of frames before they are turned upright."""
 
     @property
-    def rotation(self) -> int:
-        """Degrees by which frames are turned upright, counterclockwise."""
-        return 0
+    def orientation(self) -> Orientation:
+        """How frames are turned upright."""
+        return Orientation()
 
     @abstractmethod
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
@@ -52,11 +55,13 @@ class Reader(ABC):
         """Decode frames of one size to (N, H, W, 3), uint8, where the reader decodes.
 
         Raises:
-            ValueError: If the frames differ in size.
+            BadVideo: If the frames differ in size.
         """
         import torch  # takes a second, and data check needs none
 
-        return torch.from_numpy(np.stack(self.decode(numbers)))
+        images = self.decode(numbers)
+        check_one_size(self.name, images)
+        return torch.from_numpy(np.stack(images))
 
     def previews(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the numbers of all frames, and RGB images of them, which may be small, in order."""
@@ -89,10 +94,12 @@ class ArrayReader(Reader):
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Copy frames."""
         if not len(self.array):
-            raise ValueError("there is no frame in it")
+            raise BadVideo(self.name, NO_FRAME)
         return [self.array[number].copy() for number in numbers]
 
 
-def name_of(source: str | BinaryIO) -> str:
-    """Return the name of a file, for messages."""
-    return source if isinstance(source, str) else str(getattr(source, "name", "the file"))
+def check_one_size(name: str, images: Iterable[np.ndarray]) -> None:
+    """Raise ``BadVideo`` if images (H, W, 3) of a file differ in height or width."""
+    sizes = {image.shape[:2] for image in images}
+    if len(sizes) > 1:
+        raise BadVideo(name, f"its frames must have one size, got {sorted(sizes)}")

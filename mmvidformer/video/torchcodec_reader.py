@@ -1,56 +1,98 @@
 """The reader that decodes by TorchCodec, on a GPU too."""
 
-from functools import cached_property
+from contextlib import nullcontext
 from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
+from av import VideoStream
 
 from mmvidformer.video.containers import open_container, video_stream
-from mmvidformer.video.index import Index, index_of
-from mmvidformer.video.reader import Reader, name_of
-from mmvidformer.video.times import FrameTimes
+from mmvidformer.video.errors import BadVideo, first_line, name_of
+from mmvidformer.video.index import Index
+from mmvidformer.video.mp4 import read_display_matrix
+from mmvidformer.video.orientation import Orientation, read_matrix
+from mmvidformer.video.reader import Reader
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torchcodec.decoders import VideoDecoder
+
+FORMATS = ("mov", "matroska")  # of others it returns wrong frames
+# Their decoders wait for a key frame. Others begin with noise where a container states a wrong one.
+CODECS = ("h264", "hevc", "vp8", "vp9", "av1", "libdav1d", "libvpx", "libvpx-vp9")
 
 
 class TorchCodecReader(Reader):
-    """Numbers frames by time stamps, which it reads first."""
+    """Decodes files of which TorchCodec returns the frames that PyAV returns.
+
+    Args:
+        source: The file.
+        index: Its frames.
+        decoder: TorchCodec's decoder of it.
+        orientation: How TorchCodec turns them upright.
+    """
 
     def __init__(
         self,
         source: str | BinaryIO,
+        index: Index,
+        decoder: "VideoDecoder",
+        orientation: Orientation,
+    ) -> None:
+        self.source, self.name, self.index = source, name_of(source), index
+        self._decoder, self._orientation = decoder, orientation
+        self._lock = RLock()
+
+    @classmethod
+    def try_open(
+        cls,
+        source: str | BinaryIO,
+        index: Index,
         num_threads: int = 1,
         max_pixels: int | None = None,
-        index: Index | None = None,
         device: str = "cpu",
-    ) -> None:
+    ) -> "TorchCodecReader | None":
+        """Open a file, or return None if TorchCodec may return wrong frames of it.
+
+        The arguments are those of ``Video.open``.
+
+        Raises:
+            BadVideo: If the file cannot be read, or TorchCodec cannot decode it.
+        """
         torchcodec = import_torchcodec()
-        self.source, self.name = source, name_of(source)
         with open_container(source, max_pixels) as container:
-            stream_index = video_stream(container).index
+            stream = video_stream(container)
+            is_right = container.format.name.startswith(FORMATS) and _is_decoded_right(stream)
+            orientation = _orientation_of_file(source, stream)
+            options = dict(stream_index=stream.index, num_ffmpeg_threads=num_threads)
+        # Without the table of key frames, an MP4 file states that all frames are key frames.
+        has_keys = index.length == 1 or len(index.keys) < index.length
+        if index.stamps is None or not has_keys or not is_right or orientation.mirrored:
+            return None
         if not isinstance(source, str):
             source.seek(0)
-        options = dict(dimension_order="NHWC", num_ffmpeg_threads=num_threads)
-        options |= dict(stream_index=stream_index, device=device)
-        self._lock = RLock()
-        self._decoder = torchcodec.decoders.VideoDecoder(source, **options)
-        rate = self._decoder.metadata.average_fps or 0.0
-        self.index = Index(len(self._decoder), FrameTimes(rate))
-        if index is not None:
-            self.times = index.times
-
-    @cached_property
-    def times(self) -> FrameTimes:
-        """Seconds of the frames, read from the file."""
-        return index_of(self.source).times
+        try:
+            decoder = torchcodec.decoders.VideoDecoder(
+                source, dimension_order="NHWC", device=device, **options
+            )
+        except (RuntimeError, ValueError) as error:
+            raise _fault(name_of(source), error) from error
+        if len(decoder) != index.length:
+            return None
+        return cls(source, index, decoder, orientation)
 
     @property
     def stored_size(self) -> tuple[int, int]:
-        """Height and width."""
-        return self._decoder.metadata.height, self._decoder.metadata.width
+        """Height and width before frames are turned upright."""
+        size = self._decoder.metadata.height, self._decoder.metadata.width
+        return size[::-1] if self._orientation.turns % 2 else size
+
+    @property
+    def orientation(self) -> Orientation:
+        """How frames are turned upright."""
+        return self._orientation
 
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Decode frames."""
@@ -58,8 +100,35 @@ class TorchCodecReader(Reader):
 
     def decode_tensor(self, numbers: np.ndarray) -> "Tensor":
         """Decode frames on the device."""
+        import torch
+
         with self._lock:
-            return self._decoder.get_frames_at(numbers.tolist()).data
+            try:
+                return self._decoder.get_frames_at(numbers.tolist()).data
+            except torch.OutOfMemoryError:  # it is not the fault of the video
+                raise
+            except RuntimeError as error:
+                raise _fault(self.name, error) from error
+
+
+def _is_decoded_right(stream: VideoStream) -> bool:
+    codec = stream.codec_context
+    # Before build 151, x264 wrote 4:4:4 that is decoded right only after the first packet.
+    is_444 = codec.name == "h264" and "444" in (codec.pix_fmt or "")
+    return codec.name in CODECS and not is_444
+
+
+def _orientation_of_file(source: str | BinaryIO, stream: VideoStream) -> Orientation:
+    """Return how the header of an MP4 file says that frames are upright; others say nothing."""
+    if not stream.container.format.name.startswith("mov"):
+        return Orientation()
+    with open(source, "rb") if isinstance(source, str) else nullcontext(source) as file:
+        matrix = read_display_matrix(file, stream.id)
+    return Orientation() if matrix is None else read_matrix(matrix)
+
+
+def _fault(name: str, error: Exception) -> BadVideo:
+    return BadVideo(name, f"TorchCodec cannot decode it ({first_line(error)})")
 
 
 def import_torchcodec() -> ModuleType:

@@ -9,15 +9,13 @@ from typing import BinaryIO
 import numpy as np
 
 from mmvidformer.video.cuts import find_cuts
+from mmvidformer.video.errors import NO_FRAME, BadVideo
 from mmvidformer.video.index import Index
-from mmvidformer.video.reader import ArrayReader, Reader
-from mmvidformer.video.readers import READERS
+from mmvidformer.video.reader import ArrayReader, Reader, check_one_size
+from mmvidformer.video.readers import open_reader
 from mmvidformer.video.times import EPSILON, FrameTimes
 
 Source = str | Path | bytes | BinaryIO | np.ndarray
-# With which MP4 and QuickTime files begin, after the size of the box; and Matroska and WebM files.
-_BOXES = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip")
-_MATROSKA = b"\x1aE\xdf\xa3"
 
 
 class _Content(io.BytesIO):
@@ -40,7 +38,7 @@ class Video:
     """The frames of a video, upright and in the order of display, and their seconds.
 
     Seconds count from the first frame that is shown. It is the best video stream of the file, not
-    the first one, with its edit list and rotation tag applied. ``get_batch`` and ``get_avg_fps``
+    the first one, with its edit list and display matrix applied. ``get_batch`` and ``get_avg_fps``
     are named as in ``decord.VideoReader``, for MMAction2's transforms. Threads may share a video.
 
     Args:
@@ -67,8 +65,8 @@ class Video:
 
         Args:
             source: Path or content of a file, a file object, or RGB frames (T, H, W, 3), uint8.
-            backend: Name in ``READERS``. Files other than MP4, QuickTime, Matroska and WebM are
-                always read by PyAV, since TorchCodec returns wrong frames of them.
+            backend: Name in ``READERS``. Files of which TorchCodec may return wrong frames are
+                always read by PyAV (``torchcodec_reader.suits``).
             rate: Frames per second of an array; default: unknown.
             name: What messages call the content of a file.
             **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``, ``index``, what is
@@ -76,10 +74,10 @@ class Video:
                 decodes.
 
         Raises:
-            OSError: If the file cannot be opened.
-            ValueError: If it has another format, no video that can be decoded, or larger frames;
-                or the array has another shape.
-            av.FFmpegError, RuntimeError: If it is damaged (PyAV, TorchCodec).
+            OSError: If there is no such file, or no right to read it.
+            BadVideo: If it has another format, no video that can be decoded, larger frames, or is
+                damaged.
+            ValueError: If the array has another shape.
             ImportError: If the backend is not installed.
         """
         if isinstance(source, np.ndarray):
@@ -88,17 +86,11 @@ class Video:
             source = _Content(source, name)
         if isinstance(source, str | Path):
             source = str(source)
-            with open(source, "rb") as file:
-                start = file.read(8)
-        else:
-            start = source.read(8)
-            source.seek(0)
-        is_known = start[4:] in _BOXES or start[:4] == _MATROSKA
-        return cls(READERS[backend if is_known else "pyav"](source, **options))
+        return cls(open_reader(source, backend, **options))
 
     def __len__(self) -> int:
         if not self.reader.index.length:
-            raise ValueError("there is no frame in it")
+            raise BadVideo(self.reader.name, NO_FRAME)
         return self.reader.index.length if self._numbers is None else len(self._numbers)
 
     @property
@@ -111,9 +103,10 @@ class Video:
         """Seconds (n,) at which each frame is first shown, from 0, float64.
 
         Raises:
-            ValueError: If the frame rate is unknown, and the file states no times.
+            BadVideo: If the frame rate is unknown, and the file states no times.
         """
-        self._check_rate()
+        if self.frame_times.starts is None:
+            self._check_rate()
         return np.asarray(self.frame_times.seconds(np.arange(len(self))), float)
 
     @property
@@ -131,7 +124,12 @@ class Video:
     @property
     def rotation(self) -> int:
         """Degrees by which the stored pictures are turned counterclockwise: 0, 90, 180 or 270."""
-        return self.reader.rotation
+        return 90 * self.reader.orientation.turns
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the stored pictures are mirrored, left to right, before they are turned."""
+        return self.reader.orientation.mirrored
 
     def at(self, seconds: float | np.ndarray) -> int | np.ndarray:
         """Return the number of the frame that is shown at some seconds, or each of an array."""
@@ -153,8 +151,7 @@ class Video:
             RGB images (H, W, 3), uint8.
 
         Raises:
-            ValueError: If the video has no frames, or these differ in size.
-            av.FFmpegError, RuntimeError: If a frame cannot be decoded (PyAV, TorchCodec).
+            BadVideo: If the video has no frames, these differ in size, or one cannot be decoded.
         """
         wanted = np.ravel(numbers)
         if not wanted.size:
@@ -162,9 +159,7 @@ class Video:
         stored = self.numbers_in_file(wanted)
         stored, first, places = np.unique(stored, return_index=True, return_inverse=True)
         images = self.reader.decode(stored)
-        sizes = {image.shape[:2] for image in images}
-        if len(sizes) > 1:
-            raise ValueError(f"its frames must have one size, got {sorted(sizes)}")
+        check_one_size(self.reader.name, images)
         beyond = (wanted >= len(self)).sum() if wanted.any() else 0
         if beyond:
             part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
@@ -220,4 +215,4 @@ class Video:
 
     def _check_rate(self) -> None:
         if not self.frame_times.rate:
-            raise ValueError(f"the frame rate of {self.reader.name} is unknown")
+            raise BadVideo(self.reader.name, "its frame rate is unknown")

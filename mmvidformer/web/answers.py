@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import av
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.engine.errors import describe
+from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization.annotate import annotate_video
@@ -65,10 +65,8 @@ def check_video(path: str, limits: Limits) -> float:
     try:
         video = Video.open(path, max_pixels=MAX_PIXELS)
         frames = len(video)
-    except av.FFmpegError as error:
-        raise ValueError(f"cannot read {path} as a video: {error.strerror}") from error
-    except ValueError as error:
-        raise ValueError(f"cannot read {path} as a video: {error}") from error
+    except BadVideo as error:
+        raise ValueError(f"cannot read {path} as a video: {error.reason}") from error
     seconds = video.duration if video.get_avg_fps() else math.inf
     if seconds > limits.max_seconds:
         raise ValueError(f"a video must have at most {limits.max_seconds:g} s, got {seconds:.1f} s")

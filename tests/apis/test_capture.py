@@ -1,13 +1,14 @@
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 
-import av
 import numpy as np
 import pytest
 
 from mmvidformer.apis import Capture
+from mmvidformer.video import capture
+from mmvidformer.video.containers import decode_frames
+from mmvidformer.video.errors import BadVideo
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_sources_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         Capture("gone.mp4")
     text = tmp_path / "text.mp4"
     text.write_text("no video")
-    with pytest.raises(ValueError, match="cannot read .*text.mp4 as a video"):
+    with pytest.raises(ValueError, match="text.mp4: it is damaged, cut off, or no video"):
         Capture(text)
     with pytest.raises(ConnectionError, match="camera 97 does not exist"):
         Capture("97")
@@ -53,17 +54,19 @@ def test_a_file_without_frames_is_reported(gray_video: Callable) -> None:
         list(video.frames())
 
 
-def test_reading_ends_where_a_frame_cannot_be_decoded(gray_video: Callable, monkeypatch) -> None:
-    with Capture(gray_video(20, 8)) as video:
-        container = video._container
+def test_a_damaged_frame_is_said_after_those_before_it(gray_video: Callable, monkeypatch) -> None:
+    def decode(container: object, name: str) -> Iterator:
+        yield from islice(decode_frames(container, name), 5)
+        raise BadVideo(name, "frame 5 is damaged")
 
-        def decode(stream: object) -> Iterator:
-            yield from islice(container.decode(stream), 5)
-            raise av.InvalidDataError(1, "broken")
-
-        broken = SimpleNamespace(decode=decode, close=container.close)
-        monkeypatch.setattr(video, "_container", broken)
-        assert [number for number, _, _ in video.frames(interval=2)] == [0, 2, 4]
+    monkeypatch.setattr(capture, "decode_frames", decode)
+    numbers = []
+    with (
+        Capture(gray_video(20, 8)) as video,
+        pytest.raises(BadVideo, match="gray_20_8.avi: frame 5 is damaged"),
+    ):
+        numbers.extend(number for number, _, _ in video.frames(interval=2))
+    assert numbers == [0, 2, 4]
 
 
 def camera(monkeypatch: pytest.MonkeyPatch, times: list[float]) -> Capture:

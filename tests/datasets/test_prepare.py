@@ -41,7 +41,7 @@ def test_videos_lists_and_bad_videos(videos, tmp_path, capsys):
     with (out / "train_bad.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert row["line"] == "2" and row["path"] == str(videos / "bad.mp4")
-    assert "Invalid data" in row["reason"]
+    assert "damaged" in row["reason"]
     assert capsys.readouterr().out.count("1 videos are bad") == 2
 
 

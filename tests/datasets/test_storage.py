@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.video import pyav_reader, video
+from mmvidformer.video import containers, pyav_reader, video
 from mmvidformer.video.errors import BadVideo
 from tests.video.toys import PACK, READ, Index, some_good, videos
 
@@ -55,7 +55,7 @@ def test_an_error_that_passes_costs_nothing(
 ) -> None:
     data = videos(tmp_path, some_good(tmp_path, 3), OURS, test_mode, max_bad_share=0.0)
     whole = data[2]["inputs"]
-    fail(monkeypatch, video if place == "open" else pyav_reader, place, error, times=2)
+    fail(monkeypatch, containers if place == "open" else pyav_reader, place, error, times=2)
     sample = data[2]
     assert int(sample["data_samples"].gt_label) == 2 and "bad_video" not in sample["data_samples"]
     assert sample["inputs"].shape == whole.shape
@@ -66,10 +66,10 @@ def test_a_third_error_makes_a_bad_video(tmp_path, monkeypatch, pauses) -> None:
     """Also where bad videos end the run."""
     reason = rf"good0\.mp4: VideoInit: OSError: \[Errno {errno.ESTALE}\] Stale file handle$"
     data = videos(tmp_path, some_good(tmp_path, 2), OURS, test_mode=True, max_bad_share=0.5)
-    fail(monkeypatch, video, "open", STALE, times=3)
+    fail(monkeypatch, containers, "open", STALE, times=3)
     sample = data[0]["data_samples"]
     assert sample.bad_video.startswith("VideoInit: OSError: ") and pauses == [1, 4]
-    fail(monkeypatch, video, "open", STALE, times=3)
+    fail(monkeypatch, containers, "open", STALE, times=3)
     with pytest.raises(BadVideo, match=reason):
         SafeDataset(data.dataset, "raise")[0]
     assert pauses == [1, 4, 1, 4]
@@ -88,7 +88,7 @@ def test_a_third_error_makes_a_bad_video(tmp_path, monkeypatch, pauses) -> None:
 def test_a_missing_or_damaged_file_is_not_tried_again(tmp_path, monkeypatch, pauses, error) -> None:
     """Only in the next epoch: a file may be there again."""
     data = videos(tmp_path, some_good(tmp_path, 3), OURS, test_mode=True, max_bad_share=0.5)
-    fail(monkeypatch, video, "open", error, times=1)
+    fail(monkeypatch, containers, "open", error, times=1)
     assert "bad_video" in data[2]["data_samples"] and not pauses
     assert "bad_video" not in data[2]["data_samples"]
 

@@ -183,7 +183,7 @@ def test_a_damaged_video_in_a_bucket_is_bad(storage, tmp_path) -> None:
     (tmp_path / "train.txt").write_text("0.mp4 0\n")
     address = f"s3://bucket/{tmp_path.name}/train"
     assert len(shard_list(tmp_path / "train.txt", address)) == 1
-    with pytest.raises(BadVideo, match="0.mp4: VideoInit: "):
+    with pytest.raises(BadVideo, match="0.mp4: it is damaged"):
         SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")[0]
 
 

@@ -172,7 +172,7 @@ def test_the_index_of_a_file_is_read_once(videos, tmp_path, monkeypatch):
     """Not for the first frame, not for a second clip, and again when the file changes."""
     opened, open_container = [], index.open_container
     monkeypatch.setattr(
-        index, "open_container", lambda path: opened.append(path) or open_container(path)
+        index, "open_container", lambda path, limit: opened.append(path) or open_container(path)
     )
     path = str(tmp_path / "a.mp4")
     shutil.copy(videos["b_frames"], path)

@@ -10,7 +10,7 @@ import pytest
 from mmengine.dataset import Compose
 
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
-from mmvidformer.video.errors import first_line
+from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.index import Index
 from mmvidformer.video.readers import READERS
 from mmvidformer.video.times import FrameTimes
@@ -49,9 +49,9 @@ def test_a_file_without_video_stream_is_named(tmp_path, backend):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", r"Invalid data"),
-        (b"no video at all" * 100, "Invalid data"),
-        (None, "No such file or directory"),
+        (b"", "bad.mp4: it is damaged, cut off, or no video"),
+        (b"no video at all" * 100, "bad.mp4: it is damaged, cut off, or no video"),
+        (None, "No such file or directory: .*bad.mp4"),
     ],
     ids=["empty", "text", "missing"],
 )
@@ -59,10 +59,8 @@ def test_a_bad_file_raises(tmp_path, backend, content, reason):
     path = tmp_path / "bad.mp4"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises((av.FFmpegError, OSError), match=f"{reason}.*bad.mp4") as caught:
+    with pytest.raises((BadVideo, FileNotFoundError), match=reason):
         VideoInit(backend)(dict(filename=str(path)))
-    # PyAV's message repeats the path of the sample.
-    assert ("bad.mp4" in first_line(caught.value)) == (content is None)
 
 
 @pytest.mark.parametrize("backend", ALL)
@@ -75,7 +73,7 @@ def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path, backend):
     try:
         with pytest.warns(UserWarning, match="1 of 3 sampled frames"):
             results = decode(results_of(str(path), 0, 5, 39))
-    except (av.FFmpegError, RuntimeError):
+    except BadVideo:
         return
     assert [number_of(image) for image in results["imgs"][:2]] == [0, 5]
 
@@ -85,7 +83,7 @@ def test_a_truncated_file_raises(videos, tmp_path, backend):
     """The header counts more frames than there are; messages have no place in the source code."""
     path, content = tmp_path / "cut.mp4", Path(videos["header_first"]).read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises((av.FFmpegError, RuntimeError)) as caught:
+    with pytest.raises(BadVideo) as caught:
         Video.open(str(path), backend).get_batch(np.arange(FRAMES))
     assert ".cpp:" not in first_line(caught.value) and ".cc:2" not in first_line(caught.value)
 
@@ -96,9 +94,9 @@ def test_a_video_without_frames_raises(tmp_path):
         stream = file.add_stream("mpeg4", rate=25)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         file.start_encoding()
-    with pytest.raises(ValueError, match="there is no frame in it"):
+    with pytest.raises(BadVideo, match="there is no frame in it"):
         VideoInit()(dict(filename=str(path)))
-    with pytest.raises(ValueError, match="there is no frame in it"):
+    with pytest.raises(BadVideo, match="there is no frame in it"):
         Video.open(str(path)).get_batch([0])
 
 
@@ -117,7 +115,7 @@ def test_files_that_name_other_files_are_refused(videos, tmp_path, name, backend
     (tmp_path / "seg.ts").write_bytes(Path(videos["stream.ts"]).read_bytes())
     path = tmp_path / name
     path.write_text(LISTS[name])
-    with pytest.raises(ValueError, match="(its format is none of mov,matroska,|Invalid data)"):
+    with pytest.raises(ValueError, match="(its format is none of mov,matroska,|no video$)"):
         Video.open(str(path), backend)
 
 
@@ -134,10 +132,10 @@ def test_larger_frames_are_not_decoded(videos, tmp_path):
         assert reader.get_batch([number])[0].shape == shape
     with pytest.raises(ValueError, match=r"must have one size, got \[\(48, 64\), \(96, 128\)\]"):
         reader.get_batch([0, FRAMES + 9])
-    decode = Compose([VideoInit(max_pixels=limit), VideoDecode()])
-    assert number_of(decode(results_of(str(small), 9))["imgs"][0]) == 9
-    with pytest.raises(av.FFmpegError):
-        decode(results_of(str(small), 9, FRAMES + 9))
+    limited = Video.open(str(small), max_pixels=limit)
+    assert number_of(limited.get_batch([0])[0]) == 0
+    with pytest.raises(BadVideo):
+        limited.get_batch([FRAMES + 9])
     with pytest.raises(ValueError, match="max_pixels=3072 needs backend='pyav', got 'decord'"):
         VideoInit("decord", max_pixels=limit)
 

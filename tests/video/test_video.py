@@ -42,7 +42,7 @@ def test_an_array_is_a_video() -> None:
     np.testing.assert_array_equal(video.times, np.arange(10) / 5)
     np.testing.assert_array_equal(video.frames([7, 2]), array[[7, 2]])
     assert not np.shares_memory(video.frames([7])[0], array)
-    with pytest.raises(ValueError, match="the frame rate of the array is unknown"):
+    with pytest.raises(ValueError, match="the array: its frame rate is unknown"):
         Video.open(array).at(1.0)
     with pytest.raises(ValueError, match=r"must be \(T, H, W, 3\) of type uint8, got \(10, 4, 6\)"):
         Video.open(array[..., 0])

@@ -179,7 +179,7 @@ def test_what_is_wrong_stands_in_the_page(client, served, tiny_videos, tmp_path)
         ("damaged.mp4", "cannot read damaged.mp4 as a video: "),
         ("long.mp4", "a video must have at most 3 s, got 4.0 s"),
         ("fast.mp4", "a video of 64 x 32 pixels must have at most 180 frames, got 190"),
-        ("sound.mp4", "cannot read sound.mp4 as a video: no video stream"),
+        ("sound.mp4", "cannot read sound.mp4 as a video: it has no video stream"),
     ):
         *_, last = submit(client, tmp_path / name)
         assert last[3].startswith(f"**Not answered:** {message}")

@@ -1,8 +1,8 @@
 """Find bad videos: mmvidformer data check ANNOTATIONS --root FOLDER --workers 8.
 
-Reads every video of a list to its end. Writes <name>_bad.csv (line, path, reason) and
-<name>_clean.<extension>, the list without the bad ones, and prints which lines name a video again.
-Of annotations of other tasks (.csv, .json) it prints what is wrong by line, and of a folder which
+Reads every video of a list to its end, and prints which lines name a video again. If some are bad,
+writes <name>_bad.csv (line, path, reason) and <name>_clean.<extension>, the list without them. Of
+annotations of other tasks (.csv, .json) it prints what is wrong by line, and of a folder which
 videos are bad. The exit code is 0 if all is good, and 1 if not.
 """
 
@@ -18,6 +18,7 @@ from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.table import TASKS
 from mmvidformer.video.check_files import find_faults, read_to_end
 
+LIMIT = "seconds without a new frame after which a file is given up (default: 60)"
 MOST_REPEATED = 20  # lines that are printed
 
 
@@ -29,9 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
     parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
-    parser.add_argument("--time-limit", type=float, default=60, help="seconds for one file (60)")
+    parser.add_argument("--time-limit", type=float, default=60, help=LIMIT)
     parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
     args = parser.parse_args(argv)
+    if args.workers < 1:
+        parser.error(f"--workers must be at least 1, got {args.workers}")
     for place in (args.ann_file, args.root):
         if is_remote(place):
             parser.error(f"local files are checked, got {place}; data shard checks what it packs")
@@ -44,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         files = [(str(path),) for path in videos]
         faults = find_faults(read_to_end, files, args.workers, args.time_limit)
         wrong += [f"{path}: {why}" for path, why in faults.items()]
-        print("\n".join([*wrong, f"{args.ann_file}: {say_count(len(wrong), 'fault')}"]))
+        if wrong:
+            print("\n".join([*wrong, f"{args.ann_file}: {say_count(len(wrong), 'fault')}"]))
+        else:
+            print(f"{args.ann_file}: {_all_good(len(files))}")
         return int(bool(wrong))
     entries = read_list(args.ann_file)
     repeated = list(find_repeated(entries, args.ann_file, args.root))
@@ -55,7 +61,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     paths = dict.fromkeys(path for path, _ in lines)
     files = [(path,) for path in paths]
     faults = find_faults(read_to_end, files, args.workers, args.time_limit)
+    if not faults:
+        print(f"{args.ann_file}: {_all_good(len(files))}")
+        return int(bool(repeated))
     out_dir = args.out_dir or Path(args.ann_file).parent
     bad, clean = write_report(args.ann_file, out_dir, lines, faults)
     print(f"{len(faults)} of {len(files)} files are bad: see {bad}, and {clean} without them")
-    return int(bool(faults or repeated))
+    return 1
+
+
+def _all_good(count: int) -> str:
+    return "its file is good" if count == 1 else f"all {count} files are good"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from av.error import FFmpegError
 from tqdm import tqdm
 
 from mmvidformer.datasets.shards import index as shards
@@ -35,7 +34,7 @@ from mmvidformer.storage.files import (
     remove,
     write_to,
 )
-from mmvidformer.video.errors import first_line, with_suffix
+from mmvidformer.video.errors import BadVideo, with_suffix
 from mmvidformer.video.index import index_of
 from mmvidformer.video.packed_index import pack_index
 
@@ -178,8 +177,8 @@ def _read_video(path: str) -> tuple[bytes, Place]:
         return content, place._replace(fault="is empty")
     try:
         frames = pack_index(index_of(io.BytesIO(content)))
-    except (FFmpegError, ValueError, StopIteration) as error:  # training says what is wrong
-        return content, place._replace(fault=first_line(error))
+    except BadVideo as error:  # training says it, too
+        return content, place._replace(fault=error.reason)
     return content, place._replace(frames=frames)
 
 
