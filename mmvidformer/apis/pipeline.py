@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from copy import copy, deepcopy
 from functools import cache
+from io import IOBase
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from mmvidformer.video.times import FrameTimes
 logger = logging.getLogger("mmvidformer")
 
 Source = str | Path | np.ndarray | StoredVideo | RemoteVideo | VideoContent
+Foreign = Tensor | bytes | IOBase  # one video in other libraries, but no list of videos
 
 
 def inference_transforms(cfg: Config, clips: int | None = None) -> list[dict]:
@@ -94,9 +96,13 @@ class VideoPipeline:
         Raises:
             FileNotFoundError: If the file does not exist.
             StorageError: If remote storage does not answer.
+            TypeError: If the source is something else.
             ValueError: If the source cannot be read as a video.
         """
         sample = {"label": -1, "start_index": 0, "modality": "RGB"}
+        if not isinstance(source, Source):
+            what = "a video is a path, or an array (T, H, W, 3) of type uint8, as tensor.numpy()"
+            raise TypeError(f"{what}; got {type(source).__name__}")
         if isinstance(source, np.ndarray):
             if source.ndim != 4 or source.shape[-1] != 3 or source.dtype != np.uint8:
                 shape = f"{source.shape} of {source.dtype}"

@@ -9,7 +9,7 @@ import numpy as np
 from mmvidformer.apis.detector import load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.part_clock import without_gaps
-from mmvidformer.apis.pipeline import Source
+from mmvidformer.apis.pipeline import Foreign, Source
 from mmvidformer.apis.shots import ShotWindow
 from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.apis.windows import times_of
@@ -81,9 +81,10 @@ class Recognizer(LoadedModel):
 
         Raises:
             FileNotFoundError: If a file does not exist.
+            TypeError: If it is a tensor, the content of a file, or a file object.
             ValueError: If a video cannot be read, or its frame rate is needed and unknown.
         """
-        if not isinstance(videos, Source):
+        if not isinstance(videos, Source | Foreign):
             return [self(video, fps) for video in videos]
         if not self.task.has_windows:
             return list(self.timeline(videos, fps=fps))  # or an error, if it needs boxes

@@ -18,10 +18,11 @@ from mmvidformer.apis.bulk.extraction import FeatureExtractor
 from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.saving import Table, locked
-from mmvidformer.apis.bulk.settings import check_settings, make_writable, row_settings
+from mmvidformer.apis.bulk.settings import SETTINGS, check_settings, make_writable, row_settings
 from mmvidformer.apis.bulk.video_files import VideoFiles
 from mmvidformer.datasets.inputs import list_inputs
 from mmvidformer.engine.arguments import add_bulk_arguments, inexact_options, positive
+from mmvidformer.storage.files import exists, join
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,6 +68,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.files:
             root = Path(inputs.root)
             table = VideoFiles(args.out, root, inputs.names, bool(args.every), args.rows)
+            if len(table.missing()) < len(inputs.names) and not exists(join(args.out, SETTINGS)):
+                what = "has files of other origin with the names of results"
+                raise FileExistsError(f"{args.out} {what}; use another folder")
             check_settings(args.out, settings)
         else:
             table = ParquetTable(args.out, answerer.columns, settings, inputs.names)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mmvidformer.datasets.csv_rows import read_text
+from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.targets import identity_of
 
 LABEL = r"[+-]?[0-9]{1,18}"
 DEFAULT_DELIMITER = " "  # of MMAction2's datasets
@@ -76,15 +78,6 @@ def find_repeated(lines: Sequence[ListLine], file: str | Path, folder: str | Pat
         yield f"{file}, line {number + 1}: {what}"
 
 
-def identity_of(path: str) -> object:
-    """Return what tells a file from others, whatever it is called."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return os.path.normpath(path)
-    return status.st_dev, status.st_ino
-
-
 def _say_labels(labels: Iterable[int]) -> str:
     return f"label {' '.join(map(str, labels))}" if labels else "no label"
 
@@ -102,12 +95,13 @@ def write_report(
     Returns the two files.
     """
     name, folder = Path(file), Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     bad, clean = (folder / f"{name.stem}{end}" for end in ("_bad.csv", ending + name.suffix))
     rows = [(n, path, faults[path]) for n, (path, _) in enumerate(lines, 1) if path in faults]
-    with bad.open("w", newline="", encoding="utf-8") as report:
+    with write_atomically(bad) as part, part.open("w", newline="", encoding="utf-8") as report:
         csv.writer(report).writerows([("line", "path", "reason"), *rows])
-    clean.write_text("".join(text for path, text in lines if path not in faults), encoding="utf-8")
+    with write_atomically(clean) as part:
+        text = "".join(text for path, text in lines if path not in faults)
+        part.write_text(text, encoding="utf-8")
     return bad, clean
 
 

@@ -51,7 +51,8 @@ def prepare_list(
         source = with_suffix(source)
         targets[source] = str(out / name)
         lines.append((source, text.replace(path, name, 1)))
-    check_targets(targets.items(), [ann_file, *targets], force=True)
+    results = [*targets.items(), (str(ann_file), out / Path(ann_file).name)]
+    check_targets(results, [ann_file, *targets], force=True)
     missing = [(source, target) for source, target in targets.items() if not os.path.exists(target)]
     random.Random().shuffle(missing)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(missing)} of them already in {out}")

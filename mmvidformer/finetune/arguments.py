@@ -18,6 +18,7 @@ from mmvidformer.engine.pipelines import check_views, use_shards
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
 from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
+from mmvidformer.storage.targets import check_targets
 from mmvidformer.tasks.table import find_task
 
 Settings = TypeVar("Settings", bound=RunSettings)
@@ -85,6 +86,8 @@ def config_path(args: Namespace, command: str) -> Path:
         is_probe = getattr(args, "method", None) in PROBES  # which is no training run
         resume = "" if is_probe else "--resume goes on with that run, "
         raise FileExistsError(f"{path} exists; {resume}--force starts again")
+    if path.exists() and args.force and Path(args.config).is_file():
+        check_targets([("the config of the run", path)], [args.config], force=True)
     return path
 
 

@@ -28,11 +28,11 @@ def check_targets(
     """
     targets = [(what, Path(path)) for what, path in targets]
     check_distinct(targets)
-    read = {_identity(Path(str(name))) for name in inputs if name and os.path.isfile(str(name))}
+    read = {identity_of(str(name)) for name in inputs if name and os.path.isfile(str(name))}
     for what, path in targets:
         if path.is_dir():
             raise ValueError(f"{what}: {path} is a folder")
-        if _identity(path) in read:
+        if identity_of(path) in read:
             raise ValueError(f"{what} would be written over {path}, which is read; name another")
         if path.is_file() and not force:
             raise FileExistsError(f"{path} exists already; --force replaces it")
@@ -51,7 +51,7 @@ def check_distinct(targets: Iterable[Target]) -> None:
     for what, path in targets:
         if is_device(path):
             continue
-        other = owners.setdefault(_identity(Path(path)), what)
+        other = owners.setdefault(identity_of(path), what)
         if other != what:
             raise ValueError(f"{other} and {what} would both be written to {path}")
 
@@ -65,11 +65,11 @@ def is_device(path: str | Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def _identity(path: Path) -> Identity:
-    """Tell a file from others; it has several names through links, or without case."""
+def identity_of(path: str | Path) -> Identity:
+    """Return what tells a file from others; it has several names through links, or without case."""
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return os.path.realpath(path)
     return status.st_dev, status.st_ino
 

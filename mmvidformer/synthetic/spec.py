@@ -103,6 +103,10 @@ class MotionSpec:
                 f"{root} holds a motion dataset made with other arguments ({file}); choose another "
                 "folder, or delete this one"
             )
+        lists = [f"{split}{suffix}" for split in SPLITS for suffix in (".txt", ".csv")]
+        others = [name for name in (*lists, "classes.txt") if (root / name).exists()]
+        if others:
+            raise FileExistsError(f"{root} has {', '.join(others)} already; choose another folder")
         for name in {self.folder(clip) for clip in clips}:
             (root / name).mkdir(parents=True, exist_ok=True)
         write = partial(self._write_video, root)

@@ -5,8 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from mmvidformer.datasets.csv_rows import read_header, read_text
-from mmvidformer.datasets.lists import identity_of
 from mmvidformer.datasets.own_videos import CLASSES
+from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.table import TASKS, find_task

@@ -18,6 +18,7 @@ from mmvidformer.datasets.own_videos import (
     draw_splits,
     is_text,
 )
+from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.checks import check_videos
 from mmvidformer.tasks.reading import Annotations
@@ -84,7 +85,7 @@ def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
     names = [f"{split}.csv" for split in SPLITS]
     if not task.has_classes_file:
         names += FILES
-    if file.resolve() in [root / name for name in names]:
+    if identity_of(file) in [identity_of(root / name) for name in names]:
         raise FileExistsError(f"a list would overwrite {file}; rename it or give --out")
     if not force:
         check_absent(root, names)

@@ -1,10 +1,13 @@
 """Annotated frames of a video: the most likely classes, what the model attends to, and boxes."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import cv2
 import numpy as np
+from matplotlib.font_manager import findfont
+from PIL import Image, ImageDraw, ImageFont
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, StreamFrame
@@ -13,6 +16,7 @@ from mmvidformer.video.writer import VideoOutput
 
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
+TEXT, SMALL_TEXT = 14, 12  # pixels of a letter, and of those at boxes
 MIN_HEIGHT, MAX_HEIGHT = 360, 720  # of the frame; letters keep their size
 DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
 
@@ -163,18 +167,39 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
         best = prediction.top(k)
         named = [row for row in best if row[2] >= prediction.task.threshold] or best[:1]
         for line, (_, name, probability) in enumerate(named):
-            text, font = f"{name} {probability:.0%}", (cv2.FONT_HERSHEY_SIMPLEX, 0.45)
-            wide, top_y = cv2.getTextSize(text, *font, 1)[0][0], y1 + 16 * line
+            text, top_y = f"{name} {probability:.0%}", y1 + 16 * line
+            wide = round(_font(SMALL_TEXT).getlength(_line(text)) + 1)
             cv2.rectangle(image, (x1, top_y), (x1 + wide + 6, top_y + 16), BLUE, cv2.FILLED)
-            cv2.putText(image, text, (x1 + 3, top_y + 12), *font, WHITE, 1, cv2.LINE_AA)
+            _write(image, text, (x1 + 3, top_y + 12), wide, size=SMALL_TEXT)
     return image
 
 
 def _write(
-    image: np.ndarray, text: str, place: tuple[int, int], width: int, color: tuple = WHITE
+    image: np.ndarray,
+    text: str,
+    place: tuple[int, int],
+    width: int,
+    color: tuple = WHITE,
+    size: int = TEXT,
 ) -> None:
-    """Write a line, small enough to fit; OpenCV's fonts show ``?`` for all but ASCII."""
-    font = cv2.FONT_HERSHEY_SIMPLEX
-    (taken, _), _ = cv2.getTextSize(text, font, 0.5, 1)
-    scale = 0.5 * min(1, width / max(taken, 1))
-    cv2.putText(image, text, place, font, scale, color, 1, cv2.LINE_AA)
+    """Write a line on an image, in place, from the left of its baseline, small enough to fit."""
+    x, y = place
+    smaller = min(1, width / max(_font(size).getlength(_line(text)), 1))
+    top = max(y - size, 0)
+    part = image[top : y + size // 2, x : x + width]
+    if part.size:
+        picture = Image.fromarray(np.ascontiguousarray(part))
+        options = dict(fill=color, font=_font(max(int(size * smaller), 1)), anchor="ls")
+        ImageDraw.Draw(picture).text((0, y - top), _line(text), **options)
+        part[:] = np.asarray(picture)
+
+
+def _line(text: str) -> str:
+    """Return a text as a line that can be drawn; names of files may be anything."""
+    return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
+@lru_cache
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    """Return the font of matplotlib's figures; those of OpenCV have ASCII alone."""
+    return ImageFont.truetype(findfont("DejaVu Sans"), size)

@@ -1,5 +1,6 @@
 """Recognizer: files, lists, arrays, windows and streams."""
 
+import io
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,16 @@ def test_arrays_and_generators_are_read_as_files(recognizer, tiny_videos) -> Non
     ):
         with pytest.raises(ValueError, match=message):
             recognizer(wrong)
+
+
+@pytest.mark.parametrize(
+    "video", [torch.zeros(4, 8, 8, 3), torch.zeros(4, 3, 8, 8), b"mp4", io.BytesIO(b"mp4")]
+)
+def test_videos_of_other_types_are_named(recognizer, video) -> None:
+    message = rf"a video is a path, or an array \(T, H, W, 3\).*; got {type(video).__name__}"
+    for call in (recognizer, lambda x: next(recognizer.timeline(x)), lambda x: recognizer([x])):
+        with pytest.raises(TypeError, match=message):
+            call(video)
 
 
 def test_bad_files_are_named(recognizer, tmp_path) -> None:

@@ -116,3 +116,29 @@ def test_bars_of_a_stream() -> None:
     row = {"class": np.ones(1)}
     single = Prediction(row, row, {"class": ["a"]}, so_far=True)
     assert stream_bars(StreamFrame(0, 0.0, None, (single,))) == [Bars("so far", [("a", 1.0)])]
+
+
+@pytest.mark.parametrize("names", [("Füttern", "Futtern"), ("прыжок", "??????"), ("ä", "ö")])
+def test_letters_of_other_alphabets_are_drawn(names: tuple[str, str]) -> None:
+    """OpenCV draws a question mark for each byte of them."""
+    one, other = (annotate_frame(gray(100), "", [Bars("", [(name, None)])]) for name in names)
+    assert one.shape == other.shape and (one != other).any()
+
+
+def test_texts_that_are_no_line_are_drawn_within_the_image() -> None:
+    names = ["x" * 500, "a\nb", "caf\udce9", "", "\u0000"]
+    image = annotate_frame(gray(100), "\udce9\n" * 50, [Bars(names[0], [(x, 0.5) for x in names])])
+    assert image.shape[1] == 540 + 300 and (image[28:, :540] == 100).all()
+
+
+def test_the_parts_around_a_time_are_found_as_among_all() -> None:
+    """In shots of 4 and 0.5 s and 3 s, with windows of 1 s that overlap, and one that is short."""
+    spans = [(0, 1), (0.5, 1.5), (1, 2), (3, 4), (4, 4.5), (4.5, 5.5), (5, 6), (6.5, 7.5)]
+    row, names = {"class": np.ones(1)}, {"class": ["a"]}
+    parts = [Prediction(row, row, names, seconds=span) for span in spans]
+    task = find_task("classes")
+    for time in np.linspace(-1, 9, 201):
+        holding = [part for part in parts if part.start <= time < part.end] or parts
+        nearest = min(abs(part.moment - time) for part in holding)
+        (shown,) = task.shown_at(parts, time)
+        assert shown in holding and abs(shown.moment - time) == pytest.approx(nearest)

@@ -7,8 +7,8 @@ from mmaction.datasets import VideoDataset
 from mmengine.dataset import BaseDataset
 
 from mmvidformer.datasets.listed_videos import ListedVideoDataset, ListedVideos
-from mmvidformer.datasets.lists import identity_of
 from mmvidformer.engine.preflight.checks import LISTS, MOST_FILES, Problems
+from mmvidformer.storage.targets import identity_of
 from mmvidformer.video.errors import path_of
 
 

@@ -1,0 +1,92 @@
+"""Commands that write a file that is named: never what they read, or what is there already."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mmvidformer.datasets.prepare import prepare_list
+from mmvidformer.tasks.boxes import VideoBoxes
+
+PLOTS = {
+    "plot.field": ["CONFIG", "--out", "TARGET"],
+    "plot.curves": ["FOLDER", "--out", "TARGET"],
+    "plot.views": ["FOLDER", "--out", "TARGET"],
+    "plot.tsne": ["FOLDER", "INPUT", "--out", "TARGET"],
+    "export": ["CONFIG", "CHECKPOINT", "--out", "TARGET"],
+    "convert": ["CHECKPOINT", "TARGET"],
+    "count": ["CONFIG", "--csv", "TARGET"],
+    "speed": ["CONFIG", "CHECKPOINT", "--json", "TARGET"],
+    "models": ["--verify", "INPUT", "--out", "TARGET"],
+    "test": ["CONFIG", "CHECKPOINT", "--dump", "TARGET"],
+}
+SUFFIXES = {"export": ".pt2", "convert": ".pth", "test": ".npz", "count": ".csv", "speed": ".json"}
+
+
+@pytest.mark.parametrize("command", PLOTS)
+def test_old_files_and_inputs_stay(main_of, model, tmp_path, command, capsys) -> None:
+    config, checkpoint, other = (tmp_path / name for name in ("config.py", "a.pth", "list.txt"))
+    for path, original in zip((config, checkpoint), model, strict=True):
+        shutil.copy(original, path)
+    other.write_text("a.mp4 0\n")
+    target = tmp_path / f"result{SUFFIXES.get(command, '.png')}"
+    places = dict(CONFIG=config, CHECKPOINT=checkpoint, INPUT=other, FOLDER=tmp_path, TARGET=target)
+    words = [str(places.get(word, word)) for word in PLOTS[command]]
+
+    def run(*options: str) -> str:
+        try:
+            assert main_of(command)([*words, *options]) != 0
+        except (ValueError, OSError) as error:
+            return str(error)
+        return capsys.readouterr().err
+
+    target.write_text("old")
+    assert f"{target.name} exists already; --force replaces it" in run()
+    target.unlink()
+    inputs = [path for word, path in places.items() if word in PLOTS[command][:-1]]
+    for path in filter(Path.is_file, inputs):
+        content = path.read_bytes()
+        target.symlink_to(path)
+        assert "which is read" in run("--force")
+        target.unlink()
+        assert path.read_bytes() == content
+
+
+def test_a_list_of_prepared_videos_does_not_replace_the_list(tiny_videos, tmp_path) -> None:
+    (tmp_path / "videos").symlink_to(tiny_videos.root)
+    source = tmp_path / "list.txt"
+    shutil.copy(tiny_videos.val, source)
+    with pytest.raises(ValueError, match=r"list.txt would be written over .*, which is read"):
+        prepare_list(source, tmp_path, tmp_path / "videos", workers=1)
+    assert source.read_bytes() == tiny_videos.val.read_bytes()
+
+
+def test_generated_videos_do_not_replace_lists(main_of, tmp_path) -> None:
+    (tmp_path / "train.txt").write_text("a.mp4 0\n")
+    with pytest.raises(FileExistsError, match="has train.txt already; choose another folder"):
+        main_of("data.generate")([str(tmp_path), "--train", "1", "--val", "1", "--test", "1"])
+    assert (tmp_path / "train.txt").read_text() == "a.mp4 0\n"
+
+
+def test_features_do_not_take_other_files_for_results(
+    main_of, model, tiny_videos, tmp_path
+) -> None:
+    video = tmp_path / "a.mp4"
+    shutil.copy(tiny_videos.root / "val_0.mp4", video)
+    (tmp_path / "a.csv").write_text("start,end,label\n0,1,red\n")
+    options = ["--files", "--every", "4", "--rows", "4", "--out", str(tmp_path)]
+    with pytest.raises(
+        FileExistsError, match="has files of other origin with the names of results"
+    ):
+        main_of("features")([*model, str(tmp_path), *options])
+    assert (tmp_path / "a.csv").read_text() == "start,end,label\n0,1,red\n"
+
+
+def test_boxes_of_two_videos_of_one_name_are_refused(tmp_path) -> None:
+    rows = tmp_path / "boxes.csv"
+    rows.write_text("cam1,1,0.1,0.2,0.9,0.8,1,0\ncam1,2,0.1,0.2,0.9,0.8,1,0\n")
+    with pytest.raises(ValueError, match=r"boxes of 'cam1', which are x/cam1.mp4 and y/cam1.avi"):
+        VideoBoxes(rows, ["x/cam1.mp4", "y/cam1.avi"])
+    boxes = VideoBoxes(rows, ["x/cam1.mp4", "x/cam1.mp4", "x/cam2.mp4", "y/cam2.mp4"])
+    corners = [(0.1, 0.2, 0.9, 0.8)]
+    assert boxes.of("x/cam1.mp4") == [(1, corners), (2, corners)] and boxes.of("x/cam2.mp4") == []
