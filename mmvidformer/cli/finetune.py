@@ -16,7 +16,7 @@ import torch
 from mmvidformer.cli import test, train
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
-from mmvidformer.finetune.outcome import compare_to_chance
+from mmvidformer.finetune.outcome import compare_share, compare_to_chance
 from mmvidformer.finetune.settings import PROBES, Recipe
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
@@ -74,9 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg, path = prepare(args, recipe, lists)
     if args.prepare:
         return 0
-    work_dir, result = path.parents[1], {}
-    if recipe.method in PROBES and find_task(recipe.task).has_probes:
-        from mmvidformer.finetune.outcome import share
+    work_dir, result, task = path.parents[1], {}, find_task(recipe.task)
+    if recipe.method in PROBES and task.has_probes:
         from mmvidformer.finetune.probes import probe
 
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
@@ -87,7 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{recipe.method} does not use {', '.join(unused)}")
         right, count, chosen = probe(cfg, recipe, lists, features, checkpoint)
         result = dict(right=right, count=count)
-        print(f"{recipe.method}, {chosen}: {share(**result)}")
+        chance = task.chance(lists, "test" if lists.counts["test"] else "val") if count else 0.0
+        print(f"{recipe.method}, {chosen}: {compare_share(**result, chance=chance)}")
     else:
         if not args.resume:
             (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
@@ -99,7 +99,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         if checkpoint and cfg.get("val_dataloader"):
             print("the validation list, by the test pipeline:", flush=True)
             result["validation"] = validate(path, str(checkpoint), several)
-            task = find_task(recipe.task)
             if comparison := compare_to_chance(task, lists, result["validation"]):
                 print(comparison)
     if checkpoint:

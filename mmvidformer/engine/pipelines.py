@@ -53,7 +53,8 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
         if sampler is not None:
             sampler["num_clips"] = clips
         elif clips > 1:  # other samplers cover a video, or show a moment
-            raise ValueError(f"the test pipeline must have a transform that samples; got {names}")
+            wanted = f"the test pipeline must have a transform that samples; got {names}"
+            raise ValueError(f"{wanted}; without, use 1x{crops} views")
         if crop is None and crops > 1:
             wanted = f"the test pipeline must have one of {', '.join(CROPS)}; got {names}"
             raise ValueError(f"{wanted}; without, use {clips}x1 views")

@@ -31,12 +31,14 @@ def compare_to_chance(task: Task, lists: VideoLists, metrics: Mapping[str, float
         text = f"validation: {name} {value:.3f}; without looking at the videos: {chance:.3f}"
         return text if value > chance else f"{text}. Nothing was learned: {ADVICE}"
     count = int(task.class_sizes(lists, "val").sum())  # of videos with a label
-    return compare_share(round(value * count), count, chance)
+    return f"validation: {compare_share(round(value * count), count, chance)}"
 
 
 def compare_share(right: int, count: int, chance: float) -> str:
     """Describe a share of right videos, and whether it is above chance."""
-    text = f"validation: {share(right, count)}; without looking at the videos: {100 * chance:.1f}%"
+    if not count:
+        return share(right, count)
+    text = f"{share(right, count)}; without looking at the videos: {100 * chance:.1f}%"
     if right <= chance * count:
         return f"{text}. Nothing was learned: {ADVICE}"
     if binomtest(right, count).proportion_ci(method="wilson").low <= chance:

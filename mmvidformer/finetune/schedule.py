@@ -115,7 +115,8 @@ def note_few_steps(cfg: Config, lists: VideoLists, recipe: Recipe, has_weights: 
         return []
     start = "these weights" if has_weights else "random weights"
     epochs = math.ceil(needed / steps)
-    return [f"{total} steps in all: too few to learn from {start}; --epochs {epochs}"]
+    plural = "s" if total > 1 else ""
+    return [f"{total} step{plural} in all: too few to learn from {start}; --epochs {epochs}"]
 
 
 def stretch(cfg: Config, epochs: int | None = None) -> Fragment:
