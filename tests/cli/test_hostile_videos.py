@@ -12,8 +12,10 @@ import pytest
 from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 
+from mmvidformer.apis import Recognizer
 from mmvidformer.apis.bulk import saving
-from mmvidformer.apis.bulk.run import Answer
+from mmvidformer.apis.bulk.reading import Clip, Unread
+from mmvidformer.apis.bulk.run import Answer, Job, answer_videos
 from mmvidformer.registry import TRANSFORMS
 
 NOT_UTF8 = os.fsdecode(b"caf\xe9.mp4")
@@ -115,6 +117,52 @@ def test_files_of_features_are_named_as_the_videos_are(
     np.testing.assert_allclose(*same, atol=1e-5)
 
 
+class ReadsByItself:
+    """A model that reads videos itself, as those of steps, segments and boxes."""
+
+    read_clips, columns, check = Unread(), {}, None
+
+    def answer(self, clips: list[Clip]) -> list[list[dict]]:
+        for clip in clips:
+            name = Path(clip.sample["source"]).name
+            if name == "bug":
+                raise TypeError("no such thing")
+            EndOrHang().transform(dict(filename=clip.sample["source"]))
+        return [[dict(process=os.getpid())] for _ in clips]
+
+
+def load_model(device: str | None) -> ReadsByItself:
+    return ReadsByItself()
+
+
+def test_a_model_that_reads_by_itself_is_started_again(tmp_path) -> None:
+    names = ["a", "kill", "b", "memory", "once", "c", "bug", "d"]
+    videos = [(name, str(tmp_path / name)) for name in names]
+    job = Job(load_model, 3)
+    answers = {}
+    for ready in answer_videos(job, load_model(None), videos, workers=2):
+        answers |= {answer.name: answer for answer in ready}
+    assert answers.keys() == {*names}
+    errors = {name: answer.error for name, answer in answers.items() if answer.error}
+    assert errors == {
+        "kill": "it ended the process that read it (SIGKILL)",
+        "memory": "Unable to allocate 2.20 TiB",
+        "bug": "TypeError: no such thing",
+    }
+    processes = {answer.rows[0]["process"] for answer in answers.values() if answer.rows}
+    assert 2 <= len(processes) <= 4 and os.getpid() not in processes
+
+
+def load_nothing(device: str | None) -> ReadsByItself:
+    os._exit(3)
+
+
+def test_a_process_that_does_not_begin_is_an_error() -> None:
+    answers = answer_videos(Job(load_nothing, 1), ReadsByItself(), [("a", "a")], workers=1)
+    with pytest.raises(ChildProcessError, match=r"end before they begin \(exit status 3\)"):
+        list(answers)
+
+
 def test_listed_videos_that_are_none(main_of, model, hostile, tmp_path) -> None:
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     listed = hostile / "list.csv"
@@ -128,6 +176,29 @@ def test_listed_videos_that_are_none(main_of, model, hostile, tmp_path) -> None:
     listed.write_text("label,video\nx,a0.mp4\ny\n")
     with pytest.raises(ValueError, match=r"list.csv, line 3: there is no video"):
         main_of("label")([*model, str(listed), "--out", str(out)])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_is_finished_is_written_when_the_command_is_stopped(
+    number, main_of, model, tiny_videos, tmp_path, monkeypatch
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    out, answer, calls = tmp_path / "out", Recognizer.answer_samples, []
+
+    def stop(*arguments: object) -> list:
+        calls.append(1)
+        if len(calls) == 3:
+            os.kill(os.getpid(), number)
+        return answer(*arguments)
+
+    monkeypatch.setattr(Recognizer, "answer_samples", stop)
+    command = [*model, str(tiny_videos.val), "--out", str(out), "--workers", "0", "--batch", "1"]
+    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit) as stopped:
+        main_of("label")(command)
+    assert number == signal.SIGINT or stopped.value.code == 128 + number
+    assert pq.read_table(out)["video"].to_pylist() == ["val_0.mp4", "val_1.mp4"]
+    assert main_of("label")(command) == 0
+    assert len({*pq.read_table(out)["video"].to_pylist()}) == pq.read_table(out).num_rows == 7
 
 
 class Recorded:

@@ -163,7 +163,12 @@ class _Process:
         self.group: list[Named] = []
         arguments = end, work, time_limit, threads
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        self._process.start()
+        # Ctrl-C would reach it before it can ignore it.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         end.close()
 
     def begin(self, group: Sequence[Named]) -> None:
