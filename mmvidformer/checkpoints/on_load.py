@@ -6,15 +6,16 @@ of MMEngine and ``load_state_dict`` take a checkpoint in any of ``formats.FORMAT
 load what they load without it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from mmengine.logging import print_log
-from torch import nn
+from torch import Tensor, nn
 
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of, recognize
 from mmvidformer.checkpoints.metadata import read_info
 from mmvidformer.checkpoints.published import row_of
-from mmvidformer.checkpoints.reading import unwrap
+from mmvidformer.checkpoints.reading import WRAPPERS, find_weights, plain_names, unwrap
 from mmvidformer.layers.linear import LoraLinear, merge_lora
 
 
@@ -50,18 +51,43 @@ def convert_content(content: Any, source: str) -> Any:
 
 
 def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
-    """Convert a checkpoint in place, if the backbone of the model is this package's.
+    """Put weights under ``state_dict`` by the names of a model, in place, whatever wraps them.
 
-    Updates of LoRA are merged, unless the model has it.
+    If the backbone of the model is this package's, weights of other projects are converted, and
+    updates of LoRA are merged, unless the model has it.
+
+    Raises:
+        ValueError: If the checkpoint has no weights, or lacks some of its format.
     """
-    if not _is_ours(getattr(model, "backbone", None)):
-        return
-    converted = convert_content(checkpoint, source)
-    if converted is not checkpoint:
+    is_ours = _is_ours(getattr(model, "backbone", None))
+    if is_ours:
+        converted = convert_content(checkpoint, source)
+        if converted is not checkpoint:
+            checkpoint.clear()
+            checkpoint.update(converted)
+    weights = find_weights(checkpoint)
+    if not any(isinstance(value, Tensor) for value in weights.values()):
+        keys = ", ".join(map(str, [*checkpoint][:5]))
+        raise ValueError(
+            f"{source} has no weights under a known key ({', '.join(WRAPPERS)}); it has {keys}"
+        )
+    state = _with_names_of(model, weights)
+    if weights is checkpoint:
         checkpoint.clear()
-        checkpoint.update(converted)
-    if not any(isinstance(part, LoraLinear) for part in model.modules()):
-        merge_lora(checkpoint.get("state_dict", checkpoint))
+    checkpoint["state_dict"] = state
+    if is_ours and not any(isinstance(part, LoraLinear) for part in model.modules()):
+        merge_lora(state)
+
+
+def _with_names_of(model: nn.Module, weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Remove a prefix of all names, such as Lightning's ``model.``, if no name fits without it."""
+    names = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+    state = plain_names(weights)
+    for prefix in ("model.", "module."):
+        shorter = {name.removeprefix(prefix): value for name, value in state.items()}
+        if not names & state.keys() and names & shorter.keys():
+            return shorter
+    return state
 
 
 class ConvertsWeights(nn.Module):

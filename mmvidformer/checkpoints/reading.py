@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 import msgpack
 import numpy as np
@@ -30,7 +31,7 @@ CONFIGS = ("preprocessor_config.json", "video_preprocessor_config.json", "config
 # is there counts. Of V-JEPA's two encoders, the evaluations of the official code read the teacher,
 # ``target_encoder``, or ``ema_encoder`` of distilled models.
 ENCODERS = ("target_encoder", "ema_encoder", "encoder")
-WRAPPERS = ("state_dict", "model_state", "model", "module", *ENCODERS)
+WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "module", *ENCODERS)
 # How files begin: of zip (PyTorch, npz), pickle from protocol 2 on, and maps of msgpack.
 ZIP, PICKLE = b"PK", b"\x80"  # msgpack's empty map is 0x80, too
 MAPS = tuple(bytes([first]) for first in (*range(0x81, 0x90), 0xDE, 0xDF))
@@ -117,8 +118,7 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
     if isinstance(content, Mapping) and isinstance(content.get("classifiers"), list):
         probes = content["classifiers"]  # of V-JEPA, trained side by side; usually one
         content = probes[0] if probes else None
-    for _ in WRAPPERS:  # in any order; a wrapper may be its own content
-        content = _inside(content)
+    content = find_weights(content)
     if not isinstance(content, Mapping):
         got = type(content).__name__
         raise UnreadableCheckpoint(f"{path} must contain a state dict, got {got}")
@@ -129,7 +129,22 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
         raise UnreadableCheckpoint(
             f"{path} must contain a state dict, but {others[:5]} are no tensors"
         )
-    return Checkpoint(dict(content), meta)
+    return Checkpoint(plain_names(content), meta)
+
+
+def find_weights(content: object) -> object:
+    """Return what is inside all wrappers: a state dict, if the file has one."""
+    for _ in WRAPPERS:  # in any order; a wrapper may be its own content
+        content = _inside(content)
+    return content
+
+
+def plain_names(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return weights by their names in the model, without those of ``torch.compile`` and DDP."""
+    state = {name.replace("_orig_mod.", ""): value for name, value in state.items()}
+    if all(name.startswith("module.") for name in state):
+        return {name.removeprefix("module."): value for name, value in state.items()}
+    return state
 
 
 def _inside(content: object) -> object:

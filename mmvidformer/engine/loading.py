@@ -3,7 +3,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -140,22 +140,21 @@ def read_checkpoint(source: str, model: nn.Module, device: str = "cpu") -> dict:
     if source.endswith(CONFIG_SUFFIXES):
         raise ValueError(f"{source} is a config, not a checkpoint; the config comes first")
     content = load_from_source(source, device)
-    if not isinstance(content, Mapping) or not isinstance(_state(content), Mapping):
+    if not isinstance(content, Mapping):
         raise ValueError(f"{source} must hold tensors by name, got a {type(content).__name__}")
     content = dict(content)
     convert_for(model, content, source)
     return content
 
 
-def load_weights(model: nn.Module, checkpoint: Mapping[str, object]) -> Fit:
+def load_weights(model: nn.Module, checkpoint: Mapping[str, Any]) -> Fit:
     """Load the tensors of a checkpoint that fit a model, and return how it fits.
 
-    The checkpoint is a state dict, or holds one as ``state_dict``. A leading ``module.`` of names
-    is ignored. The model may be on the meta device.
+    The checkpoint has gone through ``convert_for``. The model may be on the meta device.
     """
     wanted = model.state_dict()
-    state = _state(checkpoint).items()
-    state = {k.removeprefix("module."): v for k, v in state if isinstance(v, Tensor)}
+    weights = checkpoint["state_dict"].items()
+    state = {name: value for name, value in weights if isinstance(value, Tensor)}
     # Not of the state: other ranks of FSDP.
     if any(parameter.is_meta for parameter in model.parameters()):
         state = {name: value.to("meta") for name, value in state.items()}
@@ -187,7 +186,3 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def _state(checkpoint: Mapping) -> object:
-    return checkpoint.get("state_dict", checkpoint)

@@ -99,3 +99,34 @@ def test_predictions_on_a_gpu(cfg) -> None:
     found = recognizer(video).scores["class"]
     recognizer.model.cpu()
     np.testing.assert_allclose(found, recognizer(video).scores["class"], atol=1e-3)
+
+
+FORMS = {
+    "plain": lambda state: state,
+    "model": lambda state: {"model": state, "optimizer": {}},
+    "model_state_dict": lambda state: {"model_state_dict": state, "epoch": 1},
+    "DeepSpeed": lambda state: {"module": state, "optimizer": None},
+    "DDP": lambda state: {f"module.{name}": value for name, value in state.items()},
+    "compile": lambda state: {f"_orig_mod.{name}": value for name, value in state.items()},
+    "DDP of compile": lambda state: {f"module._orig_mod.{n}": x for n, x in state.items()},
+    "compiled backbone": lambda state: {
+        name.replace("backbone.", "backbone._orig_mod."): value for name, value in state.items()
+    },
+    "Lightning": lambda state: {"state_dict": {f"model.{n}": x for n, x in state.items()}},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_of_training_loops_are_read_whatever_wraps_them(
+    cfg, model, tmp_path, form: str
+) -> None:
+    expected = model.state_dict()
+    torch.save(FORMS[form](expected), tmp_path / "own.pth")
+    reached = load_recognizer(cfg, str(tmp_path / "own.pth")).state_dict()
+    torch.testing.assert_close(reached, expected, rtol=0, atol=0)
+
+
+def test_a_file_without_weights_names_its_keys(cfg, tmp_path) -> None:
+    torch.save({"net": {"weight": torch.ones(1)}, "epoch": 3}, tmp_path / "own.pth")
+    with pytest.raises(ValueError, match="own.pth has no weights under a known key .* net, epoch"):
+        load_recognizer(cfg, str(tmp_path / "own.pth"))

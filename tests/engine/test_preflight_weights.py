@@ -54,3 +54,16 @@ def test_resuming_needs_the_state_of_training(runner):
     del loaded["message_hub"]
     with pytest.raises(CannotContinue, match="a.pth cannot be resumed: it has no number of steps"):
         PreflightHook().after_load_checkpoint(made, loaded)
+
+
+@pytest.mark.parametrize("form", ["model_state_dict", "Lightning"])
+def test_weights_of_training_loops_start_a_run(runner, form: str) -> None:
+    """MMEngine loads what is under ``state_dict`` by its names."""
+    made, loaded = runner("_train_loop")
+    state = loaded["state_dict"]
+    wrapped = {
+        "model_state_dict": {"model_state_dict": state, "epoch": 1},
+        "Lightning": {"state_dict": {f"model.{name}": x for name, x in state.items()}},
+    }[form]
+    PreflightHook().after_load_checkpoint(made, wrapped)
+    assert wrapped["state_dict"].keys() == {x for x in state if not x.startswith("cls_head.")}

@@ -59,9 +59,8 @@ class PreflightHook(Hook):
         warn_of_pixels(runner.cfg, checkpoint, source)
         if fit.misfits():
             runner.logger.warning(f"{source}: {fit}; what does not fit keeps its initial weights")
-        weights = checkpoint.get("state_dict", checkpoint)
-        for name in [n for n in weights if n.removeprefix("module.") in fit.misfits()]:
-            del weights[name]
+        for name in checkpoint["state_dict"].keys() & fit.misfits():
+            del checkpoint["state_dict"][name]
 
 
 def _model_of(runner: Runner) -> object:
