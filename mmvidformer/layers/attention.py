@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.config import ClsPolicy, name_of
 from mmvidformer.layers.drop import NOTHING_DROPPED, Draw
+from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS, check_supported
 from mmvidformer.layers.kernels.base import LinearCostKernel
@@ -23,7 +24,7 @@ from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern, check_causal
 from mmvidformer.layers.patterns.prefix import regroup, spread, ungroup
-from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
+from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.tokens import Context, Grid
 
@@ -229,8 +230,8 @@ class Attention(nn.Module):
         projections = projected.unflatten(-1, (self.kernel.parts, self.num_heads, -1)).unbind(-3)
         q, k, v = (*projections, projections[-1])[:3]  # keys may be values
         del projected, projections  # freed as soon as no stage needs its parts
-        for stage in self.prepare.values():
-            if isinstance(stage, RotaryEmbedding):
+        for name, stage in self.prepare.items():
+            if name == "rope":
                 q, k, v = stage(q, k, v, context)
             elif isinstance(stage, Shift):
                 k, v = _shift(stage, k, context.grid), _shift(stage, v, context.grid)
@@ -258,8 +259,8 @@ def _shift(shift: Shift, x: Tensor, grid: Grid) -> Tensor:
 
 
 def _can_recompute() -> bool:
-    """A compiler chooses itself what to recompute, and cannot redraw random features."""
-    return torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    """A compiler chooses itself what to recompute, and torch.func cannot recompute."""
+    return torch.is_grad_enabled() and runs_eagerly()
 
 
 def _split(q: Tensor, k: Tensor, v: Tensor, count: int) -> list[Heads]:

@@ -49,8 +49,13 @@ def refusals(config: EncoderConfig) -> Refusals:
     if config.frames != "together":
         frames.append(f"frames={config.frames!r}")
     for sublayer in config.sublayers:
+        name = str(name_of(sublayer.kernel))
+        kernel = look_up(KERNELS, name, "attention kernel")
         for choice in sublayer.patterns:
             pattern = PATTERNS.build(choice)
+            joins_places = any(axis in pattern.tokens for axis in "hw")
+            if joins_places and "any_order" not in kernel.supports:
+                places.append(f"kernel {name!r}")
             if not pattern.any_places:
                 places.append(f"pattern {choice!r}")
             if not pattern.whole:
@@ -59,8 +64,6 @@ def refusals(config: EncoderConfig) -> Refusals:
                 counts.append(f"pattern {choice!r}")
             if "pairs" in pattern.needs and sublayer.cls == "mean":  # its groups join both ends
                 counts.append(f"pattern {choice!r} with cls='mean'")
-        name = str(name_of(sublayer.kernel))
-        kernel = look_up(KERNELS, name, "attention kernel")
         if kernel.needs_length:
             places.append(f"kernel {name!r}")
         if "counts" not in kernel.supports:

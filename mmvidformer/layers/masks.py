@@ -18,6 +18,7 @@ ABILITIES = {
     "past": "mask frames of the distant past",
     "counts": "count a key several times",
     "rotary": "use rotary positions",
+    "any_order": "attend to tokens in any order, some of which are left out",
 }
 
 

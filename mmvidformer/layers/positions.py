@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -43,7 +44,8 @@ class PositionEmbedding(nn.Module):
             have that row (StreamFormer), so that streams do not end.
 
     Attributes:
-        causal: Whether the model is causal. Models that can run frame by frame set it.
+        causal: Whether the model is causal. Models that can run frame by frame set it; it is a
+            ValueError to unset it with ``hold_last``, which has no effect in others.
 
     Raises:
         KeyError: If the name of a table is unknown.
@@ -63,7 +65,7 @@ class PositionEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.tables, self.size, self.rule, self.fixed = tuple(tables), size, rule, fixed
-        self.causal, self.hold_last = False, hold_last
+        self._causal, self.hold_last = False, hold_last
         if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
             raise ValueError(
                 f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
@@ -79,6 +81,20 @@ class PositionEmbedding(nn.Module):
                 table = nn.Parameter(torch.zeros(1, *_table_size(name, size), dim))
                 self.register_parameter(name, table)
         self.cls = nn.Parameter(torch.zeros(1, 1, dim)) if cls and self.tables else None
+
+    @property
+    def causal(self) -> bool:
+        """Whether the model is causal."""
+        return self._causal
+
+    @causal.setter
+    def causal(self, causal: bool) -> None:
+        if self.hold_last and not causal:
+            raise ValueError(
+                "hold_last=True has no effect in a model that cannot run frame by frame; leave it "
+                "out"
+            )
+        self._causal = causal
 
     def forward(
         self,
@@ -184,29 +200,43 @@ def sine_positions(axes: str, size: Size, like: Tensor, start: Tensor | int = 0)
         number of axes, are 0.
     """
     pairs = like.shape[-1] // (2 * len(axes))
-    rates = 10000.0 ** -(torch.arange(pairs, device=like.device) / pairs)
+    options = angle_options(like.device, torch.promote_types(like.dtype, torch.float32), start)
+    rates = 10000.0 ** -(torch.arange(pairs, **options) / pairs)
     parts = []
     for axis, count in zip("thw", size, strict=True):
         if axis in axes:
-            places = torch.arange(count, device=like.device) + (start if axis == "t" else 0)
+            places = torch.arange(count, **options)
+            if axis == "t":
+                places = places + (start.to(places) if isinstance(start, Tensor) else start)
             angles = places[:, None] * rates
             waves = torch.cat([angles.sin(), angles.cos()], dim=-1)
             parts.append(repeat_along(axis, waves, size))
     table = torch.cat(parts, dim=-1)
-    return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like.dtype)
+    return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like)
 
 
 def flat_sine_positions(size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
     """Sines and cosines of the number of a token in the clip; see ``sine_positions``."""
     t, h, w = size
-    # Float32 has too few digits for angles of some thousand, and Apple's GPUs lack float64.
-    device = "cpu" if like.device.type == "mps" else like.device
-    numbers = torch.arange(t * h * w, device=device, dtype=torch.float64)
-    numbers = numbers + h * w * (start.to(device) if isinstance(start, Tensor) else start)
-    pairs = torch.arange((like.shape[-1] + 1) // 2, device=device, dtype=torch.float64)
+    options = wide_options(like.device)
+    numbers = torch.arange(t * h * w, **options)
+    numbers = numbers + h * w * (start.to(numbers) if isinstance(start, Tensor) else start)
+    pairs = torch.arange((like.shape[-1] + 1) // 2, **options)
     angles = numbers[:, None] * 10000.0 ** (-2 * pairs / like.shape[-1])
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, : like.shape[-1]]
     return waves.to(like).unflatten(0, size)[None]
+
+
+def angle_options(device: torch.device, dtype: torch.dtype, start: Tensor | int) -> dict[str, Any]:
+    """Return the device and type for angles of places: those of an endless stream are wide."""
+    is_stream = isinstance(start, Tensor)
+    return wide_options(device) if is_stream else dict(device=device, dtype=dtype)
+
+
+def wide_options(device: torch.device) -> dict[str, Any]:
+    """Return the device and type of float64, as float32 has few digits for angles of thousands."""
+    has_wide = device.type != "mps"  # Apple's GPUs
+    return dict(device=device if has_wide else torch.device("cpu"), dtype=torch.float64)
 
 
 def repeat_along(axis: str, values: Tensor, size: Size) -> Tensor:

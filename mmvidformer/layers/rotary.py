@@ -1,7 +1,6 @@
 """Rotary positions: queries and keys are turned by angles of the token's place."""
 
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +8,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
-from mmvidformer.layers.positions import repeat_along
+from mmvidformer.layers.positions import angle_options, repeat_along
 from mmvidformer.layers.tokens import Context
 
 
@@ -77,14 +76,14 @@ class RotaryEmbedding(nn.Module):
         """
         size = grid_size(grid)
         dtype = torch.promote_types(grid.dtype, torch.float32)
-        options: dict[str, Any] = dict(device=grid.device, dtype=dtype)
+        options = angle_options(grid.device, dtype, start)
         rates = self.base ** -(torch.arange(self.count, **options) / self.count)
         parts = []
         for axis in self.axes:
             length = size["thw".index(axis)]
             places = torch.arange(length, **options)
             if axis == "t":
-                places = places + start
+                places = places + (start.to(places) if isinstance(start, Tensor) else start)
             elif self.places == "centered":
                 places = 2 * torch.pi * ((2 * places + 1) / length - 1)
             elif self.places != "integer":
@@ -99,7 +98,8 @@ class RotaryEmbedding(nn.Module):
         if self.pairs == "adjacent":
             angles = angles.repeat_interleave(2, dim=-1)
         angles = F.pad(angles, (0, self.head_dim - angles.shape[-1]))
-        return torch.cat([angles.cos(), angles.sin()], dim=-1)[None]
+        waves = torch.cat([angles.cos(), angles.sin()], dim=-1)
+        return waves.to(device=grid.device, dtype=dtype)[None]
 
     def tokens(self, grid: Tensor, prefix: int = 0, start: Tensor | int = 0) -> Tensor:
         """Return the table (1, P + T H W, 2 d) of tokens; a prefix is not turned. See ``table``."""

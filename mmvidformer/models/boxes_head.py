@@ -10,6 +10,7 @@ from torch import Tensor
 from torchvision.ops import roi_align
 
 from mmvidformer.models.heads import Samples
+from mmvidformer.registry.repairs.half_scores import widen
 
 
 @MODELS.register_module()
@@ -43,7 +44,7 @@ class BoxesHead(TimeSformerHead):
         self.roi_size = roi_size
 
     def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:
-        """Return logits (n, classes).
+        """Return logits (n, classes), at least in float32.
 
         Args:
             x: Tokens (N, T, H, W, D).
@@ -57,15 +58,16 @@ class BoxesHead(TimeSformerHead):
         height, width = x.shape[2:4]
         if height * width == 1:
             raise ValueError("boxes need tokens at several places, but the backbone pools them")
-        maps = x.mean(dim=1).movedim(-1, 1)
+        # Places in pixels need more digits than half precision has.
+        maps, boxes = widen(x.mean(dim=1).movedim(-1, 1)), widen(boxes)
         scale = boxes.new_tensor([1, width, height, width, height])
         regions = roi_align(maps, (boxes * scale).to(maps), self.roi_size, aligned=True)
-        return super().forward(regions.amax(dim=(2, 3)))
+        return widen(super().forward(regions.amax(dim=(2, 3)).to(x.dtype)))
 
     def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the loss of the boxes of all clips."""
         instances = [sample.gt_instances for sample in data_samples]
-        logits = self(feats, relative_boxes(instances, data_samples).to(feats))
+        logits = self(feats, relative_boxes(instances, data_samples).to(feats.device))
         labels = torch.cat([clip.labels[:, -self.num_classes :] for clip in instances])
         return {"loss_cls": self.loss_cls(logits, labels.to(logits))}
 
@@ -76,7 +78,7 @@ class BoxesHead(TimeSformerHead):
         probabilities, after a column of zeros.
         """
         instances = [s.get("proposals", s.get("gt_instances")) for s in data_samples]
-        boxes = relative_boxes(instances, data_samples).to(feats)
+        boxes = relative_boxes(instances, data_samples).to(feats.device)
         scores = F.pad(self(feats, boxes).sigmoid(), (1, 0))
         for number, sample in enumerate(data_samples):
             of_sample = boxes[:, 0] == number

@@ -7,6 +7,7 @@ from mmaction.models.heads import BaseHead
 from torch import Tensor, nn
 
 from mmvidformer.models.heads import Samples
+from mmvidformer.registry.repairs.half_scores import widen
 
 # Those of the clips (synthetic.camera.paths): the speed at the middle of an edge for a unit of each
 # velocity, the speed below which a camera is static, and the fastest one.
@@ -108,10 +109,11 @@ class CameraMotionHead(BaseHead):
         """
         height, width = x.shape[2:4]
         side = min(height, width)
-        right = (torch.arange(width).to(x) + 0.5 - width / 2) / side
-        down = (torch.arange(height).to(x) + 0.5 - height / 2) / side
+        # Motion between places needs more digits than half precision has.
+        outputs = widen(self.fc_cls(x.mean(dim=1).flatten(1, 2)))  # (N, P, 4)
+        right = (torch.arange(width).to(outputs) + 0.5 - width / 2) / side
+        down = (torch.arange(height).to(outputs) + 0.5 - height / 2) / side
         places = torch.stack([right.repeat(height), down.repeat_interleave(width)])
-        outputs = self.fc_cls(x.mean(dim=1).flatten(1, 2))  # (N, P, 4)
         return outputs[..., :2], outputs[..., 2].softmax(dim=1), outputs[..., 3], places
 
     def fit(self, flow: Tensor, weights: Tensor, places: Tensor) -> Tensor:

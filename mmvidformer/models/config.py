@@ -41,7 +41,8 @@ class VideoConfig(EncoderConfig):
             is trained, too. They are merged into the weights by ``optimize_for_inference``.
         static: Tubelets whose normalized pixels differ in the mean by at most this from the first
             of their run are computed once and count as many (``models.run_lengths``), in training
-            and afterwards; 0.1 in RLT. It needs joint attention. None: all are computed.
+            and afterwards; 0.1 in RLT. It needs joint attention, and depends on the data, so that
+            ``torch.compile(fullgraph=True)`` refuses it. None: all are computed.
         token_keep: Share of the tubelets that are computed in training, drawn anew in each step;
             afterwards all are (Han et al. 2022, Turbo training). They are any of a clip, or where
             frames are attended to apart or not pooled the same places in all frames.

@@ -96,13 +96,14 @@ def _optimize(backbone: VideoTransformer) -> None:
     """Change a backbone in place."""
     for name, layer in list(backbone.named_modules()):
         if isinstance(layer, LoraLinear) and not has_hooks(layer) and "forward" not in vars(layer):
-            backbone.set_submodule(name, layer.merged())
+            layer = layer.merged()
+            backbone.set_submodule(name, layer)
+        if is_plain(layer, QueryValueBias):
+            backbone.set_submodule(name, layer.with_full_bias())
     for part in list(backbone.modules()):
         if isinstance(part, Encoder):
             part.cls_only = part.can_leave_grid()
         elif isinstance(part, AttentionSubLayer):
-            if is_plain(part.attn.qkv, QueryValueBias):
-                part.attn.qkv = part.attn.qkv.with_full_bias()
             if part.gate is not None and is_plain(part.fc, nn.Linear):
                 _multiply(part.fc, part.gate.detach().double().tanh())
                 part.gate = None

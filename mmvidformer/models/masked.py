@@ -1,7 +1,7 @@
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,8 @@ class MaskedPretraining(BaseModel):
         whole: Why masked tokens are replaced instead of dropped; empty if they are dropped.
 
     Raises:
-        ValueError: If ``mask_ratio`` is not between 0 and 1 or masks no place, or tubelets overlap.
+        ValueError: If ``mask_ratio`` is not between 0 and 1 or masks no place, tubelets overlap,
+            or the backbone leaves out tokens itself.
     """
 
     def __init__(
@@ -66,11 +67,17 @@ class MaskedPretraining(BaseModel):
             )
         if not 0 < mask_ratio < 1:
             raise ValueError(f"mask_ratio must be between 0 and 1, got {mask_ratio}")
-        if int(mask_ratio * (count := math.prod(backbone.grid[1:]))) == 0:
-            raise ValueError(f"mask_ratio {mask_ratio} masks none of the {count} places")
+        for option, default in (("static", None), ("token_keep", 1.0)):
+            if getattr(backbone, option) != default:
+                value = getattr(backbone, option)
+                raise ValueError(
+                    f"{option}={value} of the backbone has no effect in masked pretraining; leave "
+                    "it out"
+                )
         if any(config.frames == "token" for config in backbone.configs):
             raise ValueError("frames='token' returns no tokens of places, which a decoder needs")
         self.backbone, self.mask_ratio = backbone, mask_ratio
+        self._count_masked(backbone.grid[1:])
         last: Any = backbone.encoders[-1]
         last.passes_grid = last.frames != "pool"  # to the decoder, even if the output is pooled
         first = backbone.configs[0]
@@ -98,10 +105,20 @@ class MaskedPretraining(BaseModel):
         nn.init.trunc_normal_(self.mask_token, std=0.02)
 
     def draw_places(self, clips: Tensor) -> tuple[Places, Places]:
-        """Draw visible and masked places of clips (B, 3, T', H', W')."""
+        """Draw visible and masked places of clips (B, 3, T', H', W').
+
+        Raises:
+            ValueError: If the clips are so small that none of their places is masked.
+        """
         size = self.backbone.embed.grid(clips.shape[2:])[1:]
+        return draw_places(clips, size, math.prod(size) - self._count_masked(size))
+
+    def _count_masked(self, size: Sequence[int]) -> int:
         count = math.prod(size)
-        return draw_places(clips, size, count - int(self.mask_ratio * count))
+        masked = int(self.mask_ratio * count)
+        if not masked:
+            raise ValueError(f"mask_ratio {self.mask_ratio} masks none of the {count} places")
+        return masked
 
     def encode(self, clips: Tensor, visible: Places) -> Tensor:
         """Encode the visible places of clips (B, 3, T', H', W').

@@ -33,9 +33,11 @@ def rule_of(backbone: Any) -> Rule:
         refusals = encoder.refusals
         obstacles += [f"{part} needs tokens in frames" for part in refusals.frames]
         obstacles += [f"{part} cannot count a token several times" for part in refusals.counts]
-        if any("t" in table for table in encoder.pos_embed.tables):
+        # Positions that others register may be those of time.
+        tables = getattr(encoder.pos_embed, "tables", ("thw",))
+        if any("t" in table for table in tables):
             inexact.append("positions in time are those of the first tubelet of a run")
-        if encoder.rope is not None and "t" in encoder.rope.axes:
+        if encoder.rope is not None and "t" in getattr(encoder.rope, "axes", "thw"):
             inexact.append("rotary positions in time are those of the first tubelet of a run")
     return Rule(tuple(obstacles), tuple(inexact))
 

@@ -14,6 +14,7 @@ from torchvision.ops import box_iou, distance_box_iou_loss, sigmoid_focal_loss
 from mmvidformer.models.heads import Samples
 from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.task_heads import pool_space
+from mmvidformer.registry.repairs.half_scores import widen
 from mmvidformer.video.times import FrameTimes
 
 RADIUS = 1.5  # of the points around a segment's center that are trained to find it, in strides
@@ -103,8 +104,9 @@ class SegmentsHead(BaseHead):
             **kwargs: Not used.
 
         Returns:
-            (N, P, classes + 2): logits, and distances to both ends in steps. P = ceil(T * clips /
-            2^(levels - 1)) * (2^levels - 1) points, those of the first level first.
+            (N, P, classes + 2), at least in float32: logits, and distances to both ends in steps.
+            P = ceil(T * clips / 2^(levels - 1)) * (2^levels - 1) points, those of the first level
+            first.
         """
         steps = self.proj(pool_space(x)).unflatten(0, (-1, clips)).flatten(1, 2)
         last_stride = 2 ** (len(self.pyramid) - 1)
@@ -112,8 +114,10 @@ class SegmentsHead(BaseHead):
         outputs = []
         for level, block in enumerate(self.pyramid):
             steps = block(steps)
-            logits = self.fc_cls(self.class_tower(steps))
-            ends = F.softplus(self.fc_ends(self.end_tower(steps)) * self.scales[level])
+            # Places in time need more digits than half precision has.
+            logits = widen(self.fc_cls(self.class_tower(steps)))
+            ends = widen(self.fc_ends(self.end_tower(steps)) * self.scales[level])
+            ends = F.softplus(ends)
             outputs.append(torch.cat([logits, ends * 2**level], dim=-1))
         return torch.cat(outputs, dim=1)
 

@@ -155,7 +155,9 @@ class LinearKernel(LinearCostKernel):
     """
 
     # Not rotary: what is turned before the feature map is not relative, and after it negative.
-    supports = frozenset({"some_queries", "other_keys", "keys", "padding", "causal", "counts"})
+    supports = frozenset(
+        {"some_queries", "other_keys", "keys", "padding", "causal", "counts", "any_order"}
+    )
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ class PerformerKernel(LinearCostKernel):
         eps: Number added to the features, so that none is zero.
     """
 
-    supports = LinearCostKernel.supports | {"some_queries", "counts"}
+    supports = LinearCostKernel.supports | {"some_queries", "counts", "any_order"}
     directions: Tensor
 
     def __init__(
