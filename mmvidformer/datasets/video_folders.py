@@ -91,7 +91,7 @@ def _walk(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
 
 
 def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> dict[str, Path]:
-    """Find the videos of names, which are paths below a folder, or names of files in any of these.
+    """Find the videos of names, which are paths in a folder, or names of files in or below it.
 
     Args:
         folder: Folder to search, with its subfolders.
@@ -102,12 +102,13 @@ def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> 
     Raises:
         ValueError: If two files have the same one of the names.
     """
-    known = set(names)
-    paths: dict[str, Path] = {}
+    paths = {name: Path(folder, name) for name in names if Path(folder, name).is_file()}
+    known = set(names) - paths.keys()
+    if not known:
+        return paths
     for path in map(Path, filter(is_video, _walk(str(folder), frozenset()))):
         plain = path.stem.removeprefix(prefix)
-        relative = path.relative_to(folder).as_posix()
-        spellings = (relative, path.name, path.stem, plain, f"{prefix}{plain}")
+        spellings = (path.name, path.stem, plain, f"{prefix}{plain}")
         name = next((name for name in spellings if name in known), None)
         if name is None:
             continue

@@ -29,11 +29,14 @@ def use_lists(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     suffix = find_task(recipe.task).suffix
     for split, word in zip(SPLITS, ("training", "validation", "test"), strict=True):
         dataset = _find_dataset(cfg, split)
-        source = "val" if split == "test" and not lists.counts["test"] else split
+        source = split
+        if split == "test" and not lists.counts["test"] and lists.counts["val"]:
+            source = "val"
         if not lists.counts[source]:
             notes.append(f"no {word}: {split}.{suffix} is empty")
-            fragment |= without_split(split)
-            continue
+            if split != "test":  # whose pipeline prepares the videos of other commands, too
+                fragment |= without_split(split)
+                continue
         values = dict(
             ann_file=str(lists.root / f"{source}.{suffix}"),
             data_prefix={"video": str(lists.root)},

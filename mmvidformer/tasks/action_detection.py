@@ -63,11 +63,20 @@ class ActionDetection(Task):
     def write_lists(
         self, annotations: Annotations, splits: Mapping[str, str], root: Path, paths: Mapping
     ) -> None:
-        """Write the rows of each split as they are, and copy the names of the classes."""
+        """Write the rows of each split, and copy the names of the classes.
+
+        Names of videos stay, but if these are not below ``root``: then they are absolute paths.
+        """
+        folder = annotations.file.parent.resolve()
+        files: Mapping[str, Path] = {}
+        if not folder.is_relative_to(root):
+            files = self.video_paths(annotations, folder)
         for split, rows in annotations.rows_by_split(splits).items():
             lines = []
             for row in rows:
-                lines.append([row[name] for name in COLUMNS if row.get(name) is not None])
+                name = files.get(row["video"], row["video"])
+                others = [row[column] for column in COLUMNS[1:] if row.get(column) is not None]
+                lines.append([str(name), *others])
             write_csv(root / f"{split}.csv", lines)
         names = (annotations.file.parent / CLASSES).read_bytes()
         (root / CLASSES).write_bytes(names)

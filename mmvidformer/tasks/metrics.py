@@ -2,8 +2,11 @@
 
 import csv
 import multiprocessing
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -174,6 +177,14 @@ class BoxesMetric(AVAMetric):
             raise ValueError(
                 f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
             )
+        if self.exclude_file is None:  # MMAction2 writes names as they are, also with a comma
+            numbers = {video: str(number) for number, (video, _) in enumerate(moments)}
+            moments = {(numbers[video], second): x for (video, second), x in moments.items()}
+            results = [
+                {**result, "video_id": numbers[result["video_id"]]}
+                for result in results
+                if result["video_id"] in numbers
+            ]
         # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
         with TemporaryDirectory() as folder, multiprocessing.Pool() as pool:
             predictions, truth = Path(folder, "predictions.csv"), Path(folder, "truth.csv")
@@ -183,13 +194,14 @@ class BoxesMetric(AVAMetric):
             _add_missed_classes(predictions, moments)
             ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: pool)
             try:
-                with warnings.catch_warnings():
+                with warnings.catch_warnings(), redirect_stdout(StringIO()) as printed:
                     warnings.filterwarnings("ignore", "Mean of empty slice")  # of groups
                     metrics = ava_eval(
                         predictions, self.options[0], *files, custom_classes=self.custom_classes
                     )
             finally:
                 ava_utils.multiprocessing = multiprocessing
+        print(*re.findall("^Index: .*", printed.getvalue(), re.M), sep="\n")
         has_groups = self.num_classes == AVA_CLASSES + 1
         return {k: float(v) for k, v in metrics.items() if has_groups or k == "overall"}
 

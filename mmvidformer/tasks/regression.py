@@ -60,6 +60,20 @@ class Regression(Task):
         """Return the dataset, with the names of the values."""
         return dict(type="mmvidformer.ValueDataset", metainfo=dict(classes=list(lists.classes)))
 
+    def fragment(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
+        """Return the fragment.
+
+        Raises:
+            ValueError: If the validation list cannot tell which checkpoint is the best.
+        """
+        file = lists.root / "val.csv"
+        if lists.counts["val"] and cfg.get("val_evaluator"):
+            videos = self.read(file).check().videos.values()
+            if len({numbers.values for (numbers,) in videos}) < 2:
+                wanted = "R^2, which chooses the best checkpoint, needs different values"
+                raise ValueError(f"{file}: {wanted}; add some, or leave the list empty")
+        return super().fragment(cfg, lists)
+
     def model_config(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
         """Give the head the scale of the training data."""
         model = super().model_config(cfg, lists)

@@ -108,6 +108,29 @@ def test_check_and_training_find_the_same_files(tiny_videos, tmp_path) -> None:
     assert names == ["val_0.mp4", "val_1.mp4", "val_2.mp4"]
 
 
+def test_lists_elsewhere_name_whole_paths(tiny_videos, tmp_path) -> None:
+    """Else nobody would find the videos; a comma is no end of a name for the metric."""
+    folder = tmp_path / "a, b"
+    folder.mkdir()
+    (folder / "val_0.mp4").symlink_to(tiny_videos.root / "val_0.mp4")
+    (folder / "all.csv").write_text("val_0,1,0,0,1,1,1\n")
+    (folder / "classes.txt").write_text("walk\n")
+    lists = split_annotations(folder / "all.csv", "boxes", tmp_path / "lists")
+    file = lists.root / "train.csv"
+    options = dict(data_prefix=dict(video=str(lists.root)), metainfo=dict(classes=["walk"]))
+    dataset = BoxDataset(str(file), [], **options)
+    info = dataset.get_data_info(0)
+    assert info["filename"] == info["video_id"] == str(folder / "val_0.mp4")
+    (tmp_path / "names.pbtxt").write_text('item {\n  name: "walk"\n  id: 1\n}\n')
+    metric = BoxesMetric(str(file), None, str(tmp_path / "names.pbtxt"), num_classes=2)
+    found = InstanceData(bboxes=torch.tensor([[0.0, 0, 1, 1]]), scores=torch.tensor([[0, 0.9]]))
+    sample = dict(video_id=info["video_id"], timestamp=1, pred_instances=found)
+    metric.process(None, [sample])
+    assert metric.evaluate(1) == {"mAP/overall": 1.0}
+    split_annotations(folder / "all.csv", "boxes", folder)
+    assert (folder / "train.csv").read_text().startswith("val_0,1,")
+
+
 def test_moments_are_in_their_video(tiny_videos, tmp_path) -> None:
     (tmp_path / "all.csv").write_text("val_0,1,0.1,0.2,0.5,0.6,1\nval_0,9,0.1,0.2,0.5,0.6,1\n")
     faults, videos = find_annotation_faults(tmp_path / "all.csv", tiny_videos.root)

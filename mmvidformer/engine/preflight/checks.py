@@ -46,6 +46,9 @@ def check_samples(
     """
     if not isinstance(dataset, (*LISTS, SegmentDataset, ImageFolderDataset)):
         return
+    if not len(dataset):
+        yield True, f"{split}_dataloader: {dataset.ann_file} names no video"
+        return
     labels = label_table(dataset)
 
     def at(item: int) -> str:
