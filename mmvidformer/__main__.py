@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
+import mmvidformer
+
 # Title of each command, and of the commands of each group.
 COMMANDS: dict[str, str | dict[str, str]] = {
     "train": "Train a recognizer",
@@ -16,7 +18,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "paper": "List, show and run the rows of the papers' tables",
     "finetune": "Fine-tune on videos of your own",
     "pretrain": "Pretrain on videos without labels",
-    "convert": "Convert a checkpoint of a video transformer or an image ViT",
+    "convert": "Convert a checkpoint of a video transformer",
     "export": "Export a recognizer",
     "label": "Label many videos",
     "features": "Extract features of many videos",
@@ -54,6 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be any bytes
         sys.stdout.reconfigure(errors="backslashreplace")
     args = list(sys.argv[1:] if argv is None else argv)
+    if args == ["--version"]:
+        print(f"mmvidformer {mmvidformer.__version__}")
+        return 0
     words: list[str] = []
     commands: Mapping | str = COMMANDS
     while isinstance(commands, Mapping):

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -53,8 +54,14 @@ def test_the_commands_are_listed_with_titles(arguments, group, status, capsys) -
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["trian"], "no command named 'trian'; choose from convert, count"),
-        (["data", "chekc"], "no command named 'chekc'; choose from check"),
+        (["trian"], "no command named 'trian'; did you mean train? choose from convert, count"),
+        (["data", "lst"], "no command named 'lst'; did you mean list? choose from check"),
+        (["plto"], "no command named 'plto'; did you mean plot? choose from convert"),
+        (["xyz"], "no command named 'xyz'; choose from convert"),
+        (
+            ["demo", "camera_moton"],
+            "no shipped config named 'camera_moton'; did you mean camera_mo",
+        ),
         (["count", "vivit_fe"], "no shipped config named 'vivit_fe'; did you mean"),
     ],
 )
@@ -62,6 +69,34 @@ def test_mistakes_are_named(arguments: list[str], message: str, capsys, monkeypa
     monkeypatch.setattr(sys, "argv", ["mmvidformer"])
     assert main(arguments) == 2
     assert f"error: {message}" in capsys.readouterr().err
+
+
+def test_version(capsys) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"mmvidformer {mmvidformer.__version__}\n"
+
+
+# Words that say of themselves what a value is.
+NOUNS = set(
+    "BY CHECKPOINT CLASSES CONFIG DATA DEVICE HOST INPUT LICENSE METRIC METRICS PORT RESUME SCHEME "
+    "TASK".split()
+)
+
+
+@pytest.mark.parametrize("module", [*modules(COMMANDS)])
+def test_the_help_says_what_a_value_is(module: str, monkeypatch) -> None:
+    """Seconds, a file or a number, not the name of the option again; and each option has a help."""
+    parsers: list[ArgumentParser] = []
+    monkeypatch.setattr(ArgumentParser, "print_help", lambda self: parsers.append(self))
+    words = module.removesuffix(".py").split("/")
+    with pytest.raises(SystemExit):
+        import_module(".".join(["mmvidformer.cli", *words])).main(["--help"])
+    for action in parsers[0]._actions:
+        assert action.help, f"{action.option_strings or action.dest} has no help"
+        has_value = action.option_strings and action.nargs != 0 and not action.choices
+        assert not has_value or action.metavar or action.dest.upper() in NOUNS, (
+            action.option_strings
+        )
 
 
 def test_a_command_runs_under_its_name(capsys, monkeypatch, tmp_path: Path) -> None:

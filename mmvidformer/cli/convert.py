@@ -36,11 +36,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         "target", metavar="DST", help=".pth, .safetensors, HuggingFace folder, or official file"
     )
     parser.add_argument("--to", choices=OUTPUTS, default="mmvidformer", help="format of DST")
-    parser.add_argument("--grid", type=_grid, help="tokens T,H,W of the positions, if ambiguous")
+    parser.add_argument(
+        "--grid", type=_grid, metavar="T,H,W", help="tokens of the positions, if ambiguous"
+    )
     parser.add_argument("--scheme", help="attention scheme, if the names are ambiguous")
-    parser.add_argument("--num-heads", type=int, help="attention heads, if SRC does not tell")
+    parser.add_argument(
+        "--num-heads", type=int, help="attention heads, if SRC does not tell", metavar="N"
+    )
     parser.add_argument("--half", action="store_true", help="store matrices of layers as float16")
-    parser.add_argument("--config-out", type=Path, help="write the config of the model (.py)")
+    parser.add_argument(
+        "--config-out", type=Path, help="write the config of the model (.py)", metavar="FILE"
+    )
     add_force_argument(parser)
     parsed = parser.parse_args(argv)
     args = {**vars(parsed)}

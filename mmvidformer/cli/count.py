@@ -19,7 +19,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("configs", nargs="*", help="config files, or names of shipped configs")
     size = dict(type=int, nargs=3, metavar=("T", "H", "W"))
     parser.add_argument("--shape", **size, help="another size of the view")
-    parser.add_argument("--csv", type=Path, help="csv file to write the table to")
+    parser.add_argument("--csv", type=Path, help="csv file to write the table to", metavar="FILE")
     add_force_argument(parser)
     args = parser.parse_args(argv)
     if args.csv:

@@ -71,16 +71,20 @@ def make_parser() -> ArgumentParser:
     add_answer_arguments(parser)
     add_output_arguments(parser)
     live = parser.add_argument_group("cameras and addresses")
-    live.add_argument("--seconds", type=positive_number, help="how long to read one")
+    live.add_argument(
+        "--seconds", type=positive_number, help="how long to read one", metavar="SECONDS"
+    )
     live.add_argument(
         "--queue",
         type=positive,
         help="most frames that wait; then the oldest is dropped (default: 30)",
+        metavar="N",
     )
     live.add_argument(
         "--patience",
         type=float,
         help="seconds for which a live address that went away is tried again (default: 30)",
+        metavar="SECONDS",
     )
     return parser
 
@@ -88,12 +92,20 @@ def make_parser() -> ArgumentParser:
 def add_answer_arguments(parser: ArgumentParser) -> None:
     """Add what is asked of the model."""
     answers = parser.add_argument_group("answers")
-    answers.add_argument("--topk", type=positive, default=5, help="number of classes (default: 5)")
     answers.add_argument(
-        "--window", type=positive_number, help="seconds of a window (default: 2 if needed)"
+        "--topk", type=positive, default=5, help="number of classes (default: 5)", metavar="N"
     )
     answers.add_argument(
-        "--stride", type=positive_number, help="seconds between windows (default: half)"
+        "--window",
+        type=positive_number,
+        help="seconds of a window (default: 2 if needed)",
+        metavar="SECONDS",
+    )
+    answers.add_argument(
+        "--stride",
+        type=positive_number,
+        help="seconds between windows (default: half)",
+        metavar="SECONDS",
     )
     add_cuts_argument(answers)
     answers.add_argument(
@@ -103,19 +115,29 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
         help="reuse the last prediction while frames differ by less than T of 255",
     )
     answers.add_argument(
-        "--min-score", type=float, help="least score of segments that a model finds (default: 0.3)"
+        "--min-score",
+        type=float,
+        help="of models of segments: the least score of those that are kept, 0 to 1 (default: 0.3)",
+        metavar="SCORE",
     )
-    answers.add_argument("--boxes", type=Path, help="csv in AVA's format; persons: detect them")
+    answers.add_argument(
+        "--boxes",
+        type=Path,
+        help="of models that need boxes: csv in AVA's format, or the word persons, to detect them",
+        metavar="FILE",
+    )
     answers.add_argument(
         "--restart",
         type=positive_number,
-        help="seconds between resets of the state of a recurrent model",
+        help="of recurrent models: forget all that was seen, every so many seconds",
+        metavar="SECONDS",
     )
     answers.add_argument(
         "--ahead",
         type=positive_number,
-        help="seconds ahead to print and draw, if the model anticipates at several times "
+        help="of models of what comes next at several times: the one to print and draw, from now "
         "(default: 1); --json has all",
+        metavar="SECONDS",
     )
 
 
@@ -126,40 +148,56 @@ def add_output_arguments(parser: ArgumentParser) -> None:
         "--json",
         type=Path,
         help="file of JSON lines, each written after its prediction; - is the standard output",
+        metavar="FILE",
     )
     output.add_argument(
         "--csv",
         type=Path,
         help="csv file of segments of one class, or of values, each written when it has ended",
+        metavar="FILE",
     )
     output.add_argument(
         "--windows",
         type=Path,
         help="csv file with a row for each window, for long videos; run the same command again to "
         "continue after the last row; beside it FILE.settings.json tells what the rows depend on",
+        metavar="FILE",
     )
     output.add_argument(
         "--timeline",
         type=Path,
         help="picture of the classes over time; a name without a suffix is a folder of them",
+        metavar="PATH",
     )
-    output.add_argument("--truth", type=Path, help="csv of the true segments, for the timeline")
     output.add_argument(
-        "--out", type=Path, help="annotated video (.mp4); a name without a suffix is a folder"
+        "--truth", type=Path, help="csv of the true segments, for the timeline", metavar="FILE"
+    )
+    output.add_argument(
+        "--out",
+        type=Path,
+        help="annotated video (.mp4); a name without a suffix is a folder",
+        metavar="PATH",
     )
     add_force_argument(output)
     output.add_argument("--show", action="store_true", help="show in a window; q or Esc ends it")
     output.add_argument(
         "--overlay",
         action="store_true",
-        help="show what a HORST layer attends to: heat on the frame, past frames by weight",
+        help="of HORST: show what a layer attends to, heat on the frame, and past frames by weight",
     )
-    output.add_argument("--layer", type=int, help="its index (default: the last)")
+    output.add_argument(
+        "--layer",
+        type=int,
+        help="of --overlay: number of the layer, from 0 (default: the last)",
+        metavar="N",
+    )
 
 
 def sample_of(config: str, parser: ArgumentParser) -> str:
     """Return the video that comes with the weights of a config, or end with an error."""
     video = PACKAGE / "weights" / f"{config_name(config)}.mp4"
+    if not Path(config).exists():
+        load_config(config)  # names the mistake in a name
     if not video.is_file():
         parser.error("no SOURCE: a video, folder, camera or address")
     return str(video)

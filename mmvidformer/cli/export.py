@@ -35,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser, checkpoint=None, device=False)
     add_classes_argument(parser)
-    parser.add_argument("--out", type=Path, required=True, help="file to write, .onnx or .pt2")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="file to write, .onnx or .pt2", metavar="FILE"
+    )
     parser.add_argument(
         "--shape",
         type=int,
@@ -61,7 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="VIDEO",
         help="with --int8: videos; nothing is written if more than a tenth of the answers change",
     )
-    parser.add_argument("--ahead", type=int, help="steps to look ahead, for anticipation")
+    parser.add_argument(
+        "--ahead", type=int, help="steps to look ahead, for anticipation", metavar="N"
+    )
     add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = args.out, args.out.with_name(f"{args.out.name}.data")  # of large weights

@@ -30,6 +30,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "--weights",
         help="checkpoint or address to start from, of this project or any that "
         "mmvidformer convert reads (default: as in the config)",
+        metavar="FILE",
     )
     parser.add_argument(
         "--compare",
@@ -37,10 +38,13 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="run several methods, or all that fit, and print what they reach and cost",
     )
     parser.add_argument(
-        "--features", type=Path, help="folder of features (default: WORK_DIR/features)"
+        "--features",
+        type=Path,
+        help="folder of features (default: WORK_DIR/features)",
+        metavar="FOLDER",
     )
     parser.add_argument(
-        "--shards", metavar="DIR", help="folder or address with the shards of the lists"
+        "--shards", metavar="FOLDER", help="folder or address with the shards of the lists"
     )
     parser.add_argument("--prepare", action="store_true", help="write the config, do not train")
     args = parser.parse_args(argv)

@@ -35,17 +35,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_classes_argument(parser)
     answers = parser.add_argument_group("answers")
     answers.add_argument(
-        "--window", type=positive_number, help="seconds of a window (default: whole videos)"
+        "--window",
+        type=positive_number,
+        help="seconds of a window (default: whole videos)",
+        metavar="SECONDS",
     )
     answers.add_argument(
-        "--stride", type=positive_number, help="seconds between windows (default: half)"
+        "--stride",
+        type=positive_number,
+        help="seconds between windows (default: half)",
+        metavar="SECONDS",
     )
     add_cuts_argument(answers)
     answers.add_argument(
-        "--min-score", type=float, help="least score of segments that a model finds (default: 0.3)"
+        "--min-score",
+        type=float,
+        help="least score of segments that a model finds (default: 0.3)",
+        metavar="SCORE",
     )
     answers.add_argument(
-        "--boxes", type=Path, help="csv in AVA's format (default: persons are detected)"
+        "--boxes",
+        type=Path,
+        help="csv in AVA's format (default: persons are detected)",
+        metavar="FILE",
     )
     args = parser.parse_intermixed_args(argv)
     if args.cuts and args.window is None and args.stride is None:

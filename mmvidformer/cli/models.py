@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--verify", metavar="NAME", help="check the weights published://NAME")
     parser.add_argument("--by", default="", help="with --verify: who verifies, for the page")
-    parser.add_argument("--out", type=Path, help="with --verify: file of the page (.md)")
+    parser.add_argument(
+        "--out", type=Path, help="with --verify: file of the page (.md)", metavar="FILE"
+    )
     add_force_argument(parser)
     args = parser.parse_args(argv)
     if args.out:

@@ -27,30 +27,44 @@ from mmvidformer.storage.atomic import write_atomically
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    actions = parser.add_subparsers(dest="action", required=True)
+    actions = parser.add_subparsers(dest="action", required=True, help="what to do")
     listed = actions.add_parser("list", help="list the tables")
     listed.add_argument("paper", nargs="*", help="papers (default: all)")
     show = actions.add_parser("show", help="show published figures, sizes and what was measured")
     run = actions.add_parser("run", help="train and test rows; resumes where it was stopped")
     for action in (show, run):
-        action.add_argument("paper", help="name of a paper, or a file of rows")
-        action.add_argument("table", help="name of a table or figure")
-        action.add_argument("--row", nargs="+", metavar="ROW", help="names of rows (default: all)")
+        action.add_argument("paper", help=f"{', '.join(list_papers())}, or a file of rows")
+        action.add_argument("table", help="name of a table or figure, as list prints it")
         action.add_argument(
-            "--miniature", action="store_true", help="small models, generated videos"
+            "--row",
+            nargs="+",
+            metavar="ROW",
+            help="names of rows, as show prints them (default: all)",
+        )
+        action.add_argument(
+            "--miniature", action="store_true", help="small models on generated videos, in minutes"
         )
         action.add_argument(
             "--work-dir",
             default="work_dirs/papers",
             help="folder of the runs (default: %(default)s)",
+            metavar="FOLDER",
         )
     run.add_argument(
         "--procs",
         type=int,
         default=1,
         help="processes of a run; the learning rate follows their batch (default: %(default)s)",
+        metavar="N",
     )
-    run.add_argument("--seeds", type=int, nargs="+", default=[0], help="random seeds")
+    run.add_argument(
+        "--seeds",
+        type=int,
+        nargs="+",
+        default=[0],
+        help="random seeds, a run for each (default: 0)",
+        metavar="N",
+    )
     run.add_argument(
         "--start",
         metavar="WEIGHTS",

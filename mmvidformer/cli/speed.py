@@ -59,8 +59,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     add_overrides(parser)
     parser.add_argument("--random", action="store_true", help="random weights, for times alone")
-    parser.add_argument("--clips", type=positive, default=8, help="number of them (default: 8)")
-    parser.add_argument("--rounds", type=positive, default=5, help="default: %(default)s")
+    parser.add_argument(
+        "--clips", type=positive, default=8, help="number of them (default: 8)", metavar="N"
+    )
+    parser.add_argument(
+        "--rounds", type=positive, default=5, help="default: %(default)s", metavar="N"
+    )
     parser.add_argument(
         "--static",
         type=float,
@@ -69,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="parts are still that change by at most T of 255 (default: %(default)s)",
     )
     parser.add_argument("--compile", action="store_true", help="compile, too; takes minutes")
-    parser.add_argument("--json", type=Path, help="file for the figures")
-    parser.add_argument("--plot", type=Path, help="picture (.png, .pdf, .svg)")
+    parser.add_argument("--json", type=Path, help="file for the figures", metavar="FILE")
+    parser.add_argument("--plot", type=Path, help="picture (.png, .pdf, .svg)", metavar="FILE")
     add_force_argument(parser)
     args = parser.parse_intermixed_args(argv)
     videos = [word for word in args.inputs if is_source(word)]

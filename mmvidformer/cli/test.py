@@ -64,10 +64,14 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "share once; the scores are not those of the published protocols",
     )
     parser.add_argument("--dump", metavar="FILE", help="file of scores and labels: .npz or .pkl")
-    parser.add_argument("--show-dir", help="save annotated frames in this folder")
+    parser.add_argument("--show-dir", help="save annotated frames in this folder", metavar="FOLDER")
     parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
-    parser.add_argument("--interval", type=int, default=1, help="show every n-th sample")
-    parser.add_argument("--wait-time", type=float, default=2, help="seconds to show a window")
+    parser.add_argument(
+        "--interval", type=int, default=1, help="show every n-th sample", metavar="N"
+    )
+    parser.add_argument(
+        "--wait-time", type=float, default=2, help="seconds to show a window", metavar="SECONDS"
+    )
     parser.add_argument(
         "--amp", action="store_true", help="mixed precision: fp16 on a GPU, bf16 on a CPU"
     )

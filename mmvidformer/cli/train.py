@@ -53,9 +53,9 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         action="store_true",
         help="scale the learning rate by the real batch over auto_scale_lr.base_batch_size",
     )
-    parser.add_argument("--seed", type=int, help="random seed")
+    parser.add_argument("--seed", type=int, help="random seed", metavar="N")
     flag = dict(action="store_true", default=None)  # None: the config's
-    parser.add_argument("--diff-rank-seed", **flag, help="use another seed in each process")
+    parser.add_argument("--diff-rank-seed", **flag, help="add the number of a process to its seed")
     parser.add_argument("--deterministic", **flag, help="use deterministic algorithms of cuDNN")
     parser.add_argument(
         "--strategy",

@@ -57,19 +57,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_speed_arguments(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address (default: this machine only)")
     parser.add_argument("--port", type=int, help="port (default: the first free one from 7860)")
-    parser.add_argument("--max-mb", type=float, default=100, help="size of a file (default: 100)")
-    parser.add_argument("--max-seconds", type=float, default=60, help="duration (default: 60)")
+    parser.add_argument(
+        "--max-mb", type=float, default=100, help="size of a file (default: 100)", metavar="MB"
+    )
+    parser.add_argument(
+        "--max-seconds", type=float, default=60, help="duration (default: 60)", metavar="SECONDS"
+    )
     parser.add_argument(
         "--max-wait",
         type=float,
         default=300,
         help="seconds for the answer to a video, which is then given up (default: 300)",
+        metavar="SECONDS",
     )
     parser.add_argument(
         "--max-stored-mb",
         type=float,
         default=2000,
         help="size of all files that the page keeps, for 10 minutes (default: 2000)",
+        metavar="MB",
     )
     args = parser.parse_args(argv)
     if (args.config is None) != (args.checkpoint is None):

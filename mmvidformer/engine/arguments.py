@@ -75,8 +75,9 @@ def add_speed_arguments(parser: ArgumentParser) -> None:
         "--static",
         type=float,
         metavar="T",
-        help="parts of clips that change by at most T of 255 are computed once; answers are "
-        "compared likewise",
+        help="save time on still parts of a video: a patch that changes by at most T of 255 gray "
+        "levels from frame to frame is computed once (6 is a start); the first answers are "
+        "compared with exact ones, and it ends if more than a tenth differ",
     )
 
 
@@ -152,13 +153,19 @@ def add_bulk_arguments(parser: ArgumentParser) -> None:
         help="folder of videos, list of MMAction2 (.txt), csv file with a column video, folder of "
         "shards, or a video; or an address of them, such as s3://BUCKET/FOLDER",
     )
-    parser.add_argument("--out", required=True, help="folder or address of the results")
+    parser.add_argument(
+        "--out", required=True, help="folder or address of the results", metavar="FOLDER"
+    )
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     add_overrides(parser)
     add_speed_arguments(parser)
     bulk = parser.add_argument_group("many videos")
     bulk.add_argument(
-        "--batch", type=positive, default=4, help="videos that the model sees at once (default: 4)"
+        "--batch",
+        type=positive,
+        default=4,
+        help="videos that the model sees at once (default: 4)",
+        metavar="N",
     )
     bulk.add_argument(
         "--part",
@@ -166,12 +173,14 @@ def add_bulk_arguments(parser: ArgumentParser) -> None:
         default=256,
         help="most videos of a Parquet file, which is written as a whole, and each minute "
         "(default: 256)",
+        metavar="N",
     )
     bulk.add_argument(
         "--workers",
         type=not_negative,
         help="processes that read videos for a model (default: 4, at most the number of cores; "
         "1 on Ray without GPUs); 0: the model's process, which a video can then end",
+        metavar="N",
     )
     bulk.add_argument(
         "--time-limit",
@@ -202,6 +211,7 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         "--work-dir",
         help="folder of logs and results (default: the config's work_dir, or "
         "work_dirs/<name of the config>)",
+        metavar="FOLDER",
     )
     parser.add_argument(
         "--video-backend",
@@ -211,11 +221,11 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--decode-on-device",
         action="store_true",
-        help="decode videos by TorchCodec on the device of the model, not in dataloader workers",
+        help="decode videos on the GPU of the model (TorchCodec), not in dataloader workers",
     )
     parser.add_argument(
         "--shards",
-        metavar="DIR",
+        metavar="FOLDER",
         help="folder or address with the shards of the config's lists (mmvidformer data shard)",
     )
     parser.add_argument(
@@ -231,7 +241,14 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         default="none",
         help="what started the processes, if --procs did not",
     )
-    parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
+    parser.add_argument(
+        "--local_rank",
+        "--local-rank",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of this process on its machine, which old launchers of PyTorch give",
+    )
 
 
 def positive(text: str) -> int:

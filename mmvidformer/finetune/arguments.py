@@ -24,6 +24,9 @@ from mmvidformer.tasks.table import find_task
 Settings = TypeVar("Settings", bound=RunSettings)
 
 
+METAVARS = {int: "N", float: "NUMBER"}
+
+
 def add_run_arguments(parser: ArgumentParser, data: str, settings: type[RunSettings]) -> None:
     """Add config, data (``data`` is its help text), and an option for each field of the settings.
 
@@ -31,9 +34,13 @@ def add_run_arguments(parser: ArgumentParser, data: str, settings: type[RunSetti
     """
     parser.add_argument("--config", required=True, help="config file, or name of a shipped config")
     parser.add_argument("--data", required=True, help=data)
-    parser.add_argument("--work-dir", help="default: work_dirs/<config>_<command>")
+    parser.add_argument(
+        "--work-dir", help="default: work_dirs/<config>_<command>", metavar="FOLDER"
+    )
     for setting in fields(settings):
         options = dict(setting.metadata, default=None)
+        if options.get("type") in METAVARS:
+            options.setdefault("metavar", METAVARS[options["type"]])
         if type(setting.default) in (int, float, str):
             options["help"] += f" (default: {setting.default})"
         flags = [f"--{setting.name.replace('_', '-')}"]

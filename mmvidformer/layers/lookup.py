@@ -14,15 +14,18 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
 
     Raises:
         KeyError: If the name is unknown. The message says what the names stand for (``what``, such
-            as ``'pattern'``) and lists them, or similar ones if there are many.
+            as ``'pattern'``), and which are similar; it lists all if they are few.
     """
     if name in table:
         return table[name] if isinstance(table, Mapping) else name
-    hint = f"choose from {', '.join(sorted(table))}"
-    if len(table) > 20:
-        near = get_close_matches(str(name), table, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"{len(table)} names are known"
-    raise KeyError(f"no {what} named {name!r}; {hint}")
+    has_many = len(table) > 20
+    near = get_close_matches(str(name), table, n=3, cutoff=0.5 if has_many else 0.7)
+    hints = [f"did you mean {' or '.join(near)}?"] if near and len(table) > 1 else []
+    if not has_many:
+        hints.append(f"choose from {', '.join(sorted(table))}")
+    elif not near:
+        hints.append(f"{len(table)} names are known")
+    raise KeyError(f"no {what} named {name!r}; {' '.join(hints)}")
 
 
 def check_options(

@@ -81,7 +81,10 @@ def test_recipes_and_miniatures(example: Table) -> None:
     "name, message",
     [
         ("example/table2/plain", "no table of example named 'table2'; choose from table1"),
-        ("example/table1/pain", "no row of table1 named 'pain'; choose from deep, plain"),
+        (
+            "example/table1/pain",
+            "no row of table1 named 'pain'; did you mean plain. choose from deep, plain",
+        ),
         ("exmple/table1/plain", "no shipped config named 'plain'"),
     ],
 )

@@ -165,7 +165,7 @@ def test_a_kernel_that_resumes_streams() -> None:
         (dict(block=[dict(kernel=dict(type="mean", power=2))]), ValueError,
          "attention kernel mean has no option power; its options are: scale"),
         (dict(mlp=dict(type="swap", act="gelu")), ValueError, "MLP swap has no option act"),
-        (dict(mlp="swop"), KeyError, "no MLP named 'swop'; choose from mlp, swap"),
+        (dict(mlp="swop"), KeyError, "no MLP named 'swop'; did you mean swap. choose"),
         (dict(positions="halfs"), KeyError, "no positions named 'halfs'; .*halves"),
         (dict(positions=dict(type="halves", rule="linear")), ValueError, "options are: by"),
     ],

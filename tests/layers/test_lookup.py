@@ -39,7 +39,11 @@ def test_values_are_returned() -> None:
 @pytest.mark.parametrize(
     ("choice", "error", "message"),
     [
-        ("plane", KeyError, "no part named 'plane'; choose from open, plain, strict, value"),
+        (
+            "plane",
+            KeyError,
+            "no part named 'plane'; did you mean plain. choose from open, plain, strict, value",
+        ),
         (dict(scale=2), KeyError, "no part named None"),
         (
             dict(type="plain", scael=2),

@@ -58,12 +58,18 @@ def test_presets_can_be_written_out(name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(block=[dict(pattern="tiem")]), "no pattern named 'tiem'; choose from .*time"),
+        (
+            dict(block=[dict(pattern="tiem")]),
+            "no pattern named 'tiem'; did you mean time. choose from .*time",
+        ),
         (dict(block=[dict(patern="time")]), "no option of a sub-layer named 'patern'; .*pattern"),
         (dict(encoders=[dict(deph=3)]), "no option of an encoder named 'deph'; .*depth"),
         (dict(encoders=[]), "encoders must have at least one entry"),
         (dict(block=[]), "a block needs at least one sub-layer"),
-        (dict(positions="times"), "no positions named 'times'; choose from joint"),
+        (
+            dict(positions="times"),
+            "no positions named 'times'; did you mean time. choose from joint",
+        ),
         (dict(frames="single"), "no value of frames named 'single'; choose from average"),
         (dict(init="zeros"), "no init named 'zeros'; choose from flax, timm"),
         (dict(drop_path_rule="row"), "no drop_path named 'row'"),

@@ -28,10 +28,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("ann_file", help="annotation file, or folder of videos")
     names = ", ".join(TASKS)
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
-    parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
-    parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
-    parser.add_argument("--time-limit", type=float, default=60, help=LIMIT)
-    parser.add_argument("--out-dir", help="folder to write to; default: that of the annotations")
+    parser.add_argument(
+        "--root", default="", help="folder of the videos (the data_prefix)", metavar="FOLDER"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=4, help="number of processes (default: 4)", metavar="N"
+    )
+    parser.add_argument("--time-limit", type=float, default=60, help=LIMIT, metavar="SECONDS")
+    parser.add_argument(
+        "--out-dir", help="folder to write to; default: that of the annotations", metavar="FOLDER"
+    )
     args = parser.parse_args(argv)
     if args.workers < 1:
         parser.error(f"--workers must be at least 1, got {args.workers}")

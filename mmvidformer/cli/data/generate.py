@@ -28,14 +28,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     formatter = ArgumentDefaultsHelpFormatter
     parser = ArgumentParser(description=__doc__, parents=[first], formatter_class=formatter)
     parser.add_argument("folder", help="folder to write to")
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="number of processes")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count(), help="number of processes", metavar="N"
+    )
     if isinstance(spec, DirectionsSpec):
         text = "write class/clip.mp4 for all splits, without lists"
         parser.add_argument("--class-folders", action="store_true", help=text)
     overrides = parser.add_argument_group("overrides of the preset")
     for owner, name, text in settings_of(spec):
         value, option = getattr(owner, name), f"--{name.replace('_', '-')}"
-        overrides.add_argument(option, type=type(value), default=value, help=text)
+        overrides.add_argument(option, type=type(value), default=value, help=text, metavar="VALUE")
     args = parser.parse_args(argv)
 
     spec = replace(with_settings(spec, args), look=with_settings(spec.look, args))

@@ -38,15 +38,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     names = ", ".join(TASKS)
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument(
-        "--out", type=Path, help="folder of the lists (default: that of the videos)"
+        "--out",
+        type=Path,
+        help="folder of the lists (default: that of the videos)",
+        metavar="FOLDER",
     )
     parser.add_argument(
-        "--val", type=float, default=0.15, help="share for validation (default: 0.15)"
+        "--val",
+        type=float,
+        default=0.15,
+        help="share for validation (default: 0.15)",
+        metavar="SHARE",
     )
     parser.add_argument(
-        "--test", type=float, default=0.15, help="share for testing (default: 0.15)"
+        "--test",
+        type=float,
+        default=0.15,
+        help="share for testing (default: 0.15)",
+        metavar="SHARE",
     )
-    parser.add_argument("--seed", type=int, default=0, help="random seed of the split (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of the split (default: 0)", metavar="N"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite existing lists")
     parser.add_argument(
         "--no-check", action="store_true", help="do not check annotations and videos"

@@ -16,16 +16,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prepare the videos and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_files", nargs="+", help="annotation files")
-    parser.add_argument("--out", required=True, help="folder to write to")
+    parser.add_argument("--out", required=True, help="folder to write to", metavar="FOLDER")
     for name, default, text in (
         ("short-side", 256, "short side in pixels; smaller videos keep their size"),
         ("key-frames", 16, "largest distance of key frames, in frames"),
         ("crf", 20, "quality, from 0 (lossless) to 51"),
     ):
-        parser.add_argument(f"--{name}", type=int, default=default, help=f"{text} ({default})")
-    parser.add_argument("--root", default="", help="folder of the videos (the data_prefix)")
-    parser.add_argument("--workers", type=int, default=4, help="number of processes (default: 4)")
-    parser.add_argument("--time-limit", type=float, default=3600, help="seconds for a file (3600)")
+        text = f"{text} (default: {default})"
+        parser.add_argument(f"--{name}", type=int, default=default, help=text, metavar="N")
+    parser.add_argument(
+        "--root", default="", help="folder of the videos (the data_prefix)", metavar="FOLDER"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=4, help="number of processes (default: 4)", metavar="N"
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=3600,
+        help="seconds for a file (3600)",
+        metavar="SECONDS",
+    )
     args = vars(parser.parse_args(argv))
     files = args.pop("ann_files")
     if len({Path(file).stem for file in files}) < len(files):

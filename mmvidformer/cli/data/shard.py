@@ -27,18 +27,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("lists", nargs="*", help="lists of videos, or addresses of them")
     parser.add_argument("--config", help="config whose lists are taken, of any datasets of videos")
-    parser.add_argument("--out", required=True, help="folder, or address such as s3://BUCKET/DIR")
+    parser.add_argument(
+        "--out", required=True, help="folder, or address such as s3://BUCKET/DIR", metavar="FOLDER"
+    )
     text = f"what the lists annotate: {', '.join(TASKS)}, or MODULE:CLASS (default: classes)"
     parser.add_argument("--task", default=DEFAULT.name, help=text)
     parser.add_argument(
-        "--root", help="folder or address of the videos (default: that of each list)"
+        "--root",
+        help="folder or address of the videos (default: that of each list)",
+        metavar="FOLDER",
     )
     parser.add_argument(
-        "--videos-per-shard", type=positive, default=1000, help="videos in a tar file (1000)"
+        "--videos-per-shard",
+        type=positive,
+        default=1000,
+        help="videos in a tar file (1000)",
+        metavar="N",
     )
     workers = min(4, os.cpu_count() or 1)
     parser.add_argument(
-        "--workers", type=positive, default=workers, help=f"number of processes ({workers})"
+        "--workers",
+        type=positive,
+        default=workers,
+        help=f"number of processes ({workers})",
+        metavar="N",
     )
     parser.add_argument("--force", action="store_true", help="overwrite existing shards")
     args = parser.parse_args(argv)

@@ -28,9 +28,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("scores", type=Path, help="file of mmvidformer test --dump SCORES.npz")
-    parser.add_argument("--out-dir", type=Path, required=True, help="folder for the pictures")
+    parser.add_argument(
+        "--out-dir", type=Path, required=True, help="folder for the pictures", metavar="FOLDER"
+    )
     add_classes_argument(parser)
-    parser.add_argument("--most", type=int, default=30, help="most classes to draw (default: 30)")
+    parser.add_argument(
+        "--most", type=int, default=30, help="most classes to draw (default: 30)", metavar="N"
+    )
     parser.add_argument("--task", help="such as verb, if the head has several tasks")
     add_force_argument(parser)
     args = parser.parse_args(argv)

@@ -17,8 +17,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", help="work dirs")
-    parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
-    parser.add_argument("--names", nargs="+", help="names of the runs (default: their paths)")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="picture (.png, .pdf, .svg)", metavar="FILE"
+    )
+    parser.add_argument(
+        "--names", nargs="+", help="names of the runs (default: their paths)", metavar="NAME"
+    )
     parser.add_argument(
         "--metrics", nargs="+", help="of validation, such as acc/mean1 (default: those with top1)"
     )

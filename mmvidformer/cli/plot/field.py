@@ -19,7 +19,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser, checkpoint=False, device=False)
-    parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="picture (.png, .pdf, .svg)", metavar="FILE"
+    )
     axes = dict(type=int, nargs=3, metavar=("T", "H", "W"))
     parser.add_argument("--grid", **axes, default=[4, 6, 6], help="tokens (default: 4 6 6)")
     parser.add_argument("--token", **axes, help="the token, from 0 (default: the middle)")

@@ -59,8 +59,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser)
     parser.add_argument("videos", type=Path, nargs="+", help="video files")
-    parser.add_argument("--out-dir", type=Path, required=True, help="folder for the pictures")
-    parser.add_argument("--layer", type=int, default=-1, help="its index (default: the last)")
+    parser.add_argument(
+        "--out-dir", type=Path, required=True, help="folder for the pictures", metavar="FOLDER"
+    )
+    parser.add_argument(
+        "--layer", type=int, default=-1, help="its index (default: the last)", metavar="N"
+    )
     parser.add_argument(
         "--at",
         type=float,

@@ -24,9 +24,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser)
     parser.add_argument("videos", type=Path, nargs="+", help="video files")
-    parser.add_argument("--out-dir", type=Path, default=Path("pictures"), help="default: pictures")
-    parser.add_argument("--columns", type=int, default=8, help="frames of a row (default: 8)")
-    parser.add_argument("--seed", type=int, default=0, help="of the masks (default: 0)")
+    parser.add_argument(
+        "--out-dir", type=Path, default=Path("pictures"), help="default: pictures", metavar="FOLDER"
+    )
+    parser.add_argument(
+        "--columns", type=int, default=8, help="frames of a row (default: 8)", metavar="N"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the masks (default: 0)", metavar="N"
+    )
     add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_masked.png")

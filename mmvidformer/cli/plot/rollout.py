@@ -29,10 +29,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser)
     parser.add_argument("videos", type=Path, nargs="+", help="video files")
-    parser.add_argument("--out-dir", type=Path, required=True, help="folder for the pictures")
-    parser.add_argument("--clips", type=int, default=1, help="clips per video (default: 1)")
-    parser.add_argument("--columns", type=int, default=8, help="frames of a strip (default: 8)")
-    parser.add_argument("--fps", type=float, default=4, help="of the written video (default: 4)")
+    parser.add_argument(
+        "--out-dir", type=Path, required=True, help="folder for the pictures", metavar="FOLDER"
+    )
+    parser.add_argument(
+        "--clips", type=int, default=1, help="clips per video (default: 1)", metavar="N"
+    )
+    parser.add_argument(
+        "--columns", type=int, default=8, help="frames of a strip (default: 8)", metavar="N"
+    )
+    parser.add_argument(
+        "--fps", type=float, default=4, help="of the written video (default: 4)", metavar="FPS"
+    )
     text = "draw the attention weights of this block (from 0; last: -1) of any kernel instead"
     parser.add_argument("--matrices", type=int, metavar="BLOCK", help=text)
     add_classes_argument(parser)

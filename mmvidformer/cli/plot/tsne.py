@@ -24,10 +24,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("features", type=Path, metavar="FEATURES", help="folder of .npy files")
     parser.add_argument("list", type=Path, metavar="LIST", help="list of videos and labels")
-    parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
-    parser.add_argument("--max-videos", type=int, help="number to choose at random (default: all)")
-    parser.add_argument("--perplexity", type=float, default=30, help="of t-SNE (default: 30)")
-    parser.add_argument("--seed", type=int, default=0, help="of the choice and of t-SNE")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="picture (.png, .pdf, .svg)", metavar="FILE"
+    )
+    parser.add_argument(
+        "--max-videos", type=int, help="number to choose at random (default: all)", metavar="N"
+    )
+    parser.add_argument(
+        "--perplexity", type=float, default=30, help="of t-SNE (default: 30)", metavar="NUMBER"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the choice and of t-SNE", metavar="N"
+    )
     parser.add_argument("--classes", type=Path, help="class names, one per line (default: numbers)")
     add_force_argument(parser)
     args = parser.parse_args(argv)

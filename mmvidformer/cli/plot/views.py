@@ -19,7 +19,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("work_dir", type=Path, help="work dir of the tests")
-    parser.add_argument("--out", type=Path, required=True, help="picture (.png, .pdf, .svg)")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="picture (.png, .pdf, .svg)", metavar="FILE"
+    )
     parser.add_argument("--metric", default="acc/top1", help="default: %(default)s")
     add_force_argument(parser)
     args = parser.parse_args(argv)
