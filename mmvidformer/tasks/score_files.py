@@ -110,14 +110,14 @@ class SaveScores(BaseMetric):
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store the scores and the labels of each sample."""
         for sample in data_samples:
+            if "pred_score" not in sample or "step" in sample:  # parts, of which videos have many
+                wrong = "the model has none; use .pkl, or mmvidformer demo --json"
+                raise ValueError(f"{self.path} has a row of scores for each video, but {wrong}")
             scores = sample["pred_score"]
             named = {"scores": scores}
             if isinstance(scores, Mapping):
                 named = {f"scores_{task}": of_task for task, of_task in scores.items()}
             result = {name: array.float().cpu().numpy() for name, array in named.items()}
-            if "step" in sample:  # FramesHead; videos differ in length
-                wrong = "the model classifies frames; use .pkl, or mmvidformer demo --json"
-                raise ValueError(f"{self.path} has one row for each video, but {wrong}")
             labels = sample["gt_label"].cpu().numpy()
             result["labels"] = labels[0] if len(labels) == 1 else labels
             result["bad_videos"] = "bad_video" in sample

@@ -60,12 +60,13 @@ class Scores(NamedTuple):
 
 
 def read_scores(path: str | Path, task: str | None = None) -> Scores:
-    """Read a file of ``test --dump``, without the videos that were bad.
+    """Read a file of ``test --dump``, without the videos that were bad or have no label.
 
     A head of several tasks needs the name of one.
 
     Raises:
-        ValueError: If it is not such a file, has no such task, or the views are not averaged.
+        ValueError: If it is not such a file, has no such task, not one class a video, or no
+            averaged views.
     """
     if Path(path).suffix != ".npz":
         raise ValueError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
@@ -78,15 +79,22 @@ def read_scores(path: str | Path, task: str | None = None) -> Scores:
     # The scores of bad videos are those of the policy, not of the model.
     good = ~arrays["bad_videos"] if "bad_videos" in arrays else slice(None)
     values, labels = arrays[name][good], arrays["labels"][good]
+    videos = arrays["videos"][good] if "videos" in arrays else None
+    if labels.dtype.kind not in "iu" or (labels.ndim == 2 and task is None):
+        raise ValueError(f"{path} must have one class a video, got several labels, or numbers")
     labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
-    if values.ndim != 2 or not len(labels) or values.shape[1] <= labels.max():
+    is_labeled = labels >= 0
+    if not is_labeled.any():
+        raise ValueError(f"{path}: no readable video has a label")
+    values, labels = values[is_labeled], labels[is_labeled]
+    videos = None if videos is None else videos[is_labeled]
+    if values.ndim != 2 or values.shape[1] <= labels.max():
         raise ValueError(
-            f"{path} must have scores (videos, classes) of readable videos and labels below the "
-            f"classes, got {values.shape} and labels up to {labels.max(initial=-1)}"
+            f"{path} must have scores (videos, classes) and labels below the classes, got "
+            f"{values.shape} and labels up to {labels.max()}"
         )
     names = arrays["classes"].tolist() if "classes" in arrays and task is None else []
     classes = names if len(names) == values.shape[1] else None
-    videos = arrays["videos"][good] if "videos" in arrays else None
     return Scores(values, labels, classes, videos)
 
 

@@ -100,3 +100,9 @@ def test_scores_of_each_task_are_saved(tmp_path: Path) -> None:
         for task in ("verb", "noun", "action"):
             scores = torch.stack([given["pred_score"][task] for given in samples])
             np.testing.assert_array_equal(arrays[f"scores_{task}"], scores)
+
+
+@pytest.mark.parametrize("found", [dict(pred_instances={}), dict(pred_score=None, step=1.0)])
+def test_models_of_parts_have_no_row_for_a_video(tmp_path: Path, found: dict) -> None:
+    with pytest.raises(ValueError, match="a row of scores for each video, but the model has none"):
+        SaveScores(str(tmp_path / "a")).process(None, [found])

@@ -68,7 +68,24 @@ def test_videos_that_could_not_be_read_are_skipped(tmp_path) -> None:
     assert found.labels.tolist() == [0, 2] and found.videos.tolist() == ["a", "c"]
     assert found.values.tolist() == [[1, 0, 0], [0, 0, 1]]
     np.savez(path, scores=np.eye(3), labels=labels, bad_videos=np.ones(3, bool))
-    with pytest.raises(
-        ValueError, match=r"scores .videos, classes. of readable videos .* got \(0, 3\)"
-    ):
+    with pytest.raises(ValueError, match="no readable video has a label"):
         read_scores(path)
+
+
+@pytest.mark.parametrize("labels", [[[0, 1], [1, 1]], [[0.0, 1], [1, 1]], [0.5, 1.0]])
+def test_tests_without_one_class_a_video_are_refused(tmp_path, labels) -> None:
+    """Such as several labels, of which the first column is no class, and values."""
+    np.savez(tmp_path / "s.npz", scores=np.eye(2), labels=np.array(labels))
+    with pytest.raises(ValueError, match="must have one class a video, got several labels, or num"):
+        read_scores(tmp_path / "s.npz")
+
+
+def test_videos_without_a_label_are_left_out(tmp_path) -> None:
+    videos = np.array(["a", "b", "c"])
+    np.savez(tmp_path / "s.npz", scores=np.eye(3), labels=np.array([2, -1, 0]), videos=videos)
+    scores = read_scores(tmp_path / "s.npz")
+    assert scores.labels.tolist() == [2, 0] and scores.videos.tolist() == ["a", "c"]
+    np.testing.assert_array_equal(scores.values, np.eye(3)[[0, 2]])
+    np.savez(tmp_path / "s.npz", scores=np.eye(3), labels=np.array([-1, -1, -1]))
+    with pytest.raises(ValueError, match="no readable video has a label"):
+        read_scores(tmp_path / "s.npz")

@@ -113,4 +113,4 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f"class {name!r} is small: {counted}")
     print(f"written to {lists.root}")
     if lists.delimiter == "\t":
-        print('some paths have spaces: set delimiter="\\t" of the datasets in a config of your own')
+        print('some paths have spaces: MMAction2\'s own tools need delimiter="\\t" in the datasets')

@@ -49,8 +49,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"--perplexity must be positive and below the number of videos, {len(entries)}; got "
             f"{args.perplexity:g}"
         )
-    if not all(line.labels for line in entries):
-        raise ValueError(f"each line of {args.list} must have a label after the video's path")
+    if not all(len(line.labels) == 1 for line in entries):
+        raise ValueError(f"each line of {args.list} must have one label after the video's path")
     labels = np.array([line.labels[0] for line in entries])
     names = list(map(str, range(labels.max() + 1)))
     if args.classes:
