@@ -18,6 +18,8 @@ CROPS = {"CenterCrop": 1, "ThreeCrop": 3, "TenCrop": 10}
 # Arguments of transforms that are of views, or not of pixels.
 VIEW_KEYS = {"type", "num_clips", "twice_sample", "test_mode", "meta_keys"}
 
+DIFFERENT = "validation and test may differ in clips and crops, but prepare videos differently"
+
 # Transforms that open a video, and those that decode it then.
 OPEN = ("DecordInit", "OpenCVInit", "PyAVInit", "VideoInit")
 DECODE = ("DecordDecode", "OpenCVDecode", "PyAVDecode", "VideoDecode")
@@ -85,19 +87,22 @@ def check_views(cfg: Config) -> None:
     )
     if val_names != test_names:
         raise ValueError(
-            f"validation and test prepare videos differently: {place} is {', '.join(test_names)}, "
-            f"in validation {', '.join(val_names)}; they may differ in clips and crops only"
+            f"{DIFFERENT}: {place} is {', '.join(test_names)}, in validation {', '.join(val_names)}"
         )
+    differences, remedies = [], []
     for number, (val_step, test_step) in enumerate(zip(val_steps, test_steps, strict=True)):
         if val_names[number] in (*OPEN, *DECODE):  # all decoders give the same frames
             continue
         for key in sorted((val_step.keys() | test_step.keys()) - VIEW_KEYS):
-            if val_step.get(key) != test_step.get(key):
-                raise ValueError(
-                    f"validation and test prepare videos differently: {place}.{number}.{key} is "
-                    f"{test_step.get(key)}, in validation {val_step.get(key)}; they may differ in "
-                    "clips and crops only"
-                )
+            wanted, found = val_step.get(key), test_step.get(key)
+            if wanted != found:
+                differences.append(f"{place}.{number}.{key} is {found}, in validation {wanted}")
+                split, value = ("test", wanted) if key in val_step else ("val", found)
+                name = f"{split}_dataloader.dataset.pipeline.{number}.{key}"
+                remedies.append(f'"{name}={value}"'.replace(" ", ""))
+    if differences:
+        remedy = f"to prepare them alike, add --cfg-options {' '.join(remedies)}"
+        raise ValueError(f"{DIFFERENT}: {'; '.join(differences)}; {remedy}")
 
 
 def align_clips(cfg: Config, tubelet: int) -> None:

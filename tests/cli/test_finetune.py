@@ -122,7 +122,7 @@ def test_validation_and_test_that_prepare_videos_differently_are_refused(
 ) -> None:
     options = ["--config", pretrained[0], "--data", own, "--work-dir", str(tmp_path / "run")]
     options += ["--cfg-options", "test_dataloader.dataset.pipeline.3.scale=(44,36)"]
-    wrong = r"pipeline.3.scale is \(44, 36\), in validation \(-1, 36\); they may differ in clips"
+    wrong = r"pipeline.3.scale is \(44, 36\), in validation \(-1, 36\); to prepare them alike"
     with pytest.raises(ValueError, match=wrong):
         main_of("finetune")(options)
     assert not (tmp_path / "run").exists()

@@ -1,9 +1,10 @@
 """Setting the views of a config."""
 
-from argparse import ArgumentTypeError
+import shlex
+from argparse import ArgumentParser, ArgumentTypeError
 
 import pytest
-from mmengine.config import Config
+from mmengine.config import Config, DictAction
 
 from mmvidformer.engine.pipelines import check_views, get_views, parse_views, set_views
 
@@ -96,3 +97,19 @@ def test_validation_and_test_may_differ_in_views() -> None:
 def test_other_differences_of_validation_and_test_are_named(steps, wrong) -> None:
     with pytest.raises(ValueError, match=f"prepare videos differently: test_dataloader.*{wrong}"):
         check_views(two_splits(*steps))
+
+
+def test_the_options_that_are_told_make_validation_and_test_equal() -> None:
+    """MMAction2's TimeSformer: frames of 256 pixels in validation, of 224 in the test."""
+    resize = dict(type="Resize", scale=(-1, 56), interpolation="area")
+    cfg = two_splits(CLIPS, resize, {**THREE, "crop_size": 56})
+    with pytest.raises(ValueError) as error:
+        check_views(cfg)
+    _, options = str(error.value).split("add --cfg-options ")
+    args = ArgumentParser()
+    args.add_argument("--cfg-options", nargs="+", action=DictAction)
+    changes = args.parse_args(["--cfg-options", *shlex.split(options)]).cfg_options
+    cfg.merge_from_dict(changes)
+    check_views(cfg)
+    assert cfg.test_dataloader.dataset.pipeline[1].scale == (-1, 64)
+    assert cfg.val_dataloader.dataset.pipeline[1].interpolation == "area"
