@@ -100,21 +100,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         if status := train.main([str(path), *resume, *several]):
             return status
         checkpoint = best_checkpoint(work_dir)
-        if checkpoint and cfg.get("val_dataloader"):
-            print("the validation list, by the test pipeline:", flush=True)
-            result["validation"] = validate(path, str(checkpoint), several)
-            if comparison := compare_to_chance(task, lists, result["validation"]):
-                print(comparison)
     if checkpoint:
         model = join([str(path), str(checkpoint)])
         print(f"done; test:    mmvidformer test {model}")
         print(f"      predict: mmvidformer demo {model} VIDEO")
-        print(f"      export:  mmvidformer export {model} --out model.onnx")
+        print(f"      export:  mmvidformer export {model} --out model.onnx", flush=True)
         result["checkpoint"] = str(checkpoint)
     memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
     if memory:  # of this process; those of --procs use their own
         result["gpu_memory"] = memory / 2**20
-    path.with_name("result.json").write_text(json.dumps(result) + "\n", encoding="utf-8")
+    result_file = path.with_name("result.json")
+    result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    if "right" not in result and checkpoint and cfg.get("val_dataloader"):
+        print("the validation list, by the test pipeline:", flush=True)
+        result["validation"] = validate(path, str(checkpoint), several)
+        result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
+        if comparison := compare_to_chance(task, lists, result["validation"]):
+            print(comparison)
     return 0
 
 

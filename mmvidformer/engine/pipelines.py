@@ -76,10 +76,10 @@ def check_views(cfg: Config) -> None:
     Raises:
         ValueError: If they differ in something else; names the keys of the config.
     """
-    loaders = [cfg.get(f"{split}_dataloader") for split in ("val", "test")]
-    if not all(loaders):
+    loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("val", "test")]
+    val_steps, test_steps = (next(pipelines(x.get("dataset", {})), None) for x in loaders)
+    if val_steps is None or test_steps is None:
         return
-    val_steps, test_steps = (next(pipelines(loader.dataset)) for loader in loaders)
     place = "test_dataloader.dataset.pipeline"
     val_names, test_names = (
         ["crop" if type_name(step) in CROPS else type_name(step) for step in steps]
