@@ -16,7 +16,9 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.apis.bulk import saving
 from mmvidformer.apis.bulk.reading import Clip, Unread
 from mmvidformer.apis.bulk.run import Answer, Job, answer_videos
+from mmvidformer.datasets import inputs
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.storage.errors import StorageError
 
 NOT_UTF8 = os.fsdecode(b"caf\xe9.mp4")
 SPELLED = r"caf\xe9.mp4"
@@ -161,6 +163,38 @@ def test_a_process_that_does_not_begin_is_an_error() -> None:
     answers = answer_videos(Job(load_nothing, 1), ReadsByItself(), [("a", "a")], workers=1)
     with pytest.raises(ChildProcessError, match=r"end before they begin \(exit status 3\)"):
         list(answers)
+
+
+def test_storage_may_fail_for_a_video_but_not_for_all(
+    main_of, model, tiny_videos, tmp_path, monkeypatch, capsys
+) -> None:
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    fsspec = pytest.importorskip("fsspec", reason="needs fsspec")
+    fsspec.filesystem("memory").put(str(tiny_videos.root), "/of/videos", recursive=True)
+    refused, read = {"val_1.mp4", "val_3.mp4", "val_4.mp4"}, inputs.read_file
+
+    def refuse(path: str) -> bytes:
+        if path.rpartition("/")[2] in refused:
+            raise StorageError(f"{path}: access is denied")
+        return read(path)
+
+    monkeypatch.setattr(inputs, "read_file", refuse)
+    options = ["test_dataloader.dataset.pipeline.0.type=mmvidformer.VideoInit"]
+    options += ["test_dataloader.dataset.pipeline.2.type=mmvidformer.VideoDecode"]
+    out = tmp_path / "out"
+    command = [*model, "memory://of/videos/val.txt", "--out", str(out), "--workers", "0"]
+    command += ["--batch", "1", "--cfg-options", *options]
+    assert main_of("label")(command) == 1
+    assert "4 answered, 0 answered before, 3 failed" in capsys.readouterr().out
+    assert failures_of(out).keys() == refused
+    refused.add("val_5.mp4")
+    with pytest.raises(StorageError, match=r"val_5.mp4: access is denied"):
+        main_of("label")([*command, "--out", str(tmp_path / "new")])
+    names = pq.read_table(tmp_path / "new")["video"].to_pylist()
+    assert sorted(names) == ["val_0.mp4", "val_2.mp4"]
+    refused.clear()
+    assert main_of("label")([*command, "--out", str(tmp_path / "new"), "--retry"]) == 0
+    assert pq.read_table(tmp_path / "new").num_rows == 7
 
 
 def test_listed_videos_that_are_none(main_of, model, hostile, tmp_path) -> None:

@@ -10,15 +10,17 @@ from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.shots import list_shot_windows
 from mmvidformer.apis.windows import in_frames, times_of
 from mmvidformer.datasets.inputs import VideoSource
-from mmvidformer.storage.errors import UserError
+from mmvidformer.storage.errors import StorageError, UserError
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.progress import reading
 
 logger = logging.getLogger("mmvidformer")
+_silent = 0  # last videos of this process of which storage gave nothing
 
 VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
 VIDEOS_AT_ONCE = 16  # whose clips come in turns, one of each worker
 TIME_LIMIT = 300.0  # seconds without a new frame or packet, after which a video counts as bad
+MOST_SILENT = 3  # videos after each other of which storage gives nothing, when it is given up
 # What says by itself why a video cannot be read.
 FAULTS = (OSError, ValueError, MemoryError)
 
@@ -130,6 +132,7 @@ class GroupReader:
             while True:
                 with reading():
                     sample, where = next(clips)
+                note_answer()
                 yield Clip(name, sample, where)
         except StopIteration:
             return
@@ -141,15 +144,25 @@ def say_fault(error: Exception) -> str:
     """Say why a video cannot be read; a bug is logged with its traceback.
 
     Raises:
-        ImportError, UserError: The error itself, if it says that no video is to blame.
+        ImportError, UserError: The error itself, if it says that no video is to blame. Storage may
+            fail for some videos, but not for ``MOST_SILENT`` after each other.
     """
-    is_of_video = isinstance(error, BadVideo)
+    global _silent
+    is_of_storage = isinstance(error, StorageError)
+    _silent += is_of_storage
+    is_of_video = isinstance(error, BadVideo) or (is_of_storage and _silent < MOST_SILENT)
     if isinstance(error, ImportError | UserError) and not is_of_video:
         raise error
     if is_of_video or isinstance(error, FAULTS):
         return str(error) or type(error).__name__
     logger.error("a bug, or a video of an unknown kind", exc_info=error)
     return f"{type(error).__name__}: {first_line(error)}"
+
+
+def note_answer() -> None:
+    """Say that a video was read, and so storage answers; see ``say_fault``."""
+    global _silent
+    _silent = 0
 
 
 def read_groups(

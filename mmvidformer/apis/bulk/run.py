@@ -12,6 +12,7 @@ from mmvidformer.apis.bulk.reading import (
     Clip,
     ReadClips,
     Unread,
+    note_answer,
     read_groups,
     say_fault,
 )
@@ -123,6 +124,8 @@ class _AnswerGroup:
             answers = {name: Answer(name, [])}
             for sample, where in self.answerer.read_clips(video):
                 answer_batch(self.answerer, [Clip(name, sample, where)], answers)
+            if answers[name].error is None:
+                note_answer()
             yield Answered(answers[name], [name])
 
 
