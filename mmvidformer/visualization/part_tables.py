@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 from mmvidformer.apis import Prediction
-from mmvidformer.apis.bulk.settings import check_settings
+from mmvidformer.apis.bulk.settings import check_settings, spell
 from mmvidformer.storage.atomic import open_rows
 
 PROBABILITY = "probability"
@@ -126,7 +126,7 @@ class PartRows:
         if not self.has_header:
             self.add_header([*WHERE, *cells])
         values = (f"{x:.6g}" if isinstance(x, float) else x for x in cells.values())
-        self._writer.writerow([video, *(f"{x:.2f}" for x in seconds), *values])
+        self._writer.writerow([spell(video), *(f"{x:.2f}" for x in seconds), *values])
 
     def add_header(self, columns: Sequence[str]) -> None:
         """Write the names of the columns."""
@@ -183,7 +183,7 @@ class WindowTable(AbstractContextManager):
         Raises:
             ValueError: If it has others.
         """
-        rows = self._windows[video]
+        rows = self._windows[spell(video)]
         expected = [[f"{start:.2f}", f"{end:.2f}"] for start, end in seconds[: len(rows)]]
         if rows != expected:
             raise ValueError(f"{self.path} has other windows of {video}; use another file")
@@ -255,6 +255,8 @@ def open_tables(
             is_failure = isinstance(answer, dict)
             if lines:
                 record = answer if is_failure else answer.record(k)
+                for key, value in record.items():
+                    record[key] = spell(value) if isinstance(value, str) else value
                 print(json.dumps(record, ensure_ascii=False), file=lines, flush=True)
             for table in tables if in_tables and not is_failure else ():
                 table.add(answer)

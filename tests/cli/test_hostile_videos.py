@@ -1,6 +1,7 @@
 """Bulk commands go on past videos that end, hang or deceive the process that reads them."""
 
 import csv
+import json
 import os
 import shutil
 import signal
@@ -117,6 +118,20 @@ def test_files_of_features_are_named_as_the_videos_are(
     assert len([*out.glob("*.npy")]) == 14
     same = [np.load(out / f"{name}.npy") for name in (NOT_UTF8, "once.mp4")]
     np.testing.assert_allclose(*same, atol=1e-5)
+
+
+def test_demo_writes_names_that_are_not_utf8(main_of, model, hostile, tmp_path) -> None:
+    video, spelled = str(hostile / NOT_UTF8), str(hostile / SPELLED)
+    table, lines = tmp_path / "windows.csv", tmp_path / "lines.json"
+    main = main_of("demo")
+    for count in (3, 3):  # the second time they are there already
+        assert main([*model, video, "--window", "1", "--windows", str(table)]) == 0
+        with table.open(encoding="utf-8", newline="") as file:
+            assert [row["video"] for row in csv.DictReader(file)] == [spelled] * count
+    (hostile / NOT_UTF8).write_bytes(b"no video")
+    assert main([*model, video, str(hostile / "a0.mp4"), "--json", str(lines)]) == 1
+    records = [json.loads(line) for line in lines.read_text("utf-8").splitlines()]
+    assert spelled in str(records[0]["error"]) and records[0]["source"] == spelled
 
 
 class ReadsByItself:
