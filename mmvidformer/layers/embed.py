@@ -171,7 +171,9 @@ class TubeletEmbedding(nn.Module):
         """Raise a ValueError if a clip does not have five axes and C channels."""
         channels, shape = self.in_channels, tuple(clip.shape)
         if len(shape) != 5 or shape[1] != channels:
-            raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}")
+            images = "; Recognizer2D gives images: use Recognizer3D, and format_shape='NCTHW'"
+            hint = images if len(shape) == 4 else ""
+            raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}{hint}")
 
     def embed_boxes(self, boxes: Tensor) -> Tensor:
         """Embed tubelets (..., C i j k), as ``boxes`` cuts them: tokens (..., D)."""

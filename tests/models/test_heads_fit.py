@@ -1,0 +1,66 @@
+"""Heads on backbones that they do not fit: one sentence names both."""
+
+from typing import Any
+
+import pytest
+import torch
+from mmaction.structures import ActionDataSample
+
+from mmvidformer.registry import MODELS
+
+BACKBONE = dict(
+    type="mmvidformer.TimeSformer",
+    arch=dict(embed_dims=32, depth=1, num_heads=2),
+    img_size=32,
+    clip_len=4,
+)
+RESNET = dict(type="ResNet3dSlowOnly", depth=18, pretrained=None, lateral=False, norm_eval=False)
+PREPROCESSOR = dict(type="ActionDataPreprocessor", format_shape="NCTHW")
+
+
+def recognizer(backbone: dict, head: dict, kind: str = "Recognizer3D") -> Any:
+    config = dict(type=kind, backbone=backbone, cls_head=dict(num_classes=3, **head))
+    config["data_preprocessor"] = PREPROCESSOR
+    return MODELS.build({"_scope_": "mmaction", **config})
+
+
+def samples(count: int) -> list[ActionDataSample]:
+    return [ActionDataSample().set_gt_label(0) for _ in range(count)]
+
+
+@pytest.mark.parametrize("mode", ["loss", "predict"])
+@pytest.mark.parametrize(
+    ("backbone", "head", "names"),
+    [
+        (BACKBONE, dict(type="I3DHead", in_channels=32), "TimeSformer, I3DHead cannot read"),
+        (
+            {**BACKBONE, "pool": "none"},
+            dict(type="MViTHead", in_channels=32),
+            "TimeSformer, MViTHead cannot read",
+        ),
+        (
+            RESNET,
+            dict(type="mmvidformer.ZeroInitHead", in_channels=512),
+            r"ResNet3dSlowOnly, ZeroInitHead cannot read \(2, 512, ",
+        ),
+        (
+            RESNET,
+            dict(type="mmvidformer.TokenMlpHead", in_channels=512),
+            "ResNet3dSlowOnly, TokenMlpHead cannot read",
+        ),
+    ],
+)
+def test_the_error_names_head_and_backbone(
+    backbone: dict, head: dict, names: str, mode: str
+) -> None:
+    model = recognizer(backbone, head)
+    clips = torch.randn(2, 1, 3, 4, 32, 32)
+    with pytest.raises(ValueError, match=f"head and backbone do not fit: of {names}"):
+        model(clips, samples(2), mode=mode)
+
+
+def test_a_recognizer_of_images_is_named() -> None:
+    head = dict(type="TSNHead", in_channels=32, consensus=dict(type="AvgConsensus", dim=1))
+    model = recognizer(BACKBONE, head, "Recognizer2D")
+    with pytest.raises(ValueError, match="Recognizer2D gives images: use Recognizer3D, and format"):
+        model(torch.randn(2, 4, 3, 32, 32), samples(2), mode="loss")
