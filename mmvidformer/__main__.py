@@ -55,6 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be any bytes
         sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return run_command(argv)
+    except KeyboardInterrupt:  # while modules are imported; later, ``run_tool`` ends processes
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def run_command(argv: Sequence[str] | None) -> int:
+    """Import and run a command, as ``main`` does."""
     args = list(sys.argv[1:] if argv is None else argv)
     if args == ["--version"]:
         print(f"mmvidformer {mmvidformer.__version__}")

@@ -152,3 +152,20 @@ def test_a_config_of_mmaction2_brings_no_warnings_of_packages(tmp_path, monkeypa
         warnings.simplefilter("always")
         assert main(["count", str(path)]) == 0
     assert not [one for one in caught if "pkg_resources" in str(one.message)]
+
+
+@pytest.mark.parametrize("command", ["check", "prepare", "generate"])
+def test_commands_of_data_need_a_worker(command: str, capsys) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["data", command, "x", *(["y"] if command == "prepare" else []), "--workers", "0"])
+    assert end.value.code == 2
+    assert "--workers: must be a whole number of at least 1, got '0'" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_a_command_is_imported_is_a_line(monkeypatch, capsys) -> None:
+    def interrupt(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mmvidformer.__main__.import_module", interrupt)
+    assert main(["train", "x"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"

@@ -99,6 +99,11 @@ ERRORS = {
         {"model.data_preprocessor.blending": dict(type="MixupBlending", num_classes=7)},
         "model.data_preprocessor.blending.num_classes must be 2 as in model.cls_head, got 7",
     ),
+    "weights": (
+        None,
+        {"model.cls_head.loss_cls": dict(type="CrossEntropyLoss", class_weight=[1.0, 2.0, 1.0])},
+        "loss_cls.class_weight must have a weight for each of 2 classes, got 3",
+    ),
     "batch": (
         None,
         {"train_dataloader.batch_size": 5, "train_dataloader.drop_last": True},

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mmvidformer.datasets.lists import find_repeated, read_list, say_count, write_report
 from mmvidformer.datasets.video_folders import find_videos
+from mmvidformer.engine.arguments import positive
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.table import TASKS
@@ -32,15 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--root", default="", help="folder of the videos (the data_prefix)", metavar="FOLDER"
     )
     parser.add_argument(
-        "--workers", type=int, default=4, help="number of processes (default: 4)", metavar="N"
+        "--workers", type=positive, default=4, help="number of processes (default: 4)", metavar="N"
     )
     parser.add_argument("--time-limit", type=float, default=60, help=LIMIT, metavar="SECONDS")
     parser.add_argument(
         "--out-dir", help="folder to write to; default: that of the annotations", metavar="FOLDER"
     )
     args = parser.parse_args(argv)
-    if args.workers < 1:
-        parser.error(f"--workers must be at least 1, got {args.workers}")
     for place in (args.ann_file, args.root):
         if is_remote(place):
             parser.error(f"local files are checked, got {place}; data shard checks what it packs")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
+from mmvidformer.engine.arguments import positive
 from mmvidformer.synthetic import PRESETS, settings_of
 from mmvidformer.synthetic.directions import ClassFoldersSpec, DirectionsSpec
 from mmvidformer.synthetic.spec import SPLITS
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__, parents=[first], formatter_class=formatter)
     parser.add_argument("folder", help="folder to write to")
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count(), help="number of processes", metavar="N"
+        "--workers", type=positive, default=os.cpu_count(), help="number of processes", metavar="N"
     )
     if isinstance(spec, DirectionsSpec):
         text = "write class/clip.mp4 for all splits, without lists"

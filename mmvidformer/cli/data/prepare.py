@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.datasets.prepare import prepare_list
+from mmvidformer.engine.arguments import positive
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--root", default="", help="folder of the videos (the data_prefix)", metavar="FOLDER"
     )
     parser.add_argument(
-        "--workers", type=int, default=4, help="number of processes (default: 4)", metavar="N"
+        "--workers", type=positive, default=4, help="number of processes (default: 4)", metavar="N"
     )
     parser.add_argument(
         "--time-limit",

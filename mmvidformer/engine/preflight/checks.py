@@ -174,6 +174,18 @@ def check_training(runner: Runner, model: nn.Module) -> Problems:
         yield False, f"{name} (model.backbone) is frozen, but no weights are loaded into it"
 
 
+def check_loss(model: nn.Module) -> Problems:
+    """Check that a loss has a weight for each class."""
+    counts = {*classes_of(model).values()}
+    weights = getattr(
+        getattr(getattr(model, "cls_head", None), "loss_cls", None), "class_weight", None
+    )
+    if weights is not None and counts and len(weights) not in counts:
+        expected = " or ".join(map(str, sorted(counts)))
+        what = f"must have a weight for each of {expected} classes, got {len(weights)}"
+        yield True, f"model.cls_head.loss_cls.class_weight {what}"
+
+
 def check_script(loader: DataLoader) -> Problems:
     """Check that dataloader workers, which import the main script, would not start the run too."""
     method = (loader.multiprocessing_context or multiprocessing).get_start_method()

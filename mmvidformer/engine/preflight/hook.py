@@ -99,4 +99,5 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
                 yield is_error and known, problem
         if split == "train":
             yield from checks.check_training(runner, model)
+            yield from checks.check_loss(model)
     yield from check_pairs(datasets)
