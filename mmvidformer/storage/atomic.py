@@ -1,5 +1,6 @@
 """Atomic file writes."""
 
+import errno
 import os
 import sys
 import uuid
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import TextIO
 
 from mmvidformer.storage.targets import is_device
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing that name no file
 
 
 @contextmanager
@@ -81,8 +84,10 @@ def open_rows(path: str | Path, force: bool = False) -> Iterator[TextIO]:
     try:
         with file:
             yield file
-    except BaseException:
+    except BaseException as error:
         print(f"{path}: the rows so far are in {part}", file=sys.stderr)
+        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(part)) from error
         raise
     if is_old:
         os.replace(part, path)

@@ -18,5 +18,8 @@ def without_formulas(figure: Figure) -> Figure:
 
 def save_figure(figure: Figure, path: str | Path, **options: Any) -> None:
     """Write a picture, of the format that its suffix names; ``options`` of ``savefig``."""
+    for text in figure.findobj(Text):  # a name of a file may be no text
+        name = text.get_text().encode("utf-8", "surrogateescape")
+        text.set_text(name.decode("utf-8", "backslashreplace"))
     with write_atomically(path) as part:
         figure.savefig(part, format=Path(path).suffix.removeprefix(".") or "png", **options)

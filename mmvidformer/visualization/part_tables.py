@@ -126,7 +126,7 @@ class PartRows:
         if not self.has_header:
             self.add_header([*WHERE, *cells])
         values = (f"{x:.6g}" if isinstance(x, float) else x for x in cells.values())
-        self._writer.writerow([spell(video), *(f"{x:.2f}" for x in seconds), *values])
+        self._writer.writerow([spell(video or ""), *(f"{x:.2f}" for x in seconds), *values])
 
     def add_header(self, columns: Sequence[str]) -> None:
         """Write the names of the columns."""
@@ -153,6 +153,8 @@ class WindowTable(AbstractContextManager):
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = path
         self._windows: dict[str, list[list[str]]] = defaultdict(list)  # start and end, by video
+        if path.exists() and not path.is_file():
+            raise ValueError(f"{path} is no file, to which rows could be added")
         text = path.read_bytes() if path.is_file() else b""
         kept = text[: text.rfind(b"\n") + 1]
         rows = [row for row in csv.reader(io.StringIO(kept.decode(errors="replace"))) if row]

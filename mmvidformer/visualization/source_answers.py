@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.apis.bulk.settings import model_settings
+from mmvidformer.apis.bulk.settings import model_settings, spell
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.datasets.sources import Source
@@ -84,7 +84,7 @@ class SourceAnswers:
         """Return what a row of a window depends on."""
         args, names = self.args, self.recognizer.names
         model = model_settings(self.recognizer.cfg, args.checkpoint)
-        return dict(**model, names=names, int8=args.int8, static=args.static, **self.options)
+        return dict(**model, classes=names, int8=args.int8, static=args.static, **self.options)
 
     def __iter__(self) -> Answers:
         sources = self.args.sources
@@ -288,4 +288,4 @@ class SourceAnswers:
 
     def _say(self, text: str) -> None:
         """Print a line, to the standard error if JSON lines go to the standard output."""
-        tqdm.write(text, file=sys.stderr if str(self.args.json) == "-" else None)
+        tqdm.write(spell(text), file=sys.stderr if str(self.args.json) == "-" else None)

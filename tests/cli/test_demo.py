@@ -1,6 +1,8 @@
 """The demo on files and folders."""
 
+import fcntl
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,7 +160,7 @@ def test_rows_of_other_settings_are_not_continued(main_of, model, tiny_videos, t
     weights["state_dict"]["cls_head.fc_cls.bias"] += 1
     torch.save(weights, other_model[1])
     for other, more, setting in (
-        (model, ["--classes", names], "names"),
+        (model, ["--classes", names], "classes"),
         (model, ["--cuts", "none"], "cuts"),
         (model, ["--skip-static", 1], "skip_static"),
         (model, ["--cfg-options", "model.cls_head.dropout_ratio=0.25"], "config"),
@@ -177,6 +179,34 @@ def test_rows_of_other_settings_are_not_continued(main_of, model, tiny_videos, t
         ):
             demo(main_of, model, video, *options)
         assert table.read_text() == text
+
+
+def test_names_that_are_no_text_are_spelled(main_of, model, tiny_videos, tmp_path, capfd) -> None:
+    video = tmp_path / os.fsdecode(b"caf\xe9.mp4")
+    shutil.copy(tiny_videos.root / "val_0.mp4", video)
+    spelled = str(tmp_path / r"caf\xe9.mp4")
+    lines, rows, table, film = (tmp_path / name for name in ("a.jsonl", "a.csv", "w.csv", "a.mp4"))
+    options = ["--window", 1, "--json", lines, "--csv", rows, "--out", film]
+    assert demo(main_of, model, video, *options, "--timeline", tmp_path / "a.png") == 0
+    assert {line["source"] for line in read_lines(lines)} == {spelled}
+    assert rows.read_text().splitlines()[1].startswith(f"{spelled},0.00,")
+    for _ in range(2):
+        assert demo(main_of, model, video, "--window", 1, "--windows", table) == 0
+        assert table.read_text().count(spelled) == 3
+    assert f"{spelled}: 3 windows" in capfd.readouterr().out
+
+
+def test_rows_are_added_to_a_file_that_one_process_writes(
+    main_of, model, tiny_videos, tmp_path
+) -> None:
+    video, table = tiny_videos.root / "val_0.mp4", tmp_path / "w.csv"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe is no file, to which rows could be added"):
+        demo(main_of, model, video, "--windows", tmp_path / "pipe")
+    with table.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match=r"another process writes to .*w\.csv"):
+            demo(main_of, model, video, "--windows", table)
 
 
 def test_options_without_an_effect_are_refused(
