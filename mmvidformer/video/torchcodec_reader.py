@@ -10,6 +10,7 @@ from av import VideoStream
 
 from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.errors import BadVideo, first_line, name_of
+from mmvidformer.video.frame_list import PROGRESSIVE
 from mmvidformer.video.index import Index
 from mmvidformer.video.mp4 import read_display_matrix
 from mmvidformer.video.orientation import Orientation, read_matrix
@@ -54,12 +55,12 @@ class TorchCodecReader(Reader):
         max_pixels: int | None = None,
         device: str = "cpu",
     ) -> "TorchCodecReader | None":
-        """Open a file, or return None if TorchCodec may return wrong frames of it.
+        """Open a file, or return None if TorchCodec may return wrong frames of it, or none.
 
         The arguments are those of ``Video.open``.
 
         Raises:
-            BadVideo: If the file cannot be read, or TorchCodec cannot decode it.
+            BadVideo: If the file cannot be read, or a device cannot decode it.
         """
         torchcodec = import_torchcodec()
         with open_container(source, max_pixels) as container:
@@ -78,6 +79,8 @@ class TorchCodecReader(Reader):
                 source, dimension_order="NHWC", device=device, **options
             )
         except (RuntimeError, ValueError) as error:
+            if device == "cpu":  # it may have an older FFmpeg, or the name is not UTF-8
+                return None
             raise _fault(name_of(source), error) from error
         if len(decoder) != index.length:
             return None
@@ -115,7 +118,9 @@ def _is_decoded_right(stream: VideoStream) -> bool:
     codec = stream.codec_context
     # Before build 151, x264 wrote 4:4:4 that is decoded right only after the first packet.
     is_444 = codec.name == "h264" and "444" in (codec.pix_fmt or "")
-    return codec.name in CODECS and not is_444
+    # FFmpeg's releases convert the colors of fields differently.
+    is_interlaced = codec.field_order > PROGRESSIVE
+    return codec.name in CODECS and not is_444 and not is_interlaced
 
 
 def _orientation_of_file(source: str | BinaryIO, stream: VideoStream) -> Orientation:
