@@ -17,7 +17,7 @@ from mmvidformer.datasets.video_folders import find_videos
 from mmvidformer.storage.files import write_file
 
 SPLITS = ("train", "val", "test")
-# Names of their folders, in small letters, as in HuggingFace's folders of images.
+# Their names in folders and columns, in small letters, as in HuggingFace's folders of images.
 SPLIT_NAMES = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
@@ -87,9 +87,9 @@ def leave_out_repeated(
     return [video for video in videos if video.path not in repeated], repeated
 
 
-def split_of(folder_name: str) -> str | None:
-    """Return the split that the name of a folder means, if any."""
-    return SPLIT_NAMES.get(folder_name.lower())
+def split_of(name: str) -> str | None:
+    """Return the split that a name means, if any."""
+    return SPLIT_NAMES.get(name.lower())
 
 
 def _has_splits(folder: str | Path, names: Sequence[str]) -> bool:

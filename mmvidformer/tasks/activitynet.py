@@ -9,8 +9,6 @@ from mmvidformer.datasets.video_folders import find_named
 from mmvidformer.tasks.annotations import parse_spans
 from mmvidformer.tasks.reading import Annotations
 
-SUBSETS = {"training": "train", "validation": "val", "testing": "test"}
-
 
 def parse_activitynet(file: Path, folder: Path, classes: Sequence[str] = ()) -> Annotations:
     """Read an annotation file in ActivityNet's format.
@@ -25,7 +23,7 @@ def parse_activitynet(file: Path, folder: Path, classes: Sequence[str] = ()) -> 
     """
     try:
         database = {
-            name: (SUBSETS[video["subset"]], list(map(_read_segment, video["annotations"])))
+            name: (video["subset"], list(map(_read_segment, video["annotations"])))
             for name, video in json.loads(read_text(file))["database"].items()
         }
     except (ValueError, KeyError, TypeError) as error:

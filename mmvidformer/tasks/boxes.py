@@ -110,6 +110,8 @@ def _read_box(row: Row, place: str, classes: int | None) -> Box:
     second = read_number(row, "second", place)
     x1, y1, x2, y2 = corners = tuple(read_float(row, name, place) for name in CORNERS)
     label = read_number(row, "class", place)
+    if second < 0:
+        raise ValueError(f"{place}: second must be at least 0, got {second}")
     if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
         raise ValueError(f"{place}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {corners}")
     if label < 1 or classes and label > classes:

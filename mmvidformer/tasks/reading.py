@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.datasets.own_videos import SPLITS
+from mmvidformer.datasets.own_videos import SPLITS, split_of
 
 Row = Mapping[str, Any]  # values of a csv file, by column
 MOST_CLASSES = 20  # that a message names
@@ -70,15 +70,16 @@ class Annotations:
     def _add_row(
         self, row: Row, place: str, read_row: ReadRow, first_places: dict[Any, str]
     ) -> None:
-        video, split = row["video"], row.get("split") or ""
+        video, stated = row["video"], row.get("split") or ""
         if not video:
             raise ValueError(f"{place}: video is empty")
         if any(row.get(None, ())):  # what is beyond the last column
             raise ValueError(f"{place}: it has more values than there are columns")
         of_video = self.videos.setdefault(video, [])
         self.places.setdefault(video, place)
-        if split not in ("", *SPLITS):
-            raise ValueError(f"{place}: split must be train, val or test, got {split!r}")
+        split = split_of(stated) if stated else ""
+        if split is None:
+            raise ValueError(f"{place}: split must be train, val or test, got {stated!r}")
         if self.splits.setdefault(video, split) != split:
             raise ValueError(f"{place}: {video} is in two splits")
         annotations = read_row(row, place)

@@ -241,6 +241,16 @@ def test_lists_with_a_label_for_each_video(folder: Path, main_of, capsys) -> Non
         main_of("data.list")([str(folder / "all.csv")])
 
 
+def test_splits_are_named_as_folders_are(folder: Path) -> None:
+    rows = "val_0.mp4,sit,Training\nval_1.mp4,run,validation\n"
+    (folder / "all.csv").write_text(f"video,label,split\n{rows}")
+    lists = split_annotations(folder / "all.csv", "classes", folder / "lists")
+    assert lists.counts == {"train": 1, "val": 1, "test": 0}
+    (folder / "all.csv").write_text(f"video,label,split\n{rows.replace('validation', 'x')}")
+    with pytest.raises(ValueError, match="line 3: split must be train, val or test, got 'x'"):
+        split_annotations(folder / "all.csv", "classes", folder / "other")
+
+
 def test_activitynet_leaves_other_files_alone(folder: Path) -> None:
     """A csv file of its name, which is the user's."""
     (folder / "anet.csv").write_text("mine")

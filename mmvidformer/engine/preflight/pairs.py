@@ -55,10 +55,10 @@ def _check_repeated(
         if first != number:
             is_same = _label_of(dataset, first) == _label_of(dataset, number)
             (repeated if is_same else contradicting).append((first, number))
-    found = {"another": contradicting}
+    pairs_by_label = {"another": contradicting}
     if split != "train":
-        found["the same"] = repeated
-    for which, pairs in found.items():
+        pairs_by_label["the same"] = repeated
+    for which, pairs in pairs_by_label.items():
         if pairs:
             first, number = pairs[0]
             what = f"videos that are named again, with {which} label: {len(pairs)}"
