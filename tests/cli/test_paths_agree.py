@@ -137,10 +137,10 @@ def assert_same(found: list, expected: list, **tolerance: float) -> None:
 
 
 def test_validation_is_testing_with_one_view(run, views, expected, test, tmp_path) -> None:
-    dump = tmp_path / "scores.pkl"
-    options = ["--split", "val", "--work-dir", str(tmp_path), "--dump", str(dump)]
+    options = ["--split", "val", "--work-dir", str(tmp_path)]
     for extra, wanted in (([], expected), (["--views", "1x1"], list(by_dataset(run, "val")))):
-        test([*run, *options, *extra])
+        dump = tmp_path / f"scores{len(extra)}.pkl"
+        test([*run, *options, *extra, "--dump", str(dump)])
         samples = pickle.loads(dump.read_bytes())
         assert_same([scores_of(sample) for sample in samples], wanted)
     if views == "1x1":
