@@ -1,5 +1,6 @@
 """Models created by name as plain modules, and the configs and weights of names."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of
 from mmvidformer.config import config_name, load_config, pipelines, view_shape
 
 PUBLISHED = "published"
+logger = logging.getLogger("mmvidformer")
 
 
 def find_model(
@@ -68,6 +70,8 @@ def create_model(
     if checkpoint_path and num_classes:
         head = cfg.model.cls_head
         head["tasks" if "tasks" in head else "num_classes"] = num_classes
+    if published == model_name and not (pretrained or checkpoint_path):
+        logger.warning("the weights of %s are not loaded: give pretrained=True", model_name)
     recognizer = load_recognizer(cfg, checkpoint_path or (published if pretrained else None))
     row = row_of(model_name) if is_address(model_name) else by_name().get(config_name(model_name))
     architecture = row.config if row else config_name(model_name)

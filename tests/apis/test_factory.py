@@ -202,3 +202,11 @@ def test_names() -> None:
         create_model("vivit_fe_motion", pretrained=True)
     with pytest.raises(KeyError, match="no argument of ViViT named 'img'; did you mean .*img_size"):
         create_model("vivit_fe_motion", img=3)
+
+
+def test_a_folder_whose_weights_are_not_loaded_is_said(shipped, tmp_path: Path, caplog) -> None:
+    create_model(str(tmp_path / "hf"))
+    assert "are not loaded: give pretrained=True" in caplog.text
+    caplog.clear()
+    create_model(str(tmp_path / "hf"), pretrained=True)
+    assert "pretrained=True" not in caplog.text
