@@ -20,17 +20,26 @@ logger = logging.getLogger("mmvidformer")
 
 
 def find_model(
-    config: str | Path | Config, checkpoint: str | None = PUBLISHED
+    config: str | Path | Config,
+    checkpoint: str | None = PUBLISHED,
+    options: Mapping[str, object] | None = None,
 ) -> tuple[Config, str | None]:
-    """Find a config and the address of its weights; see ``Recognizer``."""
+    """Find a config and the address of its weights; see ``Recognizer``.
+
+    ``options`` replace options of a config that is named, as ``config.load_config`` does.
+    """
     named = isinstance(config, str | Path)
     if is_address(config) or (named and Path(config, "config.json").is_file()):
         from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 
-        return config_of_checkpoint(config).cfg, str(config)
+        cfg = config_of_checkpoint(config).cfg
+        cfg.merge_from_dict(dict(options or {}))
+        return cfg, str(config)
     if checkpoint == PUBLISHED:
         checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
-    return config if isinstance(config, Config) else load_config(str(config)), checkpoint
+    if isinstance(config, Config):
+        return config, checkpoint
+    return load_config(str(config), options), checkpoint
 
 
 def create_model(

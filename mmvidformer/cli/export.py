@@ -19,7 +19,7 @@ import torch
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
-from mmvidformer.config import config_name, load_config, type_name, view_shape
+from mmvidformer.config import config_name, type_name, view_shape
 from mmvidformer.engine.arguments import (
     add_classes_argument,
     add_force_argument,
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     paths = args.out, args.out.with_name(f"{args.out.name}.data")  # of large weights
     check_outputs(args, [("--out", path) for path in paths], "out")
-    cfg = load_config(args.config, args.cfg_options)
+    cfg, checkpoint = find_model(args.config, args.checkpoint or PUBLISHED, args.cfg_options)
     if args.check and not args.int8:
         parser.error("--check is for --int8; other files are compared to 1e-4")
     if args.shape and len(args.shape) not in (2, 3):
@@ -79,7 +79,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not args.shape and type_name(cfg.model.get("neck")) == "Horst":
         size = (3, *size[2:])
     torch.manual_seed(0)  # of the inputs that are compared
-    cfg, checkpoint = find_model(cfg, args.checkpoint or PUBLISHED)
     model = load_recognizer(cfg, checkpoint)
     graph = make_graph(model, size, args.pixels, args.ahead)
     names = class_names(class_tasks(cfg), args.classes, known_names(cfg, model))

@@ -15,7 +15,6 @@ from mmvidformer.apis.bulk.run import Answer, Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.saving import PartWriter, Table, stopped_by_signals
 from mmvidformer.apis.bulk.settings import spell, write_failed
 from mmvidformer.apis.factory import PUBLISHED, find_model
-from mmvidformer.config import load_config
 from mmvidformer.datasets.inputs import VideoInputs
 from mmvidformer.engine.pipelines import set_video_backend
 
@@ -27,8 +26,7 @@ def find_bulk_model(args: Namespace, inputs: VideoInputs) -> tuple[Config, str |
 
     What is in no local file is opened by ``VideoInit``.
     """
-    cfg = load_config(args.config, args.cfg_options)
-    cfg, checkpoint = find_model(cfg, args.checkpoint or PUBLISHED)
+    cfg, checkpoint = find_model(args.config, args.checkpoint or PUBLISHED, args.cfg_options)
     if not inputs.are_files:
         set_video_backend(cfg, "pyav")
     return cfg, checkpoint
