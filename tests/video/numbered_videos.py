@@ -56,10 +56,6 @@ def write(
     return str(path)
 
 
-# Frames that are not shown, to which others refer.
-ALTERNATE = {"auto-alt-ref": "1", "lag-in-frames": "16", "b": "100k", "g": "40"}
-
-
 def write_all(root: Path) -> dict[str, str]:
     """A short and a long distance of key frames, B-frames, uneven times, no times, no header."""
     uneven = np.cumsum([0] + [1, 1, 3, 1, 2] * 8)[:FRAMES].tolist()
@@ -71,8 +67,6 @@ def write_all(root: Path) -> dict[str, str]:
         "mpeg4.avi": write(root / "m.avi", "mpeg4", g="12", bf="2", qmin="2", qmax="2"),
         "vp9.webm": write(root / "v.webm", "libvpx-vp9", g="12", crf="10", b="0"),
         "camera": write(root / "camera.webm", "libvpx", [i + i // 3 for i in range(FRAMES)]),
-        "hidden.vp8.webm": write(root / "hidden8.webm", "libvpx", uneven, **ALTERNATE),
-        "hidden.vp9.webm": write(root / "hidden9.webm", "libvpx-vp9", uneven, **ALTERNATE),
         "stream.ts": write(root / "s.ts", "libx264", g="12", bf="2", crf="8"),
         "stream.mpg": write(root / "s.mpg", "mpeg2video", g="12", bf="2", qmin="2", qmax="2"),
     }
