@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,14 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize(("task", "size"), [(task, size) for task in SIZES for size in SIZES[task]])
+def sizes() -> Iterator[object]:
+    """Tasks and names of sizes; the first size of each task is not slow."""
+    for task, names in SIZES.items():
+        for number, size in enumerate(names):
+            yield pytest.param(task, size, marks=[pytest.mark.slow] * (number > 0))
+
+
+@pytest.mark.parametrize(("task", "size"), sizes())
 def test_from_annotations_to_an_answer(
     task: str, size: str, main_of, test, make_config, tiny_videos, tmp_path: Path, capsys
 ) -> None:
