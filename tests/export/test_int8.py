@@ -99,4 +99,4 @@ def test_the_tool_checks_a_video(main_of, tiny_videos, tmp_path: Path, capsys) -
     assert f"{out}: largest difference from the model " in printed
     assert operators(out)["MatMulInteger"] > 0
     with pytest.raises(SystemExit):
-        main_of("export")(["camera_motion", "--out", str(out), "--check", video])
+        main_of("export")(["camera_motion", "--out", str(out), "--force", "--check", video])
