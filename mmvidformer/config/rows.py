@@ -101,7 +101,8 @@ class Row:
         if self.missing or self.config is None:
             raise ValueError(f"{self.name} cannot be run: {self.missing or 'it has no config'}")
         if self.needs_start and not has_start:
-            raise ValueError(f"{self.name} needs --start WEIGHTS: {self.needs_start}")
+            need = "needs weights to start from (mmvidformer paper run ... --start WEIGHTS)"
+            raise ValueError(f"{self.name} {need}: {self.needs_start}")
         return self.config, self.options
 
 

@@ -154,7 +154,9 @@ def test_each_row_resolves(row: Row) -> None:
     assert row.missing or row.config, "a row has a config, or a reason"
     if row.config:
         check_overrides(row.config, row.options)
-    reason = "cannot be run" if row.missing else "needs --start WEIGHTS" if row.needs_start else ""
+    reason = (
+        "cannot be run" if row.missing else "needs weights to start from" if row.needs_start else ""
+    )
     if reason:
         with pytest.raises(ValueError, match=reason):
             row.recipe()

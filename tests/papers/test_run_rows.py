@@ -100,7 +100,9 @@ def test_rows_of_secret_weights_run_from_weights_of_the_user(tmp_path: Path, mon
     monkeypatch.setattr(runs, "_run", run)
     table = read_paper("vivit").tables["table5b"]
     row, settings = table.rows["h_jft"], dict(miniature=False, procs=1, common={})
-    with pytest.raises(ValueError, match=r"h_jft needs --start WEIGHTS: The image weights of JFT"):
+    with pytest.raises(
+        ValueError, match=r"h_jft needs weights to start from .*: The image weights of JFT"
+    ):
         run_rows(table, [row], [0], tmp_path, **settings)
     weights = tmp_path / "jft.npz"
     weights.touch()
