@@ -81,7 +81,8 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         by_type = {step.type: step for step in pipeline}
         assert by_type["mmvidformer.SpanFrames"].clip_len == 4
         assert by_type["mmvidformer.SpanFrames"].frame_interval == 8
-        assert by_type["Resize"].scale == (-1, 112) and by_type["mmvidformer.ThreeCrop"].crop_size == 112
+        assert by_type["Resize"].scale == (-1, 112)
+        assert by_type["mmvidformer.ThreeCrop"].crop_size == 112
     assert cfg.model.data_preprocessor.std == [51.0] * 3
     assert cfg.train_pipeline[3].scale_range == (128, 160)
     model = build_meta_model(cfg)
