@@ -94,10 +94,10 @@ def check_views(cfg: Config) -> None:
         if val_names[number] in (*OPEN, *DECODE):  # all decoders give the same frames
             continue
         for key in sorted((val_step.keys() | test_step.keys()) - VIEW_KEYS):
-            wanted, found = val_step.get(key), test_step.get(key)
-            if wanted != found:
-                differences.append(f"{place}.{number}.{key} is {found}, in validation {wanted}")
-                split, value = ("test", wanted) if key in val_step else ("val", found)
+            in_val, in_test = val_step.get(key), test_step.get(key)
+            if in_val != in_test:
+                differences.append(f"{place}.{number}.{key} is {in_test}, in validation {in_val}")
+                split, value = ("test", in_val) if key in val_step else ("val", in_test)
                 name = f"{split}_dataloader.dataset.pipeline.{number}.{key}"
                 remedies.append(f'"{name}={value}"'.replace(" ", ""))
     if differences:

@@ -94,7 +94,8 @@ def test_the_example_gets_the_scores_of_the_demo(
     np.testing.assert_allclose(names["scores"], probabilities, atol=1e-3)
     label, _ = capsys.readouterr().out.split()
     assert label == expected.top(1)[0][1]
-    assert main_of("export")(command[:-2]) == 0  # which takes normalized pixels
+    # A model that takes normalized pixels.
+    assert main_of("export")([*command[:-2], "--force"]) == 0
     with pytest.raises(SystemExit, match="export it with --pixels uint8"):
         runpy.run_path(str(example))
 
