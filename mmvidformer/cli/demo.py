@@ -286,8 +286,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parse_args(argv)
     if args.show:
         check_display()
-    cfg = load_config(args.config, args.cfg_options)
-    cfg, args.checkpoint = find_model(cfg, args.checkpoint)
+    cfg, args.checkpoint = find_model(args.config, args.checkpoint, args.cfg_options)
     recognizer = Recognizer(
         cfg, args.checkpoint, args.device, args.classes, **inexact_options(args)
     )

@@ -21,9 +21,8 @@ from mmengine.config import Config
 from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.factory import PUBLISHED
+from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.speed import as_batches, measure
-from mmvidformer.config import load_config
 from mmvidformer.datasets.sources import is_source
 from mmvidformer.engine.arguments import (
     add_force_argument,
@@ -83,11 +82,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"at most a checkpoint and a video, got {args.inputs}")
     targets = {"--json": args.json, "--plot": args.plot}
     check_outputs(args, [pair for pair in targets.items() if pair[1]], "json", "plot")
-    cfg = load_config(args.config, args.cfg_options)
+    weights = next(iter(checkpoints), PUBLISHED)
+    cfg, weights = find_model(args.config, weights, args.cfg_options)
     if args.random:
         recognizer = Recognizer(with_random_weights(cfg), None, args.device)
     else:
-        recognizer = Recognizer(cfg, next(iter(checkpoints), PUBLISHED), args.device)
+        recognizer = Recognizer(cfg, weights, args.device)
     batches = as_batches(read_clips(recognizer, next(iter(videos), None), args.clips))
     static = args.static if videos else None
     print(f"{recognizer}, {len(batches)} clips, {args.rounds} rounds", file=sys.stderr)

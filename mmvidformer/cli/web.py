@@ -16,8 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mmvidformer.apis.factory import find_model
 from mmvidformer.checkpoints import published
-from mmvidformer.config import config_name, load_config
+from mmvidformer.config import config_name
 from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.engine.arguments import (
     add_classes_argument,
@@ -94,8 +95,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         models[row.name] = Model(published.PREFIX + row.name, device=args.device)
         titles[row.name] = f"{row.name} ({row.license or 'license unknown'})"
     if args.config:
-        config = load_config(args.config, args.cfg_options)
-        models[YOUR_MODEL] = Model(config, args.checkpoint, args.classes, args.device, **inexact)
+        config, weights = find_model(args.config, args.checkpoint, args.cfg_options)
+        models[YOUR_MODEL] = Model(config, weights, args.classes, args.device, **inexact)
     # From now on nothing is fetched: the process that answers inherits this.
     os.environ.update(HF_HUB_OFFLINE="1")
     process = AnswerProcess(models, Limits(args.max_mb, args.max_seconds), args.max_wait)
