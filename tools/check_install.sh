@@ -5,6 +5,8 @@ set -euo pipefail
 PYTHON=${PYTHON:-python}
 cd "$(mkdir -p "${1:-.}" && cd "${1:-.}" && pwd)"
 
+[ ! -e start ] || { echo "$PWD has an earlier run; name another folder" >&2; exit 1; }
+
 step() {
     echo "mmvidformer $*"
     "$PYTHON" -m mmvidformer "$@" >step.log 2>&1 || { tail -20 step.log >&2; exit 1; }

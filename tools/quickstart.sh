@@ -38,23 +38,23 @@ train() {
         train_dataloader.dataset.curriculum="(2500,7500)" default_hooks.logger.interval=5
 }
 
-# The pictures of training are drawn while another core tests.
+# The pictures of training are drawn while another core tests. Those of an earlier run are replaced.
 test_and_draw() {
     local checkpoint pictures status=0
     export OMP_NUM_THREADS=1 # a core for each
     checkpoint=$(cat $work/last_checkpoint)
     {
-        mmvidformer plot curves $work --names camera_motion --out $work/curves.png
+        mmvidformer plot curves $work --names camera_motion --out $work/curves.png --force
         mmvidformer demo camera_motion "$checkpoint" $data/film.mp4 --window 1 \
-            --timeline $work/timeline.png --out $work/film.mp4
+            --timeline $work/timeline.png --out $work/film.mp4 --force
     } >$work/pictures.log 2>&1 &
     pictures=$!
     # A view each, since the clips are as long as the model's.
     mmvidformer test camera_motion "$checkpoint" --views 1x1 --work-dir $work \
-        --dump $work/scores.npz --cfg-options test_dataloader.dataset.ann_file=$data/test.txt \
+        --dump $work/scores.npz --force --cfg-options test_dataloader.dataset.ann_file=$data/test.txt \
         test_dataloader.dataset.data_prefix.video=$data \
         test_dataloader.num_workers=0 test_dataloader.batch_size=30
-    mmvidformer plot confusion $work/scores.npz --out-dir $work
+    mmvidformer plot confusion $work/scores.npz --out-dir $work --force
     wait $pictures || status=$?
     cat $work/pictures.log
     return $status

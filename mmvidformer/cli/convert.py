@@ -55,6 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         target = Path(args["target"])
         files = [target / name for name in FILES] if args["to"] == "huggingface" else [target]
         targets = [("DST", file) for file in files] + [("--config-out", config)] * bool(config)
+        parsed.files = [*Path(parsed.source).glob("*")]  # of a folder
         check_outputs(parsed, targets, "target", "config_out")
         print(convert_file(**args))
         try:

@@ -15,7 +15,7 @@ from mmvidformer.engine.arguments import (
     merge_shared_arguments,
     positive,
 )
-from mmvidformer.engine.inputs import check_inputs
+from mmvidformer.engine.inputs import check_apart, check_inputs
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import check_precision, precision_fragment
 from mmvidformer.engine.process_group import start_processes
@@ -120,4 +120,6 @@ def main(argv: Sequence[str] | None = None) -> int | None:
         return start_processes(["-m", "mmvidformer", "train", *arguments], args.procs)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
+    if args.resume is None:
+        check_apart(cfg.get("load_from"), cfg.work_dir)
     build_runner(cfg, args.resume).train()

@@ -12,6 +12,7 @@ from mmvidformer.storage.targets import identity_of
 
 LABEL = r"[+-]?[0-9]{1,18}"
 DEFAULT_DELIMITER = " "  # of MMAction2's datasets
+REPORT = ("line", "path", "reason")  # columns of a table of bad videos
 
 
 class ListLine(NamedTuple):
@@ -82,6 +83,22 @@ def _say_labels(labels: Iterable[int]) -> str:
     return f"label {' '.join(map(str, labels))}" if labels else "no label"
 
 
+def check_report(file: str | Path, folder: str | Path, ending: str = "_clean") -> tuple[Path, Path]:
+    """Return the files that ``write_report`` writes, whose earlier ones it replaces.
+
+    Raises:
+        FileExistsError: If one of them was not written by it.
+    """
+    name, folder = Path(file), Path(folder)
+    bad, clean = (folder / f"{name.stem}{end}" for end in ("_bad.csv", ending + name.suffix))
+    start = f"{','.join(REPORT)}\n"
+    is_own = bad.is_file() and bad.read_bytes().replace(b"\r", b"").startswith(start.encode())
+    others = [path for path in (bad, clean) if path.exists() and not is_own]
+    if others:
+        raise FileExistsError(f"{others[0]} is no earlier result of {name}; name another folder")
+    return bad, clean
+
+
 def write_report(
     file: str | Path,
     folder: str | Path,
@@ -94,11 +111,10 @@ def write_report(
     ``lines`` are path and text of each line of the list ``file``, and ``faults`` are by path.
     Returns the two files.
     """
-    name, folder = Path(file), Path(folder)
-    bad, clean = (folder / f"{name.stem}{end}" for end in ("_bad.csv", ending + name.suffix))
+    bad, clean = check_report(file, folder, ending)
     rows = [(n, path, faults[path]) for n, (path, _) in enumerate(lines, 1) if path in faults]
     with write_atomically(bad) as part, part.open("w", newline="", encoding="utf-8") as report:
-        csv.writer(report).writerows([("line", "path", "reason"), *rows])
+        csv.writer(report).writerows([REPORT, *rows])
     with write_atomically(clean) as part:
         text = "".join(text for path, text in lines if path not in faults)
         part.write_text(text, encoding="utf-8")

@@ -3,7 +3,7 @@ import random
 from functools import partial
 from pathlib import Path
 
-from mmvidformer.datasets.lists import read_list, write_report
+from mmvidformer.datasets.lists import check_report, read_list, write_report
 from mmvidformer.storage.targets import check_targets
 from mmvidformer.video.check_files import find_faults
 from mmvidformer.video.encode import encode_video
@@ -34,6 +34,7 @@ def prepare_list(
         **settings: Arguments of ``encode_video``.
 
     Raises:
+        FileExistsError: If ``out`` has a list of the same name of other origin.
         ValueError: If a video is not below ``root``, ``out`` is the same folder, or the results of
             two videos would be one file.
     """
@@ -53,6 +54,7 @@ def prepare_list(
         lines.append((source, text.replace(path, name, 1)))
     results = [*targets.items(), (str(ann_file), out / Path(ann_file).name)]
     check_targets(results, [ann_file, *targets], force=True)
+    check_report(ann_file, out, ending="")
     missing = [(source, target) for source, target in targets.items() if not os.path.exists(target)]
     random.Random().shuffle(missing)  # machines that fill one folder begin with different videos
     print(f"{len(targets)} videos, {len(targets) - len(missing)} of them already in {out}")

@@ -9,8 +9,10 @@ from mmengine.config import Config
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.checkpoints.reading import UnreadableCheckpoint, is_intact, read_mapped
 from mmvidformer.config import leaf_datasets
+from mmvidformer.engine.checkpointing.resume import checkpoints_in
 from mmvidformer.engine.checkpointing.settings import check_state
 from mmvidformer.storage.files import join
+from mmvidformer.storage.targets import identity_of
 
 
 def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) -> None:
@@ -37,6 +39,17 @@ def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) 
             newest = "--resume without a file takes the newest intact one of the work dir"
             raise UnreadableCheckpoint(f"{resume} is damaged, or no checkpoint; {newest}")
         check_state(read_mapped(resume), resume)
+
+
+def check_apart(start: str | None, work_dir: str | Path) -> None:
+    """Raise a ``ValueError`` if a run would write over the checkpoint that it starts from."""
+    if not start or not Path(start).is_file():
+        return
+    written = [*checkpoints_in(Path(work_dir)), *Path(work_dir).glob("best_*.pth")]
+    if identity_of(start) in map(identity_of, written):
+        raise ValueError(
+            f"the run would write over {start}, from which it starts; name another --work-dir"
+        )
 
 
 def _files(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, str]]:

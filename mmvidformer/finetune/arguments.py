@@ -14,6 +14,8 @@ from mmvidformer.config.fragments import Fragment, merge
 from mmvidformer.datasets.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
+from mmvidformer.engine.checkpointing.resume import checkpoints_in
+from mmvidformer.engine.inputs import check_apart
 from mmvidformer.engine.pipelines import check_views, use_shards
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
@@ -83,7 +85,8 @@ def config_path(args: Namespace, command: str) -> Path:
     It is not in the work dir itself, where every run writes its own, also a test with other views.
 
     Raises:
-        FileExistsError: If it is there, and neither ``--force`` nor ``--resume``.
+        FileExistsError: If it is there, or checkpoints of another run are, and neither ``--force``
+            nor ``--resume``.
         ValueError: If the work dir is an address.
     """
     work_dir = args.work_dir or f"work_dirs/{config_name(args.config)}_{command}"
@@ -93,6 +96,11 @@ def config_path(args: Namespace, command: str) -> Path:
         is_probe = getattr(args, "method", None) in PROBES  # which is no training run
         resume = "" if is_probe else "--resume goes on with that run, "
         raise FileExistsError(f"{path} exists; {resume}--force starts again")
+    others = [] if path.exists() or args.force or args.resume else checkpoints_in(Path(work_dir))
+    if others:
+        raise FileExistsError(
+            f"{others[0]} is of another run; name another --work-dir, or replace it by --force"
+        )
     if path.exists() and args.force and Path(args.config).is_file():
         check_targets([("the config of the run", path)], [args.config], force=True)
     return path
@@ -107,8 +115,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     Raises:
         FileExistsError: If the work dir has a config, and neither ``--force`` nor ``--resume``.
         WrongWeights: If ``--weights`` do not fit the model.
-        ValueError: If the config or the lists do not allow the recipe, or validation and test
-            differ (``check_views``).
+        ValueError: If the config or the lists do not allow the recipe, validation and test differ
+            (``check_views``), or the run would write over the weights (``check_apart``).
     """
     path, base = config_path(args, "finetune"), read_config(args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
@@ -120,6 +128,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     merge_overrides(cfg, args.cfg_options)
     check_views(cfg)
     weights = args.weights or cfg.get("load_from")
+    if not args.resume:
+        check_apart(weights, path.parents[1])
     notes.append(check_start(cfg, weights))
     if recipe.method not in PROBES or not find_task(recipe.task).has_probes:
         has_weights = bool(weights or cfg.model.backbone.get("init_from"))

@@ -17,9 +17,16 @@ def without_formulas(figure: Figure) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | Path, **options: Any) -> None:
-    """Write a picture, of the format that its suffix names; ``options`` of ``savefig``."""
+    """Write a picture, of the format that its suffix names; ``options`` of ``savefig``.
+
+    Raises:
+        ValueError: If Matplotlib has no such format.
+    """
+    form = Path(path).suffix.lower().removeprefix(".") or "png"
+    if form not in figure.canvas.get_supported_filetypes():
+        raise ValueError(f"{path} must be a picture such as .png")
     for text in figure.findobj(Text):  # a name of a file may be no text
         name = text.get_text().encode("utf-8", "surrogateescape")
         text.set_text(name.decode("utf-8", "backslashreplace"))
     with write_atomically(path) as part:
-        figure.savefig(part, format=Path(path).suffix.removeprefix(".") or "png", **options)
+        figure.savefig(part, format=form, **options)

@@ -1,6 +1,7 @@
 """Fine-tuning on lists of one's own, through the tool."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -152,6 +153,23 @@ def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make
     ):
         main_of("finetune")(["--config", str(other), *options])
     assert not work_dir.exists()
+
+
+def test_a_run_writes_over_neither_its_start_nor_another_run(
+    main_of, train, own, pretrained, tmp_path
+) -> None:
+    start = tmp_path / "epoch_1.pth"
+    start.write_bytes(Path(pretrained[1]).read_bytes())
+    options = ["--config", pretrained[0], "--data", own, "--weights", str(start)]
+    options += ["--work-dir", str(tmp_path)]
+    with pytest.raises(FileExistsError, match=r"epoch_1.pth is of another run"):
+        main_of("finetune")(options)
+    with pytest.raises(ValueError, match=r"would write over .*epoch_1.pth, from which it starts"):
+        main_of("finetune")([*options, "--force"])
+    with pytest.raises(ValueError, match=r"would write over .*epoch_1.pth, from which it starts"):
+        train([pretrained[0], "--work-dir", str(tmp_path), "--cfg-options", f"load_from={start}"])
+    assert start.read_bytes() == Path(pretrained[1]).read_bytes()
+    assert not (tmp_path / "finetune").exists()
 
 
 def test_methods_freeze_the_blocks_of_the_overrides(main_of, own, pretrained, tmp_path) -> None:

@@ -61,6 +61,51 @@ def test_a_list_of_prepared_videos_does_not_replace_the_list(tiny_videos, tmp_pa
     assert source.read_bytes() == tiny_videos.val.read_bytes()
 
 
+@pytest.mark.parametrize("name", ["list_bad.csv", "list.txt"])
+def test_a_list_of_prepared_videos_does_not_replace_another(tiny_videos, tmp_path, name) -> None:
+    source, out = tmp_path / "list.txt", tmp_path / "out"
+    shutil.copy(tiny_videos.val, source)
+    out.mkdir()
+    (out / name).write_text("a.mp4 3\n")
+    with pytest.raises(FileExistsError, match=f"{name} is no earlier result of"):
+        prepare_list(source, out, tiny_videos.root, workers=1)
+    assert [path.name for path in out.iterdir()] == [name]
+    (out / name).unlink()
+    for _ in range(2):
+        assert prepare_list(source, out, tiny_videos.root, workers=1) == 0
+
+
+def test_data_check_does_not_replace_other_lists(main_of, tmp_path) -> None:
+    source, clean = tmp_path / "list.txt", tmp_path / "list_clean.txt"
+    source.write_text("missing.mp4 0\n")
+    clean.write_text("a.mp4 3\n")
+    with pytest.raises(FileExistsError, match="list_clean.txt is no earlier result of"):
+        main_of("data.check")([str(source), "--workers", "1"])
+    assert clean.read_text() == "a.mp4 3\n"
+    clean.unlink()
+    for _ in range(2):
+        assert main_of("data.check")([str(source), "--workers", "1"]) == 1
+    assert clean.read_text() == ""
+
+
+def test_files_of_a_folder_that_is_converted_stay(main_of, tmp_path, capsys) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_text("old")
+    for target in (tmp_path, weights):
+        options = ["--to", "huggingface"] if target == tmp_path else []
+        assert main_of("convert")([str(tmp_path), str(target), *options, "--force"]) == 1
+        assert "model.safetensors, which is read" in capsys.readouterr().err
+    assert weights.read_text() == "old"
+
+
+def test_a_table_of_failures_of_others_stays(main_of, model, tiny_videos, tmp_path) -> None:
+    (tmp_path / "_failed.csv").write_text("of others")
+    for command in ("label", "features"):
+        with pytest.raises(FileExistsError, match="_failed.csv is there without _settings.json"):
+            main_of(command)([*model, str(tiny_videos.root), "--out", str(tmp_path)])
+    assert (tmp_path / "_failed.csv").read_text() == "of others"
+
+
 def test_generated_videos_do_not_replace_lists(main_of, tmp_path) -> None:
     (tmp_path / "train.txt").write_text("a.mp4 0\n")
     with pytest.raises(FileExistsError, match="has train.txt already; choose another folder"):

@@ -158,3 +158,13 @@ def test_an_index_of_others_is_not_overwritten(videos, tmp_path) -> None:
     with pytest.raises(WrongShards, match="index.json is no index of shards"):
         write_all(videos, str(tmp_path / "out"), force=True)
     assert (tmp_path / "out" / INDEX).read_text() == '{"name": "my page"}'
+
+
+@pytest.mark.parametrize("name", ["00000.tar", "rows.jsonl"])
+def test_files_of_others_are_not_overwritten(videos, tmp_path, name) -> None:
+    (tmp_path / name).write_text("of others")
+    with pytest.raises(FileExistsError, match=f"{name} exists, and no index says whose it is"):
+        shard_list(videos / "train.txt", tmp_path)
+    assert (tmp_path / name).read_text() == "of others"
+    shard_list(videos / "train.txt", tmp_path, force=True)
+    assert (tmp_path / name).read_bytes() != b"of others"

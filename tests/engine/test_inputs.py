@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from mmvidformer.checkpoints.reading import UnreadableCheckpoint
 from mmvidformer.engine.checkpointing.settings import CannotContinue
-from mmvidformer.engine.inputs import check_inputs
+from mmvidformer.engine.inputs import check_apart, check_inputs
 
 
 @pytest.fixture
@@ -82,3 +82,17 @@ def test_a_checkpoint_to_resume_from_is_whole_and_has_a_state(cfg) -> None:
     Path("half.pth").write_bytes(content[: len(content) // 2])
     with pytest.raises(UnreadableCheckpoint, match="half.pth is damaged"):
         check_inputs(cfg, [], "half.pth")
+
+
+def test_the_checkpoint_of_a_start_is_not_written_over(cfg, tmp_path) -> None:
+    names = ("epoch_3.pth", "iter_7.pth", "best_acc_top1_epoch_1.pth", "interrupted.pth")
+    for name in (*names, "start.pth"):
+        Path(name).touch()
+    Path("other").mkdir()
+    for name in names:
+        with pytest.raises(ValueError, match=f"would write over {name}, from which it starts"):
+            check_apart(name, tmp_path)
+        check_apart(name, "other")
+    check_apart("start.pth", tmp_path)
+    check_apart(None, tmp_path)
+    check_apart("published://vivit_fe_k400", tmp_path)

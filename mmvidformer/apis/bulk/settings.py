@@ -100,11 +100,14 @@ def check_settings(
         record: File of the settings; default: one in the folder.
 
     Raises:
-        FileExistsError: If they differ.
+        FileExistsError: If they differ, or there is a table of failures without settings.
     """
     record = record or join(results, SETTINGS)
     settings = json.loads(json.dumps(dict(settings)))  # lists for tuples
     if not exists(record):
+        failed = join(results, FAILED)
+        if exists(failed):
+            raise FileExistsError(f"{failed} is there without {SETTINGS}; use another place")
         write_file(record, f"{json.dumps(settings, indent=1)}\n".encode())
         return
     try:

@@ -11,7 +11,13 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.datasets.lists import find_repeated, read_list, say_count, write_report
+from mmvidformer.datasets.lists import (
+    check_report,
+    find_repeated,
+    read_list,
+    say_count,
+    write_report,
+)
 from mmvidformer.datasets.video_folders import find_videos
 from mmvidformer.engine.arguments import positive
 from mmvidformer.storage.files import is_remote
@@ -57,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             print(f"{args.ann_file}: {_all_good(len(files))}")
         return int(bool(wrong))
+    out_dir = args.out_dir or source.parent
+    check_report(args.ann_file, out_dir)
     entries = read_list(args.ann_file)
     repeated = list(find_repeated(entries, args.ann_file, args.root))
     print(*repeated[:MOST_REPEATED], sep="\n", end="\n" * bool(repeated))
@@ -69,7 +77,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not faults:
         print(f"{args.ann_file}: {_all_good(len(files))}")
         return int(bool(repeated))
-    out_dir = args.out_dir or Path(args.ann_file).parent
     bad, clean = write_report(args.ann_file, out_dir, lines, faults)
     print(f"{len(faults)} of {len(files)} files are bad: see {bad}, and {clean} without them")
     return 1

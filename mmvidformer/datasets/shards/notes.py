@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from mmvidformer.datasets.shards.index import INDEX, read_facts, shard_name
+from mmvidformer.datasets.shards.index import FRAMES, INDEX, ROWS, SAMPLES, read_facts, shard_name
 from mmvidformer.storage.files import (
     exists,
     file_status,
@@ -112,6 +112,23 @@ def remove_shards(out: str, first: int) -> None:
     for number in numbers:
         remove(join(out, shard_name(number)))
         remove(_note_of(out, shard_name(number)))
+
+
+def check_own(out: str, count: int) -> None:
+    """Check that files named as shards and tables are ours: an index or a note says so.
+
+    ``count`` is the number of shards.
+
+    Raises:
+        FileExistsError: If neither is there.
+    """
+    files = list_files(out)
+    names = {SAMPLES, ROWS, FRAMES, *map(shard_name, range(count))}
+    others = [file for file in files if file in names]
+    has_notes = any(re.fullmatch(r"\d{5,}\.tar\.note\.json", file) for file in files)
+    if others and not has_notes and INDEX not in files:
+        place = join(out, others[0])
+        raise FileExistsError(f"{place} exists, and no index says whose it is; --force replaces it")
 
 
 def _note_of(out: str, shard: str) -> str:

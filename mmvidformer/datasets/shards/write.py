@@ -19,6 +19,7 @@ from tqdm import tqdm
 from mmvidformer.datasets.shards import index as shards
 from mmvidformer.datasets.shards.notes import (
     Place,
+    check_own,
     digest_of,
     read_note,
     remove_notes,
@@ -68,13 +69,14 @@ def write_shards(
         facts: ``task``, ``classes``, and perhaps ``metainfo`` (a row) for ``index.json``.
         videos_per_shard: Number of videos in a tar file.
         workers: Number of processes, each of which writes a shard at a time.
-        force: Whether to overwrite an index. Its shards are deleted first.
+        force: Whether to overwrite an index, whose shards are deleted first, and other files.
 
     Returns:
         The bad videos by path, with the reason.
 
     Raises:
-        FileExistsError: If there is an index, and not ``force``.
+        FileExistsError: If there is an index, or a file of the same name as one to write that
+            neither an index nor an interrupted call explains, and not ``force``.
         OSError: If a file cannot be written.
         TypeError: If a row holds what JSON cannot.
         ValueError: If there are no samples, or the index is not of shards.
@@ -88,8 +90,12 @@ def write_shards(
     rows_of_video: list[list[_Sample]] = [[] for _ in paths]
     for row in rows:
         rows_of_video[row.video].append(row)
-    remove_shards(str(out), first=math.ceil(len(paths) / videos_per_shard))
-    remove(index)
+    count = math.ceil(len(paths) / videos_per_shard)
+    if not force:
+        check_own(str(out), count)
+    remove_shards(str(out), first=count)
+    for name in (shards.SAMPLES, shards.ROWS, shards.FRAMES, shards.INDEX):
+        remove(join(out, name))
     jobs = []
     for first in range(0, len(paths), videos_per_shard):
         chosen = slice(first, first + videos_per_shard)
