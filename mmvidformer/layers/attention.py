@@ -102,6 +102,11 @@ class Attention(nn.Module):
         options: dict = dict(head_dim=head_dim, dropout=attn_drop)
         if look_up(KERNELS, str(name_of(kernel)), KERNELS.what).needs_heads:
             options["num_heads"] = num_heads
+            if len(patterns) > 1:
+                raise ValueError(
+                    f"kernel {name_of(kernel)!r} has weights of each head: give one pattern, got "
+                    f"{list(patterns)}"
+                )
         self.kernel = KERNELS.build(kernel, **options)
         inner = self.kernel.expand * dim
         if qkv_bias == "qv":

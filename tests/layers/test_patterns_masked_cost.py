@@ -98,10 +98,18 @@ def test_masks_are_built_once_per_grid(spec: dict | str) -> None:
         again.load_state_dict(attn.state_dict())
         with Operators() as used:
             mask = again.patterns[0].mask(x)
-        assert used.names == ["repeat"] and mask.shape[0] % 2 == 0
+        assert not used.names and len(mask) == attn.patterns[0].num_groups(grid)  # for all clips
         found = run(again, x)[0]
         torch.testing.assert_close(found, expected)
         found.sum().backward()  # the mask was first needed in inference mode
+
+
+def test_clips_share_a_mask_of_pairs() -> None:
+    attn, masks = Attention(DIM, HEADS, [SPECS["shifted"]], "mean"), []
+    attn.kernel.register_forward_pre_hook(lambda _, inputs: masks.append(inputs[3].shape))
+    for clips in (1, 3):
+        run(attn, torch.randn(clips, 3, 7, 5, DIM), torch.randn(clips, 1, DIM))
+    assert masks[0] == masks[1] and masks[0][-2] > 1
 
 
 def bytes_kept(pattern: str) -> int:

@@ -128,6 +128,11 @@ def test_what_it_cannot_do_is_refused_when_built(pattern: Any, options: dict, ma
         Attention(24, 4, [pattern], cls="skip", **{"kernel": "recurrence", **options})
 
 
+def test_several_patterns_have_no_weights_of_some_heads() -> None:
+    with pytest.raises(ValueError, match="has weights of each head: give one pattern"):
+        Attention(24, 4, ["causal_time"] * 2, cls="skip", kernel="recurrence")
+
+
 @torch.no_grad()
 def test_a_model_runs_frame_by_frame_and_frames_have_tokens() -> None:
     torch.manual_seed(0)

@@ -55,9 +55,14 @@ class SoftmaxKernel(Kernel):
                     scores = scores.masked_fill(hidden, -torch.inf)
                 outs.append(scores.softmax(dim=-1) @ v)
             return torch.cat(outs, dim=-2)
-        return F.scaled_dot_product_attention(
+        clips = q.shape[0]
+        if shared := mask is not None and mask.dim() == q.dim() - 1 == 4:
+            # Of (B, G, n, S, d) to (G, B*n, S, d): the fused operator takes four axes.
+            q, k, v = (x.transpose(0, 1).flatten(1, 2) for x in (q, k, v))
+        out = F.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, dropout_p=dropout, scale=self.scale
         )
+        return out.unflatten(1, (clips, -1)).transpose(0, 1) if shared else out
 
     def resume(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, past: Past | None = None

@@ -34,11 +34,9 @@ def once_per_grid(
     def mask(pattern: Any, x: Tensor) -> Tensor | None:
         where = pattern, grid_size(x), x.device
         if torch.compiler.is_compiling() or type(x) is not Tensor:
-            group_masks = build(*where)
-        else:
-            with torch.inference_mode(False):  # for later calls with gradients
-                group_masks = kept(*where)
-        return None if group_masks is None else group_masks.repeat(x.shape[0], 1, 1, 1)
+            return build(*where)
+        with torch.inference_mode(False):  # for later calls with gradients
+            return kept(*where)
 
     return wraps(build)(mask)
 
@@ -115,7 +113,7 @@ class Pattern:
         return self.group(x)
 
     def mask(self, x: Tensor) -> Mask:
-        """Return which ``keys(x)`` a query attends to: (B*G, 1, 1 or S, S'), or None for all."""
+        """Return which ``keys(x)`` a query attends to: (G, 1, 1 or S, S'), or None for all."""
         return None
 
     def num_groups(self, grid: Size) -> int:

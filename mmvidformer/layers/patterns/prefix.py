@@ -18,7 +18,7 @@ from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.patterns.base import Pattern
 from mmvidformer.layers.tokens import Context, Grid, split_weight
 
-Sequences = tuple[Tensor, Tensor, Tensor, Mask]  # queries, keys, values (B*G, n, S, d), and mask
+Sequences = tuple[Tensor, Tensor, Tensor, Mask]  # queries, keys, values (..., n, S, d), and mask
 
 
 def regroup(
@@ -26,7 +26,8 @@ def regroup(
 ) -> Sequences:
     """Regroup queries, keys and values (B, P + T H W, n, d) to the sequences of a pattern.
 
-    With ``context.prefix_only`` the queries are those of the prefix alone.
+    They are (B, G, n, S, d) with a mask of pairs (G, 1, S, S'), which all clips share, and
+    otherwise (B*G, n, S, d). With ``context.prefix_only`` the queries are the prefix alone.
     """
     grid, prefix_only = context.grid, context.prefix_only
     if pattern.whole or (prefix_only and role == "global"):
@@ -46,6 +47,10 @@ def regroup(
         if role == "mean" and mask.shape[-2] > 1:  # a copy sees what any token of its group sees
             seen = mask.any(dim=-2, keepdim=True).expand(-1, -1, grid.prefix, -1)
             mask = seen if prefix_only else torch.cat([seen, mask], dim=-2)
+    if isinstance(mask, Tensor):
+        if mask.shape[-2] > 1 and context.weight is None:
+            return queries, keys, values, mask
+        mask = mask.repeat(k.shape[0], 1, 1, 1)
     mask = count_keys(pattern, mask, context)
     return queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1), mask
 
@@ -53,7 +58,7 @@ def regroup(
 def ungroup(
     pattern: Pattern, role: str, out: Tensor, context: Context, factors: Tensor | None = None
 ) -> Tensor:
-    """Bring the output of a kernel, (B*G, n, S, d), back to the order of the tokens.
+    """Bring the output of a kernel, (..., n, S, d), back to the order of the tokens.
 
     Args:
         pattern: The pattern.
@@ -69,7 +74,8 @@ def ungroup(
     grid = context.grid
     if pattern.whole or (context.prefix_only and role == "global"):
         return out.transpose(1, 2).flatten(2)
-    out = out.unflatten(0, (-1, pattern.num_groups(grid.size)))  # (B, G, n, S, d)
+    if out.dim() == 4:
+        out = out.unflatten(0, (-1, pattern.num_groups(grid.size)))  # (B, G, n, S, d)
     if not grid.prefix or role == "global":
         return pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
     factors = count_groups(pattern, factors, context)
