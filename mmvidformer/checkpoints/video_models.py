@@ -111,7 +111,8 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion
     So are classifiers of the first token instead of the mean, of models without ``fc_norm``.
 
     Raises:
-        ValueError: If names or settings do not fit, or positions are not the fixed ones.
+        ValueError: If names or settings do not fit, positions are not the fixed ones, or a
+            pretrained model has no norm of the output.
     """
     dialect = "official"
     if has(state, r"patch_embed\.projection\."):
@@ -123,6 +124,12 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion
             fixed = flat_sine_positions((1, 1, table.shape[1]), table.float())[:, 0, 0]
             if not torch.allclose(fixed, table.float(), atol=1e-2):
                 raise ValueError(f"{name} must be VideoMAE's fixed table; learned ones do not fit")
+    if has(state, "mask_token$") and dialect in ("modules", "huggingface"):
+        if not has(state, r"^(videomae\.)?layernorm\.weight$"):
+            raise ValueError(
+                "a pretraining checkpoint with use_mean_pooling=True has no norm of the output, "
+                "which fine-tuning adds; use a fine-tuned one, or one with use_mean_pooling=False"
+            )
     result = _convert(state, "videomae", dialect, meta)
     biases = [x for name, x in result.state.items() if name.endswith("attn.qkv.bias")]
     if biases and not any(bias.any() for bias in biases):

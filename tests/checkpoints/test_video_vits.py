@@ -215,6 +215,9 @@ def test_pretrained_encoders_keep_their_norm(tmp_path: Path) -> None:
     with torch.no_grad():
         expected = model.videomae(clip().transpose(1, 2)).last_hidden_state
     torch.testing.assert_close(backbone(clip()).flatten(1, 3), expected, atol=1e-5, rtol=1e-5)
+    state = {k: v for k, v in model.state_dict().items() if "videomae.layernorm" not in k}
+    with pytest.raises(ValueError, match="a pretraining checkpoint with use_mean_pooling=True"):
+        from_videomae(state)
 
 
 @pytest.mark.parametrize("prefix", ["", "module."])
