@@ -50,7 +50,7 @@ class PositionEmbedding(nn.Module):
     Raises:
         KeyError: If the name of a table is unknown.
         ValueError: If ``fixed`` is none of these, or ``'flat'`` for other tables than ``'thw'``, or
-            ``hold_last`` is set without a learned time table.
+            ``rule`` or ``hold_last`` is set without a table that it is for.
     """
 
     def __init__(
@@ -69,6 +69,10 @@ class PositionEmbedding(nn.Module):
         if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
             raise ValueError(
                 f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
+            )
+        if rule != "linear" and (fixed is True or not self.tables):
+            raise ValueError(
+                f"rule={rule!r} has no effect without tables that are resized; leave it out"
             )
         if hold_last and (fixed or not any("t" in name for name in self.tables)):
             raise ValueError(

@@ -9,7 +9,7 @@ from mmengine.structures import InstanceData
 from torch import Tensor
 from torchvision.ops import roi_align
 
-from mmvidformer.models.heads import Samples
+from mmvidformer.models.heads import Samples, refuse_unread
 from mmvidformer.registry.repairs.half_scores import widen
 
 
@@ -41,6 +41,7 @@ class BoxesHead(TimeSformerHead):
         options = {"loss_cls": dict(type="BCELossWithLogits"), **kwargs}
         options |= {"multi_class": True, "average_clips": "prob"}
         super().__init__(num_classes, in_channels, **options)
+        refuse_unread(self, kwargs, "label_smooth_eps")
         self.roi_size = roi_size
 
     def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:

@@ -68,7 +68,7 @@ class VideoConfig(EncoderConfig):
 
         Raises:
             KeyError: If an entry of ``encoders`` has an unknown key.
-            ValueError: If there is none, or positions in time have no effect.
+            ValueError: If there is none, or positions in time or ``rope`` have no effect.
         """
         if not self.encoders:
             raise ValueError("encoders must have at least one entry, got none")
@@ -82,6 +82,14 @@ class VideoConfig(EncoderConfig):
             raise ValueError(
                 f"positions='time' has no effect with frames={timed[0].frames!r}, which encodes "
                 "frames one by one; use 'none' or 'space'"
+            )
+        ropes = [config.rope for config in configs if config.rope is not None]
+        turned = [[sublayer.rope for sublayer in config.sublayers] for config in configs]
+        if not ropes and not all(map(all, turned)):
+            raise ValueError("rope=False of a sub-layer has no effect without rope; leave it out")
+        if ropes and not any(map(any, turned)):
+            raise ValueError(
+                f"rope={ropes[0]!r} has no effect with rope=False in all sub-layers; leave both out"
             )
         return configs
 

@@ -66,6 +66,15 @@ def one_hot_tasks(labels: Tensor, tasks: Mapping[str, int]) -> Tensor:
     return torch.cat(one_hot, dim=1)
 
 
+def refuse_unread(head: BaseHead, options: Mapping[str, object], *names: str) -> None:
+    """Raise a ValueError if options of these names are given; the head does not read them."""
+    for name in names:
+        if options.get(name):
+            raise ValueError(
+                f"{name}={options[name]!r} has no effect in {type(head).__name__}; leave it out"
+            )
+
+
 @MODELS.register_module()
 class ZeroInitHead(TimeSformerHead):
     """MMAction2's linear head on features (N, D), initialized to zero.

@@ -11,7 +11,7 @@ from mmengine.structures import InstanceData
 from torch import Tensor, nn
 from torchvision.ops import box_iou, distance_box_iou_loss, sigmoid_focal_loss
 
-from mmvidformer.models.heads import Samples
+from mmvidformer.models.heads import Samples, refuse_unread
 from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.task_heads import pool_space
 from mmvidformer.registry.repairs.half_scores import widen
@@ -80,6 +80,7 @@ class SegmentsHead(BaseHead):
         **kwargs: object,
     ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
+        refuse_unread(self, kwargs, "loss_cls", "label_smooth_eps")
         self.score_thr, self.max_segments, self.sigma = score_thr, max_segments, sigma
         self.proj = nn.Linear(in_channels, hidden_dim)
         strides = [1] + [2] * (levels - 1)

@@ -10,7 +10,7 @@ from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 from torchvision.ops import sigmoid_focal_loss
 
-from mmvidformer.models.heads import AttentiveHead, Samples, ZeroInitHead
+from mmvidformer.models.heads import AttentiveHead, Samples, ZeroInitHead, refuse_unread
 from mmvidformer.models.horst.layer import Features, HorstOutput
 
 NO_LABEL = -1  # of a frame that is neither trained nor evaluated
@@ -62,6 +62,7 @@ class SigmoidClasses(BaseHead):
     def __init__(self, *args: object, **kwargs: object) -> None:
         options = {"loss_cls": dict(type="BCELossWithLogits"), "average_clips": "prob", **kwargs}
         super().__init__(*args, **{**options, "multi_class": True})
+        refuse_unread(self, kwargs, "label_smooth_eps")
 
     def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the loss of logits (N, classes)."""
@@ -130,6 +131,7 @@ class NumberHead(ZeroInitHead):
     ) -> None:
         options = {"loss_cls": dict(type="torch.nn.SmoothL1Loss"), **kwargs}
         super().__init__(num_classes, in_channels, **options)
+        refuse_unread(self, kwargs, "label_smooth_eps")
         for name, value in dict(mean=mean, std=std).items():
             values = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
             self.register_buffer(name, values)
@@ -173,6 +175,7 @@ class FramesHead(TimeSformerHead):
 
     def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
         super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
+        refuse_unread(self, kwargs, "label_smooth_eps")
 
     def forward(self, x: Features, **kwargs: object) -> Tensor:
         """Map tokens (N, T, H, W, D), or outputs (N, T, D, h, w), to logits (N, T, classes)."""

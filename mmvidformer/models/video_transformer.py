@@ -63,6 +63,8 @@ class VideoTransformer(nn.Module):
     ) -> None:
         super().__init__()
         names = signature(type(self)).parameters.keys() - {"options"}
+        stem_names = signature(TubeletEmbedding).parameters.keys() - {"dim"}
+        names |= {f"stem.{name}" for name in stem_names}
         check_names(VideoConfig, options, f"argument of {type(self).__name__}", names)
         options = {**image_options(arch), **options}
         config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)

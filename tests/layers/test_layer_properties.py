@@ -172,6 +172,7 @@ def test_embedding(tubelet, stride, padding, size, norm: bool) -> None:
 )
 def test_positions(table, grid, names, rule: str, fixed: bool, causal: bool) -> None:
     """All rows get the same positions."""
+    rule = "linear" if fixed or not names else rule
     layer = PositionEmbedding(7, table, names, rule=rule, fixed=fixed)
     layer.causal = causal and grid[0] <= table[0]
     for parameter in layer.parameters():

@@ -125,6 +125,7 @@ def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> Non
             "of ViViT named 'temporal_dept'; .*temporal_depth",
         ),
         (ViViT, dict(optins=1), "no argument of ViViT named 'optins'; did you mean positions"),
+        (ViViT, dict(in_chans=4), "'in_chans'; did you mean stem.in_channels"),
         (ViViT, dict(mpl="mlp"), "no argument of ViViT named 'mpl'; did you mean mlp"),
         (TimeSformer, dict(scheme="space_only", reverse=True), "reverse=True .* has no effect"),
         (TimeSformer, dict(scheme="space_only", cls_in_time=True), "cls_in_time=True .*no effect"),
@@ -143,6 +144,22 @@ def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> Non
         ),
         (VideoTransformer, dict(block=[dict(shift_last=True)]), "shift_last=True has no effect"),
         (VideoTransformer, dict(block=[dict(cls="global")]), "cls='global' of sub-layer joint"),
+        (VideoTransformer, dict(block=[dict(rope=False)]), "rope=False .* without rope"),
+        (
+            VideoTransformer,
+            dict(block=[dict(rope=False)], rope="axial"),
+            "rope='axial' has no effect",
+        ),
+        (
+            VideoTransformer,
+            dict(positions=dict(type="joint", fixed=True, rule="nearest")),
+            "rule='nearest' has no effect",
+        ),
+        (
+            VideoTransformer,
+            dict(positions=dict(type="none", rule="nearest")),
+            "rule='nearest' has no effect",
+        ),
     ],
 )
 def test_what_has_no_effect_is_refused(kind: type, options: dict, message: str) -> None:

@@ -59,6 +59,24 @@ def test_the_error_names_head_and_backbone(
         model(clips, samples(2), mode=mode)
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("MultiLabelHead", dict(label_smooth_eps=0.1)),
+        ("MultiLabelAttentiveHead", dict(label_smooth_eps=0.1, num_heads=2)),
+        ("NumberHead", dict(label_smooth_eps=0.1)),
+        ("FramesHead", dict(label_smooth_eps=0.1)),
+        ("BoxesHead", dict(label_smooth_eps=0.1)),
+        ("SegmentsHead", dict(label_smooth_eps=0.1)),
+        ("SegmentsHead", dict(loss_cls=dict(type="CrossEntropyLoss"))),
+    ],
+)
+def test_what_a_head_does_not_read_is_refused(kind: str, options: dict) -> None:
+    config = dict(type=f"mmvidformer.{kind}", num_classes=3, in_channels=8, **options)
+    with pytest.raises(ValueError, match=f"has no effect in {kind}; leave it out"):
+        MODELS.build(config)
+
+
 def test_a_recognizer_of_images_is_named() -> None:
     head = dict(type="TSNHead", in_channels=32, consensus=dict(type="AvgConsensus", dim=1))
     model = recognizer(BACKBONE, head, "Recognizer2D")
