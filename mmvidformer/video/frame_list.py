@@ -21,6 +21,7 @@ class FrameList(NamedTuple):
 
     Attributes:
         stamps: Times of display in the unit of the stream (n,); ``UNKNOWN`` where there is none.
+            AVI states times of decoding only; these are given instead.
         is_key: Whether the container calls them key frames (n,).
         is_discarded: Whether an edit list leaves them out (n,).
     """
@@ -76,10 +77,11 @@ def _frames_of_packets(stream: VideoStream, packets: Iterable[Packet]) -> FrameL
     """List the frames of a file, of which all packets are read."""
     stamps, durations = array("q"), array("q")
     is_key, is_discarded = array("b"), array("b")
-    codec = stream.codec_context.name
+    codec, is_avi = stream.codec_context.name, stream.container.format.name == "avi"
     for packet in packets:
         if packet.size and not _is_hidden(codec, packet):
-            stamps.append(UNKNOWN if packet.pts is None else packet.pts)
+            stamp = packet.dts if is_avi else packet.pts
+            stamps.append(UNKNOWN if stamp is None else stamp)
             durations.append(packet.duration or 0)
             is_key.append(packet.is_keyframe)
             is_discarded.append(packet.is_discard)

@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from av import VideoFrame
 
-from mmvidformer.video.containers import decode_frames, open_container, video_stream
+from mmvidformer.video.containers import decode_frames, open_container, read_packets, video_stream
 from mmvidformer.video.errors import BadVideo, blame, name_of, with_suffix
 from mmvidformer.video.frame_list import PROGRESSIVE, UNKNOWN, FrameList, read_frame_list
 from mmvidformer.video.index_memory import IndexMemory
@@ -25,7 +25,7 @@ class Index(NamedTuple):
 
     Attributes:
         length: Number of frames.
-        times: Their seconds; at a constant rate, if the file states none (AVI).
+        times: Their seconds; at a constant rate, if the file states none.
         stamps: Their times in the unit of the stream, ascending; None if these do not number them.
         keys: Frames at which decoding can start, as the container states.
     """
@@ -65,7 +65,9 @@ def index_of(source: str | BinaryIO, max_pixels: int | None = None) -> Index:
 
 
 def decoded_index(source: str | BinaryIO, max_pixels: int | None = None) -> Index:
-    """Index the frames of a file by decoding all of them, which is slow but always right.
+    """Index the frames of a file by decoding all of them, which is slow.
+
+    Their number is that of sequential decoding, and so are their times if these ascend.
 
     Raises:
         BadVideo: If one of them cannot be decoded.
@@ -74,11 +76,16 @@ def decoded_index(source: str | BinaryIO, max_pixels: int | None = None) -> Inde
     with blame(name), open_container(source, max_pixels) as container:
         stream = video_stream(container)
         rate, unit = float(stream.average_rate or 0), float(stream.time_base)
-        has_times = container.format.name != "avi"
-        frames = [(frame.pts, frame.key_frame) for frame in decode_frames(container, name)]
+        is_avi = container.format.name == "avi"
+        frames = [
+            (frame.dts if is_avi else frame.pts, frame.key_frame)
+            for frame in decode_frames(container, name)
+        ]
     stamps = np.array([pts for pts, _ in frames if pts is not None], np.int64)
+    if is_avi:
+        return _index_of_avi(stamps, len(frames), rate, unit, name)
     steps = np.diff(stamps)
-    if not has_times or len(stamps) < len(frames) or (steps < 0).any():
+    if len(stamps) < len(frames) or (steps < 0).any():
         return Index(len(frames), FrameTimes(rate))
     if len(stamps) > 1 and not steps.any():
         raise BadVideo(name, f"its {len(stamps)} frames have the same time")
@@ -97,13 +104,18 @@ def _read_index(source: str | BinaryIO, file: BinaryIO, max_pixels: int | None) 
         rate, unit = float(stream.average_rate or 0), float(stream.time_base)
         is_interlaced = stream.codec_context.field_order > PROGRESSIVE
         is_avi = container.format.name == "avi"
+        is_reordered = stream.codec_context.has_b_frames
     shown = frames.stamps[~frames.is_discarded]
     if not shown.size:
         return Index(0, FrameTimes(rate))
     starts_with_key = bool(frames.is_key[0])
-    # AVI states no times of display, and frames do not have those that FFmpeg makes up.
-    if is_avi or (shown == UNKNOWN).all():
-        if starts_with_key and (is_avi or not is_interlaced):
+    if is_avi:
+        delay = _probe_delay(source, shown, max_pixels) if is_reordered else 0
+        if starts_with_key and delay is not None:
+            return _index_of_avi(shown[delay:], len(shown), rate, unit, name)
+        return decoded_index(source, max_pixels)
+    if (shown == UNKNOWN).all():
+        if starts_with_key and not is_interlaced:
             return Index(len(shown), FrameTimes(rate))
         return decoded_index(source, max_pixels)
     stamps = np.unique(shown)
@@ -134,6 +146,35 @@ def _decode_first(source: str | BinaryIO, max_pixels: int | None) -> list[int]:
     with open_container(source, max_pixels) as container:
         frames = islice(decode_frames(container, name_of(source)), PROBE)
         return [UNKNOWN if frame.pts is None else frame.pts for frame in frames]
+
+
+def _index_of_avi(stamps: np.ndarray, length: int, rate: float, unit: float, name: str) -> Index:
+    """Index the frames of an AVI file by the times at which they leave the decoder.
+
+    AVI states no times of display, and frames do not have those that FFmpeg makes up. The decoder
+    returns the last frames without times; they follow at the usual distance.
+    """
+    steps = np.diff(stamps)
+    if not len(stamps) or (stamps == UNKNOWN).any() or (steps <= 0).any():
+        return Index(length, FrameTimes(rate))
+    step = int(np.median(steps)) if len(steps) else 1
+    late = stamps[-1] + step * np.arange(1, length - len(stamps) + 1)
+    return Index(length, _frame_times(np.concatenate([stamps, late]), rate, unit, name))
+
+
+def _probe_delay(source: str | BinaryIO, stamps: np.ndarray, max_pixels: int | None) -> int | None:
+    """Return how many packets of AVI the decoder reads before the one that gives its first frame.
+
+    None if it leaves out frames, such as those that refer to what is before the file.
+    """
+    with open_container(source, max_pixels) as container:
+        packets = islice(read_packets(container, name_of(source)), min(PROBE, len(stamps)))
+        context = video_stream(container).codec_context
+        frames = [frame for packet in packets for frame in context.decode(packet)]
+        frames += context.decode(None)
+    if len(frames) < min(PROBE, len(stamps)) or frames[0].dts not in stamps:
+        return None
+    return int(np.flatnonzero(stamps == frames[0].dts)[0])
 
 
 def _frame_times(stamps: np.ndarray, rate: float, unit: float, name: str) -> FrameTimes:
@@ -174,7 +215,7 @@ def rate_fault(path: str, rate: float | None) -> str | None:
 
     The reason is that the rate is unknown, or that a frame is more than one frame away from there,
     as in recordings of telephones and screens. None if all is well, or the file is not local or
-    has no times, such as AVI.
+    has no times.
     """
     if not rate:
         return "its frame rate is unknown"
