@@ -139,10 +139,12 @@ class PyAVReader(Reader):
                 continue
             if wanted not in kept:
                 state, kept[wanted] = self._decode_one(wanted, state)
-            images[wanted] = upright(self._converter, kept[wanted])
             pixels = kept[wanted].width * kept[wanted].height
             while len(kept) > max(MOST_PIXELS // pixels, 1) and min(kept) < wanted:
-                del kept[min(kept)]
+                first = min(kept)
+                images[first] = upright(self._converter, kept.pop(first))
+        # Not between two frames: decoding finds its data in the processor's cache.
+        images |= {number: upright(self._converter, frame) for number, frame in kept.items()}
         self._state = state._replace(wanted=kept)
         return [images[number] for number in numbers.tolist()]
 

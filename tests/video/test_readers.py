@@ -15,7 +15,7 @@ from mmaction.datasets.transforms import ArrayDecode, DecordDecode, DecordInit
 from mmengine.dataset import Compose
 
 from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
-from mmvidformer.video import index
+from mmvidformer.video import index, pyav_reader
 from mmvidformer.video.pyav_reader import PyAVReader
 from mmvidformer.video.video import Video
 from tests.video.numbered_videos import (
@@ -53,6 +53,16 @@ def test_each_backend_gives_the_frames_asked_for(videos, backend, kind):
         np.testing.assert_array_equal(read(np.array(some)), np.stack(whole)[some])
     pyav = Video.open(videos[kind], "pyav").get_batch(np.arange(FRAMES))
     np.testing.assert_array_equal(whole, pyav)
+
+
+def test_few_frames_are_kept_of_large_ones(videos, monkeypatch):
+    video, numbers = Video.open(videos["b_frames"]), [5, 2, 30, 5, 3]
+    whole = video.frames(range(FRAMES))
+    monkeypatch.setattr(pyav_reader, "MOST_PIXELS", 1)
+    for _ in range(2):
+        images = video.frames(numbers)
+        np.testing.assert_array_equal(images, np.stack(whole)[numbers])
+        assert [*video.reader._state.wanted] == [30]
 
 
 @pytest.mark.parametrize("after", [VideoDecode, DecordDecode])
