@@ -139,3 +139,14 @@ def test_the_first_frame_alone(tmp_path):
     files = [(str(tmp_path / name),) for name in ("a.mp4", "b.mp4")]
     found = find_faults(partial(read_to_end, first_only=True), files, workers=1)
     assert found.keys() == {str(tmp_path / "b.mp4")}
+
+
+def test_one_video(tmp_path, main_of, capsys):
+    path = tmp_path / "12:30:00.MP4"
+    video(path)
+    assert main_of("data.check")([str(path)]) == 0
+    assert capsys.readouterr().out == f"{path}: its file is good\n"
+    path.write_bytes(path.read_bytes()[:300])
+    assert main_of("data.check")([str(path)]) == 1
+    assert capsys.readouterr().out == f"{path}: {DAMAGED}\n{path}: 1 fault\n"
+    assert [*tmp_path.iterdir()] == [path]

@@ -2,8 +2,8 @@
 
 Reads every video of a list to its end, and prints which lines name a video again. If some are bad,
 writes <name>_bad.csv (line, path, reason) and <name>_clean.<extension>, the list without them. Of
-annotations of other tasks (.csv, .json) it prints what is wrong by line, and of a folder which
-videos are bad. The exit code is 0 if all is good, and 1 if not.
+annotations of other tasks (.csv, .json) it prints what is wrong by line, and of a folder or a
+video which videos are bad. The exit code is 0 if all is good, and 1 if not.
 """
 
 import os
@@ -24,6 +24,7 @@ from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.table import TASKS
 from mmvidformer.video.check_files import find_faults, read_to_end
+from mmvidformer.video.containers import SUFFIXES
 
 LIMIT = "seconds without a new frame after which a file is given up (default: 60)"
 MOST_REPEATED = 20  # lines that are printed
@@ -32,7 +33,7 @@ MOST_REPEATED = 20  # lines that are printed
 def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("ann_file", help="annotation file, or folder of videos")
+    parser.add_argument("ann_file", help="annotation file, folder of videos, or video")
     names = ", ".join(TASKS)
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument(
@@ -50,9 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_remote(place):
             parser.error(f"local files are checked, got {place}; data shard checks what it packs")
     source = Path(args.ann_file)
-    if source.is_dir() or source.suffix.lower() in (".csv", ".json"):
+    is_video = source.suffix.lower() in SUFFIXES
+    if source.is_dir() or is_video or source.suffix.lower() in (".csv", ".json"):
         if source.is_dir():
             wrong, videos = [], find_videos(source)
+        elif is_video:
+            wrong, videos = [], [source]
         else:
             wrong, videos = find_annotation_faults(source, args.root or source.parent, args.task)
         files = [(str(path),) for path in videos]
