@@ -90,7 +90,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 
     Raises:
         ValueError: If ``cfg`` has no test or no such split, ``--dump`` names another file than .npz
-            or .pkl, or the model has no head to ``--fuse``.
+            or .pkl, or the model has no head that ``--fuse`` is for.
     """
     parts = ["test_cfg", "test_dataloader", "test_evaluator"]
     if args.split == "val":
@@ -115,6 +115,11 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     if args.fuse is not None:
         if "cls_head" not in cfg.model:
             raise ValueError(f"--fuse needs a cls_head in the model of {args.config}")
+        if getattr(build_meta_model(cfg).cls_head, "answers_parts", False):
+            raise ValueError(
+                f"--fuse has no effect on the {cfg.model.cls_head.type} of {args.config}, which "
+                "merges the parts of a video itself; leave it out"
+            )
         cfg.model.cls_head.average_clips = args.fuse
     if args.dump is not None:
         evaluators = cfg.test_evaluator

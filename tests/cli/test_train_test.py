@@ -15,6 +15,8 @@ from mmengine.dataset import pseudo_collate
 from mmengine.hooks import Hook
 from mmengine.registry import init_default_scope
 
+from mmvidformer.cli.test import merge_arguments, parse_args
+from mmvidformer.config import load_config
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.models.recognizers import MultiViewRecognizer
 from mmvidformer.tasks.evaluator import BadVideoEvaluator
@@ -115,6 +117,12 @@ def test_views_and_fusion_are_what_was_asked(trained, test, weights, tmp_path, f
         assert logits.std(dim=0).max() > 1e-4
         by_hand = (logits.softmax(-1) if fuse == "prob" else logits).mean(dim=0)
         torch.testing.assert_close(result["pred_score"], by_hand, rtol=0, atol=1e-6)
+
+
+def test_fusion_has_no_effect_on_a_head_that_merges_parts():
+    args = parse_args(["thumos", "--fuse", "prob"])
+    with pytest.raises(ValueError, match="--fuse has no effect on the mmvidformer.SegmentsHead"):
+        merge_arguments(load_config("features_thumos14"), args)
 
 
 def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch):
