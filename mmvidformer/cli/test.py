@@ -30,7 +30,13 @@ from mmvidformer.engine.arguments import (
 from mmvidformer.engine.inputs import check_inputs
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.engine.pipelines import align_clips, get_views, parse_views, set_views
+from mmvidformer.engine.pipelines import (
+    align_clips,
+    get_views,
+    parse_views,
+    set_views,
+    use_shards,
+)
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.quiet import QuietRunner
 from mmvidformer.storage.atomic import write_atomically
@@ -248,6 +254,8 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     args = parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
     cfg.load_from = args.checkpoint
+    if args.shards is not None:
+        use_shards(cfg, args.shards)  # whose lists need not be there
     check_inputs(cfg, [args.split])
     if args.procs is not None and args.launcher == "none":
         arguments = sys.argv[1:] if argv is None else argv

@@ -18,6 +18,7 @@ from mmvidformer.engine.arguments import (
 from mmvidformer.engine.inputs import check_apart, check_inputs
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import check_precision, precision_fragment
+from mmvidformer.engine.pipelines import use_shards
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.finetune.schedule import stretch
 
@@ -114,12 +115,14 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     args = parse_args(argv)
     cfg = load_config(args.config, args.cfg_options)
     splits = ["train"] if args.no_validate else ["train", "val"]
+    if args.shards is not None:
+        use_shards(cfg, args.shards)  # whose lists need not be there
     check_inputs(cfg, splits, args.resume)
     if args.procs is not None and args.launcher == "none":
         arguments = sys.argv[1:] if argv is None else argv
         return start_processes(["-m", "mmvidformer", "train", *arguments], args.procs)
     merge_shared_arguments(cfg, args)
     merge_arguments(cfg, args)
-    if args.resume is None:
+    if args.resume is None and not cfg.get("resume"):
         check_apart(cfg.get("load_from"), cfg.work_dir)
     build_runner(cfg, args.resume).train()

@@ -9,7 +9,7 @@ from typing import Any
 from mmengine.config import Config, DictAction
 
 from mmvidformer.config import config_name
-from mmvidformer.engine.pipelines import set_video_backend, use_shards
+from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.storage.targets import Target, check_targets
 from mmvidformer.video.cuts import FINDERS, NONE, CutsError, check_finder
 from mmvidformer.video.readers import BACKENDS
@@ -282,8 +282,6 @@ def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     cfg.launcher = args.launcher
     preflight = dict(type="mmvidformer.PreflightHook")
     cfg.default_hooks = {"preflight": preflight, **(cfg.get("default_hooks") or {})}
-    if args.shards is not None:
-        use_shards(cfg, args.shards)
     if args.video_backend is not None:
         set_video_backend(cfg, args.video_backend)
     if args.decode_on_device:

@@ -115,8 +115,9 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     Raises:
         FileExistsError: If the work dir has a config, and neither ``--force`` nor ``--resume``.
         WrongWeights: If ``--weights`` do not fit the model.
-        ValueError: If the config or the lists do not allow the recipe, validation and test differ
-            (``check_views``), or the run would write over the weights (``check_apart``).
+        ValueError: If the config or the lists do not allow the recipe, a run that goes on has other
+            classes, validation and test differ (``check_views``), or the run would write over the
+            weights (``check_apart``).
     """
     path, base = config_path(args, "finetune"), read_config(args)
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
@@ -126,6 +127,10 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     if args.shards:
         use_shards(cfg, args.shards)
     merge_overrides(cfg, args.cfg_options)
+    if args.resume and path.exists():
+        old_names = Config.fromfile(path).get("class_names")
+        if old_names != cfg.get("class_names"):
+            raise ValueError(f"{path} has other classes than {args.data}; name another --work-dir")
     check_views(cfg)
     weights = args.weights or cfg.get("load_from")
     if not args.resume:

@@ -1,6 +1,7 @@
 """Fine-tuning on lists of one's own, through the tool."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,20 @@ def test_a_run_writes_over_neither_its_start_nor_another_run(
         train([pretrained[0], "--work-dir", str(tmp_path), "--cfg-options", f"load_from={start}"])
     assert start.read_bytes() == Path(pretrained[1]).read_bytes()
     assert not (tmp_path / "finetune").exists()
+
+
+def test_a_run_does_not_go_on_with_other_classes(main_of, own, pretrained, tmp_path) -> None:
+    options = ["--config", pretrained[0], "--work-dir", str(tmp_path / "run"), "--prepare"]
+    main_of("finetune")([*options, "--data", own])
+    config = tmp_path / "run/finetune/config.py"
+    before = config.read_text()
+    other = Path(shutil.copytree(own, tmp_path / "other"))
+    names = (other / "classes.txt").read_text().splitlines()
+    (other / "classes.txt").write_text("".join(f"{name}s\n" for name in names))
+    with pytest.raises(ValueError, match=r"config.py has other classes than"):
+        main_of("finetune")([*options, "--data", str(other), "--resume"])
+    assert config.read_text() == before
+    main_of("finetune")([*options, "--data", own, "--resume"])
 
 
 def test_methods_freeze_the_blocks_of_the_overrides(main_of, own, pretrained, tmp_path) -> None:

@@ -88,6 +88,19 @@ def test_other_lists_than_those_of_the_shards_are_named(shards, train, make_conf
         train([str(config), "--shards", str(shards / "train")])
 
 
+def test_lists_of_shards_need_not_be_there(shards, train, test, make_config, tmp_path) -> None:
+    gone = {
+        f"{split}_dataloader": dict(dataset=dict(ann_file=f"elsewhere/{name}.txt"))
+        for split, name in (("train", "train"), ("val", "val"), ("test", "val"))
+    }
+    config = make_config("gone", train_cfg=dict(max_epochs=1), **gone)
+    options = ["--shards", str(shards), "--work-dir", str(tmp_path), "--video-backend", "pyav"]
+    train([str(config), *options])
+    test([str(config), str(tmp_path / "epoch_1.pth"), *options])
+    with pytest.raises(FileNotFoundError, match=r"no file elsewhere/train.txt"):
+        train([str(config), "--work-dir", str(tmp_path)])
+
+
 def test_bad_videos_are_printed(main_of, tiny_videos, tmp_path, capsys) -> None:
     file = tmp_path / "few.txt"
     file.write_text(f"{tiny_videos.root}/val_0.mp4 1\ngone.mp4 0\n")
