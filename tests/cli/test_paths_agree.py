@@ -34,7 +34,7 @@ VIDEOS = ("portrait.mp4", "variable.mp4")
 ROWS = {
     "classes": ["{} 1"],
     "labels": ["{} 0 2"],
-    "number": ["video,level,size", "{},2.5,7"],
+    "number": ["video,level,size", "{0},{1}.5,7"],
     "frames": ["video,start,end,label", "{},0,1,feed", "{},1,1.6,rest"],
     "segments": ["video,start,end,label", "{},0,1,feed", "{},0.5,1.6,rest"],
 }
@@ -75,8 +75,8 @@ def run(task: str, views: str, videos: Path, tmp_path_factory) -> tuple[str, str
     header, *rows = ROWS[task] if suffix == "csv" else ("", *ROWS[task])
     for split in ("train", "val", "test"):
         lines = [header] if header else []
-        for video in VIDEOS:
-            lines += [row.format(videos / video) for row in rows]
+        for number, video in enumerate(VIDEOS):
+            lines += [row.format(videos / video, number) for row in rows]
         (folder / f"{split}.{suffix}").write_text("".join(f"{line}\n" for line in lines))
     (folder / "classes.txt").write_text("".join(f"{name}\n" for name in CLASSES))
     base = get_config("vivit_fe_motion")
