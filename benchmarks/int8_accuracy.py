@@ -47,11 +47,11 @@ def answers(config: str, checkpoint: str, folder: Path, split: str) -> tuple[Ten
         path = Path(temporary, "int8.onnx")
         export(graph, path, int8=True)
         written = OnnxModel(path, threads=1)
-        for line, name in read_list(folder / f"{split}.txt", multi_class=False):
-            clip = normalize(model, pipeline.read(pipeline.open(folder / name))["inputs"])
+        for line in read_list(folder / f"{split}.txt", multi_class=False):
+            clip = normalize(model, pipeline.read(pipeline.open(folder / line.path))["inputs"])
             logits = [fast(clip)[0], small(clip)[0], written(clip)]
             found.append(torch.cat(logits).argmax(dim=1))
-            labels.append(int(line.split()[-1]))
+            labels.append(line.labels[-1])
     return torch.stack(found, dim=1), torch.tensor(labels)
 
 

@@ -89,7 +89,8 @@ def assert_training_reaches_all(cfg: Config, videos: list[Path]) -> None:
     head = model.cls_head.fc_cls.weight
     torch.nn.init.normal_(head, std=0.02)  # a head at zero lets no gradient through
     for step_name, parameter in model.named_parameters():
-        if "time.attn.proj" in step_name or ".fc." in step_name:  # likewise extra attention
+        is_extra = "time.attn.proj" in step_name or ".fc." in step_name
+        if is_extra or step_name.endswith(".gate"):  # likewise extra attention
             torch.nn.init.normal_(parameter, std=0.02)
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     trained = {n: p for n, p in model.named_parameters() if p.requires_grad}

@@ -40,10 +40,11 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         cfg: Complete config.
         resume: Checkpoint to resume from; ``'auto'`` for the newest intact one of the run, if any.
     """
-    # Imported here: it registers the runner and takes a second.
+    # Imported here, since they take a second.
     from mmvidformer.checkpoints.addresses import read_all_kinds
     from mmvidformer.engine.checkpointing.remote import CLIENT, find_last
     from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+    from mmvidformer.engine.quiet import QuietRunner
 
     read_all_kinds()
     loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("train", "val", "test")]
@@ -75,9 +76,9 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         )
         # Without the key MMEngine fills in the GPU of the process.
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
-    cfg.runner_type = cfg.get("runner_type", "mmvidformer.QuietRunner")
     join_processes(cfg)
-    runner = RUNNERS.build(cfg)
+    # Without a type in the config, so that other tools can read the one that the run saves.
+    runner = RUNNERS.build(cfg) if "runner_type" in cfg else QuietRunner.from_cfg(cfg)
     apply_policy(runner)
     if cfg.get("decode_on_device"):
         decode_on_device(runner)

@@ -103,18 +103,21 @@ class MotionSpec:
                 f"{root} holds a motion dataset made with other arguments ({file}); choose another "
                 "folder, or delete this one"
             )
+        begun = root / ".motion.json.part"  # of an interrupted run
+        is_own = begun.is_file() and json.loads(begun.read_text()) == record
         lists = [f"{split}{suffix}" for split in SPLITS for suffix in (".txt", ".csv")]
         others = [name for name in (*lists, "classes.txt") if (root / name).exists()]
-        if others:
+        if others and not is_own:
             raise FileExistsError(f"{root} has {', '.join(others)} already; choose another folder")
         for name in {self.folder(clip) for clip in clips}:
             (root / name).mkdir(parents=True, exist_ok=True)
+        begun.write_text(json.dumps(record, indent=1))
         write = partial(self._write_video, root)
         with ProcessPoolExecutor(workers) as pool:
             written = pool.map(write, clips, chunksize=8) if workers > 1 else map(write, clips)
             list(tqdm(written, total=len(clips), unit="video", disable=None))
         self.annotate(root)
-        file.write_text(json.dumps(record, indent=1))  # last: it marks the dataset as complete
+        begun.replace(file)  # last: it marks the dataset as complete
         return True
 
     def _write_video(self, root: Path, clip: Clip) -> None:

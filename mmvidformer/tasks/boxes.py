@@ -1,5 +1,6 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,8 @@ def parse_boxes(file: str | Path, classes: int | None = None) -> Annotations:
         classes: Number of classes, if it is known.
     """
     annotations = Annotations(Path(file))
-    if "video" in read_header(file):
+    names = read_header(file)
+    if "video" in names and not any(re.match("[-0-9.]", name) for name in names):
         rows = read_rows(file, *COLUMNS[:-1])
     else:
         rows = read_rows(file, header=COLUMNS)

@@ -67,7 +67,7 @@ class Regression(Task):
             ValueError: If the validation list cannot tell which checkpoint is the best.
         """
         file = lists.root / "val.csv"
-        if lists.counts["val"] and cfg.get("val_evaluator"):
+        if lists.counts.get("val") and cfg.get("val_evaluator"):
             videos = self.read(file).check().videos.values()
             if len({numbers.values for (numbers,) in videos}) < 2:
                 wanted = "R^2, which chooses the best checkpoint, needs different values"

@@ -47,7 +47,7 @@ def test_a_work_dir_is_a_folder(main_of, make_config, own) -> None:
     hint = "must be a local folder, got s3://bucket/run; .* default_hooks.checkpoint.out_dir=s3://"
     for command, words in {
         "train": [config],
-        "test": [config, "weights.pth"],
+        "test": [config, config],
         "finetune": ["--config", config, "--data", own],
         "pretrain": ["--config", config, "--data", own],
         "paper": ["show", "vivit", "table2"],

@@ -215,7 +215,7 @@ def test_a_folder_of_a_recurrent_model(main_of, early, clip, tmp_path, capsys) -
     (folder / "bad.mp4").write_bytes(b"no video")
     assert main_of("demo")([*early, str(folder), "--json", str(lines)]) == 1
     failure, *records = [json.loads(line) for line in lines.read_text().splitlines()]
-    assert "bad.mp4 as a video" in failure["error"]
+    assert "bad.mp4: it is damaged, cut off, or no video" in failure["error"]
     assert {record["source"] for record in records} == {str(folder / "good.mp4")}
     assert len({record["seconds"][0] for record in records}) == 1
     assert main_of("demo")([*early, clip, "--window", "0.8", "--force", "--json", str(lines)]) == 0

@@ -104,7 +104,7 @@ def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) 
     options += ["--work-dir", str(tmp_path / "run"), "--prepare"]
     with pytest.raises(FileNotFoundError, match="train.csv does not exist; mmvidformer data list"):
         main_of("finetune")([*options, "--task", "number"])
-    with pytest.raises(ValueError, match="--task must be labels, number, frames, seg"):
+    with pytest.raises(ValueError, match="--task must be classes, labels, number, frames, seg"):
         main_of("data.list")([str(root / "all.csv")])
     numbers = annotate("number")
     main_of("data.list")([str(numbers / "all.csv"), "--task", "number"])

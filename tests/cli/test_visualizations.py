@@ -93,7 +93,7 @@ def test_tsne_draws_saved_features(main_of, model_files, tiny_videos, tmp_path: 
     names.write_text("red\ngreen\nblue\n")
     unlabelled = tmp_path / "unlabelled.txt"
     unlabelled.write_text("a.mp4 1\nb.mp4\n")
-    with pytest.raises(ValueError, match="each line of .*unlabelled.txt must have a label"):
+    with pytest.raises(ValueError, match="each line of .*unlabelled.txt must have one label"):
         main([files[0], str(unlabelled), *files[2:], "--perplexity", "1"])
     main_of("features")([*model_files, videos, "--files", "--out", files[0]])
     main(files)

@@ -61,9 +61,9 @@ def test_annotations(tmp_path) -> None:
         assert lists.counts == SMALL
     values = parse_values(tmp_path / "speed" / "test.csv").videos
     speed = PRESETS["speed"]
-    assert values["test/test_00001.mp4"][0].values == [
-        pytest.approx(speed.speed(speed.clips("test")[1])[0] * 25 / 64, abs=1e-5)
-    ]
+    assert values["test/test_00001.mp4"][0].values == (
+        pytest.approx(speed.speed(speed.clips("test")[1])[0] * 25 / 64, abs=1e-5),
+    )
     spans = read_spans(tmp_path / "scripts" / "val.csv")["val/val_00000.mp4"]
     scripts = PRESETS["scripts"]
     rows, total, _ = scripts.script(scripts.clips("val")[0])

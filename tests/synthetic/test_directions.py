@@ -153,10 +153,25 @@ def test_class_folders_hold_the_same_clips(made: Path, tmp_path: Path) -> None:
         SMALL.write(tmp_path)
 
 
-def test_an_interrupted_run_is_repeated(tmp_path: Path) -> None:
-    SMALL.write(tmp_path)
-    (tmp_path / "motion.json").unlink()  # written last
+def test_an_interrupted_run_is_repeated(tmp_path: Path, monkeypatch) -> None:
+    def stop(spec: DirectionsSpec, root: Path) -> None:
+        annotate(spec, root)
+        raise KeyboardInterrupt
+
+    annotate = DirectionsSpec.annotate
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(DirectionsSpec, "annotate", stop)
+        SMALL.write(tmp_path)
+    assert (tmp_path / "train.txt").is_file() and not (tmp_path / "motion.json").exists()
     assert SMALL.write(tmp_path)
+    assert not SMALL.write(tmp_path)
+
+
+def test_lists_of_others_stay(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("a.mp4 0\n")
+    with pytest.raises(FileExistsError, match="has train.txt already; choose another folder"):
+        SMALL.write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["train.txt"]
 
 
 @pytest.fixture(scope="module")
@@ -190,12 +205,12 @@ def test_clips_of_the_presets_do_not_change(preset: str, frames: int, mean: floa
 
 
 def test_test_views_differ(base: Config, tmp_path: Path) -> None:
-    """Three crops of each of four clips; without widening, crops of square files would be equal."""
+    """Four clips; crops of square files would be equal."""
     spec = DirectionsSpec(train=1, val=1, test=1)
     spec.write(tmp_path)
     views = run(base.test_pipeline, tmp_path / "test" / "test_00000.mp4")
-    assert views.shape == (12, 3, 16, 64, 64)
-    for i in range(12):
+    assert views.shape == (4, 3, 16, 64, 64)
+    for i in range(4):
         for j in range(i):
             assert np.abs(views[i] - views[j]).mean() > 1, (i, j)
 

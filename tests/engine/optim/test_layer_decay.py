@@ -61,6 +61,7 @@ def test_both_encoders_of_vivit_count() -> None:
 
 def test_norms_of_layers_belong_to_the_last_block() -> None:
     model = VideoTransformer(ARCH, img_size=32, clip_len=4, layer_norms=[0, 1])
+    model.requires_grad_(True)  # norms of layers are frozen
     found = rates(Recognizer(model), layer_decay=0.5)
     assert {found[f"backbone.encoders.0.layer_norms.{n}.weight"] for n in (0, 1)} == {0.5}
     assert found["backbone.encoders.0.norm.weight"] == 1
