@@ -35,10 +35,10 @@ def fit_parts(state: State, wanted: Mapping[str, Tensor]) -> State:
     for name in [name for name in out if name.endswith(".fc.weight") and name not in wanted]:
         stem = name.removesuffix("fc.weight")
         if f"{stem}attn.proj.weight" in wanted:
-            weight, bias = out.pop(name), out.pop(f"{stem}fc.bias")
+            weight, shift = out.pop(name), out.pop(f"{stem}fc.bias")
             proj = f"{stem}attn.proj"
             out[f"{proj}.weight"] = weight @ out[f"{proj}.weight"]
-            out[f"{proj}.bias"] = weight @ out[f"{proj}.bias"] + bias
+            out[f"{proj}.bias"] = weight @ out[f"{proj}.bias"] + shift
     return out
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmengine.logging import print_log
-from torch import Tensor, nn
+from torch import is_tensor, nn
 
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of, recognize
 from mmvidformer.checkpoints.metadata import read_info
@@ -66,7 +66,7 @@ def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
             checkpoint.clear()
             checkpoint.update(converted)
     weights = find_weights(checkpoint)
-    if not any(isinstance(value, Tensor) for value in weights.values()):
+    if not isinstance(weights, Mapping) or not any(map(is_tensor, weights.values())):
         keys = ", ".join(map(str, [*checkpoint][:5]))
         raise ValueError(
             f"{source} has no weights under a known key ({', '.join(WRAPPERS)}); it has {keys}"

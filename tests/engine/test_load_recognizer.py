@@ -126,7 +126,10 @@ def test_weights_of_training_loops_are_read_whatever_wraps_them(
     torch.testing.assert_close(reached, expected, rtol=0, atol=0)
 
 
-def test_a_file_without_weights_names_its_keys(cfg, tmp_path) -> None:
-    torch.save({"net": {"weight": torch.ones(1)}, "epoch": 3}, tmp_path / "own.pth")
-    with pytest.raises(ValueError, match="own.pth has no weights under a known key .* net, epoch"):
+@pytest.mark.parametrize("content", [{"net": {"weight": torch.ones(1)}}, {"model": [1]}])
+def test_a_file_without_weights_names_its_keys(cfg, tmp_path, content: dict) -> None:
+    torch.save({**content, "epoch": 3}, tmp_path / "own.pth")
+    with pytest.raises(
+        ValueError, match=f"own.pth has no weights under a known key .* {[*content][0]}, epoch"
+    ):
         load_recognizer(cfg, str(tmp_path / "own.pth"))

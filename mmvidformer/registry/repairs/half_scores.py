@@ -7,13 +7,17 @@ a head's forward pass and its loss or prediction. Other scores are passed on as 
 that cannot read what its backbone returns says so, with the names of both.
 """
 
+from typing import TypeVar
+
 import torch
 from mmaction.models.heads import BaseHead
 from mmaction.models.recognizers import BaseRecognizer
 from torch.utils._pytree import tree_map_only
 
+Scores = TypeVar("Scores")
 
-def widen(scores: object) -> object:
+
+def widen(scores: Scores) -> Scores:
     """Convert the half-precision tensors of a tensor or a nested container to float32."""
     half = (torch.float16, torch.bfloat16)
     return tree_map_only(torch.Tensor, lambda x: x.float() if x.dtype in half else x, scores)
