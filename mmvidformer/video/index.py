@@ -1,5 +1,6 @@
 """What is known of the frames of a file: as far as possible without decoding them."""
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from itertools import islice, repeat
@@ -158,6 +159,8 @@ def _index_of_avi(stamps: np.ndarray, length: int, rate: float, unit: float, nam
     if not len(stamps) or (stamps == UNKNOWN).any() or (steps <= 0).any():
         return Index(length, FrameTimes(rate))
     step = int(np.median(steps)) if len(steps) else 1
+    if (steps == step).all() and math.isclose(rate * step * unit, 1, rel_tol=1e-9):
+        return Index(length, FrameTimes(rate))
     late = stamps[-1] + step * np.arange(1, length - len(stamps) + 1)
     return Index(length, _frame_times(np.concatenate([stamps, late]), rate, unit, name))
 

@@ -36,13 +36,13 @@ def unpack_index(content: bytes) -> Index:
     """
     try:
         length, stamp_count, key_count, rate, unit = _HEADER.unpack_from(content)
-        limit = 8 * (2 * stamp_count + key_count)
+        limit = 8 * (stamp_count + key_count + length)
         packed = zlib.decompressobj().decompress(content[_HEADER.size :], limit + 1)
         steps = np.frombuffer(packed, _WHOLE, stamp_count)
         keys = np.frombuffer(packed, _WHOLE, key_count, offset=8 * stamp_count)
         starts = np.frombuffer(packed, _REAL, offset=8 * (stamp_count + key_count))
-        if len(starts) not in (0, stamp_count):
-            raise ValueError(f"{len(starts)} times of {stamp_count} frames")
+        if len(starts) not in (0, length):
+            raise ValueError(f"{len(starts)} times of {length} frames")
     except (struct.error, zlib.error, ValueError) as error:
         raise ValueError(f"the times of a video are damaged: {error}") from error
     stamps = np.cumsum(np.cumsum(steps)) if stamp_count else None

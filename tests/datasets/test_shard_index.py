@@ -13,8 +13,9 @@ from mmvidformer.datasets.shards.dataset import ShardedVideoDataset
 from mmvidformer.datasets.shards.index import ShardIndex, WrongShards
 from mmvidformer.datasets.shards.rows import read_row, write_row
 from mmvidformer.tasks.shards import shard_list
-from mmvidformer.video.index import index_of
+from mmvidformer.video.index import Index, index_of
 from mmvidformer.video.packed_index import pack_index, unpack_index
+from mmvidformer.video.times import FrameTimes
 from tests.datasets.shard_lists import PIPELINE, assert_equal, read
 from tests.video.toys import write, write_clock
 
@@ -53,6 +54,14 @@ def test_a_worker_gets_an_address_whatever_the_length(annotate, tmp_path) -> Non
     assert_equal(read(copy, 7)["inputs"], read(dataset, 7)["inputs"])
     (video,) = (tmp_path / "out").glob("*.tar")
     assert video.stat().st_size < 1e6  # the video is there once
+
+
+def test_times_that_number_no_frames_are_packed() -> None:
+    """As those of AVI files with dropped frames."""
+    times = np.array([0, 0.04, 0.2])
+    copy = unpack_index(pack_index(Index(3, FrameTimes(25.0, times))))
+    np.testing.assert_array_equal(copy.times.starts, times)
+    assert copy.length == 3 and copy.stamps is None
 
 
 @pytest.mark.parametrize("name", ["still.mp4", "vfr.mp4", "a.avi", "a.mkv", "a.ts", "b.mkv"])

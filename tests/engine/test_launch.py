@@ -15,6 +15,7 @@ from torch import distributed
 
 from mmvidformer.engine import launch, process_group
 from mmvidformer.engine.process_group import join_processes
+from mmvidformer.engine.quiet import QuietRunner
 
 VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -200,7 +201,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def test_default_hooks_that_are_none_are_left_out(monkeypatch) -> None:
     """MMEngine needs the None of its own hooks, and refuses the None of others."""
-    monkeypatch.setattr(launch.RUNNERS, "build", lambda cfg: cfg)
+    monkeypatch.setattr(QuietRunner, "from_cfg", lambda cfg: cfg)
     monkeypatch.setattr(launch, "apply_policy", lambda runner: None)
     monkeypatch.setattr(launch, "use_fused", lambda optim_wrapper, model: None)
     hooks = dict(checkpoint=None, timer=dict(type="IterTimerHook"), preflight=None)

@@ -79,18 +79,24 @@ def test_lists_and_videos_in_a_bucket(shards, storage) -> None:
         assert torch.equal(inputs(dataset, number), inputs(local, number))
 
 
-def test_a_list_and_videos_in_a_bucket_become_shards(shards, storage) -> None:
+def test_a_list_and_videos_in_a_bucket_become_shards(shards, storage, monkeypatch) -> None:
     """Also if the command is interrupted, and repeated."""
+
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
     local, address = shards
     folder = address.rpartition("/")[0]
     for name in ("train.txt", "0.mp4", "1.mp4"):
         files.upload(local.data_prefix["video"] + "/" + name, f"{folder}/{name}")
     out = f"{folder}/packed"
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(writing, "_write_index", stop)
+        shard_list(f"{folder}/train.txt", out, videos_per_shard=1)
     (fault,) = shard_list(f"{folder}/train.txt", out, videos_per_shard=1).items()
     assert fault == (f"{folder}/2.mp4", "does not exist")
-    files.remove(f"{out}/{INDEX}")
     files.upload(local.data_prefix["video"] + "/2.mp4", f"{folder}/2.mp4")
-    assert shard_list(f"{folder}/train.txt", out, videos_per_shard=1) == {}
+    assert shard_list(f"{folder}/train.txt", out, videos_per_shard=1, force=True) == {}
     dataset = ShardedVideoDataset(out, PIPELINE)
     for number in range(3):
         assert dataset.get_data_info(number)["filename"] == f"{number}.mp4"

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from mmvidformer.engine import launch
 from mmvidformer.engine.optim.fused import use_fused
+from mmvidformer.engine.quiet import QuietRunner
 
 
 def on_gpu() -> nn.Module:
@@ -75,7 +76,7 @@ def test_the_config_of_a_run_says_how_it_steps(
     model = on_gpu() if device == "cuda" else nn.Linear(2, 1)
     monkeypatch.setattr(launch, "apply_policy", lambda runner: None)
     monkeypatch.setattr(launch, "use_fused", lambda wrapper, _: use_fused(wrapper, model))
-    monkeypatch.setattr(launch.RUNNERS, "build", lambda cfg: runner)
+    monkeypatch.setattr(QuietRunner, "from_cfg", lambda cfg: runner)
     launch.build_runner(cfg)
     (saved,) = Path(runner.work_dir).glob("*.py")
     for said in (runner.optim_wrapper, Config.fromfile(saved).optim_wrapper):
