@@ -57,13 +57,13 @@ TWO = """
 import os, sys
 from types import SimpleNamespace
 from mmengine.config import Config
-from mmvidformer.engine import errors, launch
+from mmvidformer.engine import errors, launch, quiet
 from mmvidformer.engine.checkpointing import resume
 
 rank = os.environ["RANK"]
 resume.latest_checkpoint = lambda folder: f"{folder}/rank{rank}.pth"
 cfg = Config(dict(launcher="pytorch", work_dir="here", env_cfg=dict(dist_cfg=dict(timeout=600))))
-launch.RUNNERS.build = lambda cfg: SimpleNamespace(
+quiet.QuietRunner.from_cfg = lambda cfg: SimpleNamespace(
     work_dir=cfg.work_dir, optim_wrapper=None, model=None, hooks=[]
 )
 launch.apply_policy = lambda runner: None
