@@ -18,7 +18,6 @@ from mmvidformer.video.times import FrameTimes
 PROBE = 16  # frames that are decoded where the list of a container may be wrong
 LONGEST_GAP = 3600.0  # seconds between two frames; a longer one is a broken time stamp
 MOST_FRAMES = 10_000_000  # at a constant rate; two days at 60 per second
-_memory = IndexMemory(most_bytes=1 << 26)  # a film of two hours has 4 MB
 
 
 class Index(NamedTuple):
@@ -35,6 +34,9 @@ class Index(NamedTuple):
     times: FrameTimes
     stamps: np.ndarray | None = None
     keys: np.ndarray = np.zeros(1, int)
+
+
+_memory: IndexMemory[Index] = IndexMemory(most_bytes=1 << 26)  # a film of two hours has 4 MB
 
 
 def index_of(source: str | BinaryIO, max_pixels: int | None = None) -> Index:
@@ -61,7 +63,7 @@ def index_of(source: str | BinaryIO, max_pixels: int | None = None) -> Index:
     if index is None:
         with blame(name), open(source, "rb") as file:
             index = _read_index(source, file, max_pixels)
-        _memory.put(key, index)
+        _memory.put(key, index, _bytes_of(index))
     return index
 
 
@@ -95,6 +97,11 @@ def decoded_index(source: str | BinaryIO, max_pixels: int | None = None) -> Inde
         return Index(len(frames), times)
     keys = np.flatnonzero([is_key for _, is_key in frames])
     return Index(len(frames), times, stamps, np.union1d(0, keys))
+
+
+def _bytes_of(index: Index) -> int:
+    arrays = (index.stamps, index.times.starts, index.keys)
+    return 1000 + sum(array.nbytes for array in arrays if array is not None)
 
 
 def _read_index(source: str | BinaryIO, file: BinaryIO, max_pixels: int | None) -> Index:

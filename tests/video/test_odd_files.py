@@ -234,5 +234,5 @@ def test_indexes_are_remembered_up_to_some_bytes(videos, tmp_path: Path, monkeyp
         path = tmp_path / f"{number}.mp4"
         path.write_bytes(Path(videos["b_frames"]).read_bytes())
         assert index_of(str(path)) is index_of(str(path))
-    assert 1 < len(memory._indexes) < 5
+    assert 1 < len(memory._values) < 5
     assert memory._bytes <= 5000
