@@ -9,7 +9,7 @@ from mmengine.config import Config
 from mmvidformer.config.fragments import Fragment, replace
 from mmvidformer.datasets.own_videos import SPLITS
 from mmvidformer.engine.optim.precision import precision_fragment
-from mmvidformer.tasks.table import DEFAULT, TASKS
+from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks
 
 METHODS = ("full", "lora", "attentive", "linear", "knn")
 PROBES = METHODS[2:]  # on features that are computed once
@@ -127,7 +127,7 @@ class Recipe(RunSettings):
         default=DEFAULT.name,
         metadata=dict(
             metavar=f"{{{','.join(TASKS)}}}",
-            help="what to predict, or MODULE:CLASS of a task of your own",
+            help=f"what to predict: {describe_tasks()}; or MODULE:CLASS of a task of your own",
         ),
     )
     balance: str | None = field(

@@ -24,6 +24,7 @@ class ActionDetection(Task):
     """The classes of boxes at moments."""
 
     name, sample_unit = "boxes", "moments"
+    field_names = ("action-detection", "spatio-temporal-action-detection")
     has_classes_file = has_seconds = needs_places = True
     head = "mmvidformer.BoxesHead"
     metric, best_metric = "mmvidformer.BoxesMetric", "mAP/overall"

@@ -35,6 +35,7 @@ class ActionSegmentation(Task):
     """
 
     name, least_classes, size_unit = "frames", 2, "seconds"
+    field_names = ("action-segmentation", "temporal-action-segmentation")
     has_seconds = True
     balances = ("weights",)
     head = "mmvidformer.FramesHead"

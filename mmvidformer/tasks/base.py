@@ -40,6 +40,7 @@ class Task(Answers, Exported):
 
     Attributes:
         name: Name on the command line.
+        field_names: What papers call the task, as further names on the command line.
         suffix: Suffix of the lists of the splits.
         has_classes_file: Whether ``classes.txt`` lies beside annotations, which number its lines.
         has_seconds: Whether annotations state seconds of a video.
@@ -60,6 +61,7 @@ class Task(Answers, Exported):
     """
 
     name: str
+    field_names: tuple[str, ...] = ()
     suffix = "csv"
     has_classes_file = False
     has_seconds = False

@@ -19,6 +19,7 @@ class Classification(Task):
     """One class a video: configs stay as they are."""
 
     name, suffix, least_classes = "classes", "txt", 2
+    field_names = ("video-classification", "action-recognition")
     balances = ("weights", "sampling")
     has_probes = True
     heads_by_classifier: Mapping[str, str] | None = {}

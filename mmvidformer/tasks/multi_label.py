@@ -11,6 +11,7 @@ class MultiLabel(Classification):
     """Any number of classes a video."""
 
     name, least_classes = "labels", 1
+    field_names = ("multi-label-classification",)
     has_probes = False
     loss = "BCELossWithLogits"
     head = "mmvidformer.MultiLabelHead"

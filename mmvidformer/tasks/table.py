@@ -31,13 +31,18 @@ TASKS: dict[str, Task] = {
 
 
 def find_task(name: str) -> Task:
-    """Return a task by its name, such as ``'frames'``, or as ``'module:Class'`` of another one.
+    """Return a task by its name, or as ``'module:Class'`` of another one.
+
+    Its name is ``'frames'``, for example, or what papers call it: ``'action-segmentation'``.
 
     Raises:
         ValueError: If there is none of that name. Other errors of a module are raised unchanged.
     """
     if name in TASKS:
         return TASKS[name]
+    for task in TASKS.values():
+        if name in task.field_names:
+            return task
     module, colon, class_name = name.partition(":")
     if not colon or not module or module.startswith("."):
         known = ", ".join(TASKS)
@@ -52,6 +57,15 @@ def find_task(name: str) -> Task:
     if not (isinstance(task_class, type) and issubclass(task_class, Task)):
         raise ValueError(f"task {name}: {class_name} is no subclass of mmvidformer.tasks.base.Task")
     return task_class()
+
+
+def describe_tasks() -> str:
+    """Return the names of all tasks, each with what papers call it, for the help of commands."""
+    texts = []
+    for task in TASKS.values():
+        names = ", ".join(task.field_names)
+        texts.append(f"{task.name} ({names})" if names else task.name)
+    return ", ".join(texts)
 
 
 def spell_task(task: Task) -> str:

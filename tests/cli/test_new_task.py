@@ -13,10 +13,12 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.registry import METRICS, MODELS
-from mmvidformer.tasks.table import find_task, spell_task, task_of
+from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.table import TASKS, find_task, spell_task, task_of
 from mmvidformer.web.answers import Limits, answer
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 TASK = "repetitions:Repetitions"
 
 
@@ -115,3 +117,16 @@ def test_errors_of_a_module_keep_their_place(tmp_path: Path, monkeypatch) -> Non
 )
 def test_a_config_without_a_task_has_that_of_its_head(head: str, name: str) -> None:
     assert task_of(Config(dict(model=dict(cls_head=dict(type=head))))).name == name
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+def test_a_task_has_the_names_of_papers_too(task: Task) -> None:
+    """The commands take them, and the pages say them; configs state the short one."""
+    assert task.field_names
+    page, readme = (
+        (ROOT / name).read_text().replace("-", " ") for name in ("docs/tasks.md", "README.md")
+    )
+    for name in task.field_names:
+        assert spell_task(find_task(name)) == task.name
+        assert name.replace("-", " ") in page
+    assert task.field_names[0].replace("-", " ") in readme

@@ -22,7 +22,7 @@ from mmvidformer.datasets.video_folders import find_videos
 from mmvidformer.engine.arguments import positive
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
-from mmvidformer.tasks.table import TASKS
+from mmvidformer.tasks.table import describe_tasks
 from mmvidformer.video.check_files import find_faults, read_to_end
 from mmvidformer.video.containers import SUFFIXES
 
@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_file", help="annotation file, folder of videos, or video")
-    names = ", ".join(TASKS)
+    names = describe_tasks()
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument(
         "--root", default="", help="folder of the videos (the data_prefix)", metavar="FOLDER"

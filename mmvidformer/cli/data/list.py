@@ -25,7 +25,7 @@ from mmvidformer.datasets.own_videos import (
     write_lists,
 )
 from mmvidformer.tasks.lists import split_annotations
-from mmvidformer.tasks.table import TASKS, find_task
+from mmvidformer.tasks.table import TASKS, describe_tasks, find_task
 from mmvidformer.video.check_files import find_faults, read_to_end
 
 MOST_PRINTED = 20
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, split, write and count."""
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
-    names = ", ".join(TASKS)
+    names = describe_tasks()
     parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
     parser.add_argument(
         "--out",
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.source.is_file():
         if not args.task:
-            raise ValueError(f"{args.source}: --task must be {names}")
+            raise ValueError(f"{args.source}: --task must be {', '.join(TASKS)}")
         settings = (args.out or args.source.parent, args.val, args.test, args.seed, args.force)
         lists = split_annotations(args.source, args.task, *settings, check=not args.no_check)
         dots = ", ..." if len(lists.classes) > MOST_PRINTED else ""

@@ -17,7 +17,7 @@ from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import positive
 from mmvidformer.storage.files import join
 from mmvidformer.tasks.shards import shard_config, shard_list
-from mmvidformer.tasks.table import DEFAULT, TASKS
+from mmvidformer.tasks.table import DEFAULT, describe_tasks
 
 MOST_PRINTED = 20
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out", required=True, help="folder, or address such as s3://BUCKET/DIR", metavar="FOLDER"
     )
-    text = f"what the lists annotate: {', '.join(TASKS)}, or MODULE:CLASS (default: classes)"
+    text = f"what the lists annotate: {describe_tasks()}, or MODULE:CLASS (default: classes)"
     parser.add_argument("--task", default=DEFAULT.name, help=text)
     parser.add_argument(
         "--root",
