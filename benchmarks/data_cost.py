@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from mmvidformer.config import config_scope
-from mmvidformer.datasets.bad_videos import with_inner
+from mmvidformer.data.bad_videos import with_inner
 from mmvidformer.papers.complexity import count
 from mmvidformer.registry import MODELS
 

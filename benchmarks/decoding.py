@@ -22,7 +22,7 @@ import torch
 from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 
-from mmvidformer.datasets.transforms.decode import VideoInit
+from mmvidformer.data.transforms.decode import VideoInit
 from mmvidformer.engine.tables import print_table
 from mmvidformer.video.encode import encode_video
 from mmvidformer.video.readers import BACKENDS

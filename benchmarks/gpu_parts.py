@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-DECODING = TESTS / "datasets" / "test_encoded.py"
+DECODING = TESTS / "data" / "test_encoded.py"
 GPU_TESTS = shlex.join(
     str(path)
     for path in sorted(TESTS.rglob("test_*.py"))

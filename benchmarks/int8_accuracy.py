@@ -22,7 +22,7 @@ from benchmarks.versions import versions
 from mmvidformer.apis.factory import find_model
 from mmvidformer.apis.pipeline import VideoPipeline, normalize
 from mmvidformer.config import config_name, view_shape
-from mmvidformer.datasets.lists import read_list
+from mmvidformer.data.lists import read_list
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import export, make_graph
 from mmvidformer.models.inference import optimize_for_inference

@@ -26,10 +26,10 @@ from mmaction.datasets import VideoDataset
 from mmengine.registry import DefaultScope
 from torch.utils.data import DataLoader
 
-from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.listed_videos import ListedVideoDataset
-from mmvidformer.datasets.shards.dataset import ShardedVideoDataset
-from mmvidformer.datasets.workers import init_worker
+from mmvidformer.data.bad_videos import SafeDataset
+from mmvidformer.data.listed_videos import ListedVideoDataset
+from mmvidformer.data.shards.dataset import ShardedVideoDataset
+from mmvidformer.data.workers import init_worker
 from mmvidformer.video.video import Video
 
 KINDS = 100  # different clips

@@ -31,7 +31,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 
 from mmvidformer import get_config
-from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.readers import BACKENDS

@@ -183,7 +183,7 @@ train_dataloader.update(
     persistent_workers=True,
     timeout={LOADER_TIMEOUT},
     worker_init_fn=dict(
-        type="mmvidformer.datasets.workers.init_worker", sample_timeout={LOADER_TIMEOUT}
+        type="mmvidformer.data.workers.init_worker", sample_timeout={LOADER_TIMEOUT}
     ),
 )
 env_cfg = dict(dist_cfg=dict(timeout={GROUP_TIMEOUT}))

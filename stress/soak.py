@@ -49,7 +49,7 @@ def busy_processes(count: int) -> Iterator[None]:
 def start_workers(method: str, count: int, timeout: int) -> None:
     """Start workers until there were ``count`` in all processes."""
     # The run of vivit_fe_motion: its start method, and what its workers do first.
-    init = dict(type="mmvidformer.datasets.workers.init_worker") if method == "forkserver" else None
+    init = dict(type="mmvidformer.data.workers.init_worker") if method == "forkserver" else None
     set_forkserver_preload(PRELOADED)
     environment = dict(dist_cfg=dict(timeout=timeout))
     set_multi_processing(method, distributed=True)

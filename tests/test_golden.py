@@ -20,7 +20,7 @@ from mmvidformer.checkpoints.backbones import backbone_arguments
 from mmvidformer.checkpoints.flax import from_scenic
 from mmvidformer.checkpoints.keymap import apply_rules, count_blocks
 from mmvidformer.checkpoints.video_models import from_feature_fixation, from_timesformer
-from mmvidformer.datasets.transforms.sampling import ObserveBefore
+from mmvidformer.data.transforms.sampling import ObserveBefore
 from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
 from mmvidformer.models.horst.classifiers import LinearClassifier, UnrollingClassifier
 from mmvidformer.models.horst.layer import HorstLayer
@@ -283,7 +283,7 @@ def _family(path: Path) -> str | None:
         return json.loads(str(file["meta"])).get("family") if "meta" in file.files else None
 
 
-# Read in tests/checkpoints and tests/datasets.
+# Read in tests/checkpoints and tests/data.
 ELSEWHERE = ("rand_augment", "streamformer", "trecvit", "videoprism", "vivit_start", "vjepa2_1")
 CASES = [path for path in _files(FOLDER) if _family(path) in FAMILIES]
 

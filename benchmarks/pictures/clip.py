@@ -8,10 +8,10 @@ ROWS = (
         "on the CPU (without --decode-on-device): in training in workers, in demo in a thread",
         (
             ("open", "video", "seconds of frames"),
-            ("sample", "datasets", "numbers of frames"),
+            ("sample", "data", "numbers of frames"),
             ("decode", "video", "these frames only"),
-            ("resize, crop", "datasets", "views"),
-            ("batch", "datasets", "B, V, 3, T, H, W"),
+            ("resize, crop", "data", "views"),
+            ("batch", "data", "B, V, 3, T, H, W"),
         ),
     ),
     (

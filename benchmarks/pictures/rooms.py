@@ -19,7 +19,7 @@ ROOMS = {
     "video": (3.05, "orange", "files, cameras"),
     "registry": (0.2, "violet", "MMAction2 plugin"),
     "config": (2, "violet", "configs, rows"),
-    "datasets": (0, "violet", "lists, transforms"),
+    "data": (0, "violet", "lists, transforms"),
     "engine": (0, "violet", "runs, hooks"),
     "synthetic": (3.05, "gray", "generated videos"),
     "papers": (4, "gray", "rows of tables"),

@@ -1,7 +1,7 @@
 # Dataloaders of all datasets: 8 clips per device for training, one video with all its views for
 # testing. A run fails if a batch takes longer than 5 minutes. Workers start once, as in MMAction2's
 # configs, and are forked by a server without threads (default_runtime.py).
-worker_init = dict(type="mmvidformer.datasets.workers.init_worker")
+worker_init = dict(type="mmvidformer.data.workers.init_worker")
 train_dataloader = dict(
     batch_size=8,
     num_workers=8,

@@ -14,7 +14,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
 
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.datasets.transforms.rates import number_by_time
+from mmvidformer.data.transforms.rates import number_by_time
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.times import FrameTimes
 

@@ -28,7 +28,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.config import config_name, load_config
 from mmvidformer.config.shipped import PACKAGE
-from mmvidformer.datasets.sources import is_source, list_sources
+from mmvidformer.data.sources import is_source, list_sources
 from mmvidformer.engine.arguments import (
     add_classes_argument,
     add_cuts_argument,

@@ -10,7 +10,7 @@ from shlex import join
 
 from mmvidformer.cli import train
 from mmvidformer.config import merge_overrides
-from mmvidformer.datasets.video_folders import find_videos
+from mmvidformer.data.video_folders import find_videos
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.finetune import Pretraining, apply_pretraining
 from mmvidformer.finetune.arguments import (

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.speed import as_batches, measure
-from mmvidformer.datasets.sources import is_source
+from mmvidformer.data.sources import is_source
 from mmvidformer.engine.arguments import (
     add_force_argument,
     add_overrides,

@@ -21,8 +21,8 @@ MMENGINE_HOOKS = "runtime_info timer sampler_seed logger param_scheduler checkpo
 # What dataloader workers import, and the tools, since each worker imports the main script.
 PRELOADED = [
     *("mmengine.runner", "mmvidformer.engine.arguments", "mmvidformer.engine.launch"),
-    *("mmvidformer.datasets.bad_videos", "mmvidformer.datasets.transforms.augment"),
-    *("mmvidformer.datasets.transforms.auto_augment", "mmvidformer.datasets.transforms.sampling"),
+    *("mmvidformer.data.bad_videos", "mmvidformer.data.transforms.augment"),
+    *("mmvidformer.data.transforms.auto_augment", "mmvidformer.data.transforms.sampling"),
 ]
 
 

@@ -8,8 +8,8 @@ from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets, pipelines, type_name
 from mmvidformer.config.fragments import Fragment, replace, without
-from mmvidformer.datasets.own_videos import SPLITS
-from mmvidformer.datasets.shards.index import INDEX
+from mmvidformer.data.own_videos import SPLITS
+from mmvidformer.data.shards.index import INDEX
 from mmvidformer.storage.files import exists, join
 
 # Crop transforms, and how many crops of a frame each takes.

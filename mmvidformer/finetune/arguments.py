@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name, load_config, merge_overrides, type_name
 from mmvidformer.config.fragments import Fragment, merge
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.checkpointing.resume import checkpoints_in

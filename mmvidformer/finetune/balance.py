@@ -9,8 +9,8 @@ from mmengine.config import Config
 
 from mmvidformer.config import type_name
 from mmvidformer.config.fragments import Change, replace
-from mmvidformer.datasets.labels import label_table
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.labels import label_table
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATA_SAMPLERS

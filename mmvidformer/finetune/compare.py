@@ -17,7 +17,7 @@ from tqdm import tqdm
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.reading import read_content, unwrap
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.arguments import config_path, prepare, read_config

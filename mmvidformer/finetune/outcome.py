@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from scipy.stats import binomtest
 
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.tasks.base import Task
 
 ADVICE = "try --weights, more --epochs, or --method linear"

@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.fragments import Fragment, merge, replace, without
-from mmvidformer.datasets.own_videos import LabeledVideo, VideoLists, write_lists
+from mmvidformer.data.own_videos import LabeledVideo, VideoLists, write_lists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.data import without_split
 from mmvidformer.finetune.methods import FREEZING

@@ -26,8 +26,8 @@ from mmvidformer.apis.bulk.video_files import place_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
-from mmvidformer.datasets.lists import read_list
-from mmvidformer.datasets.own_videos import SPLITS, VideoLists
+from mmvidformer.data.lists import read_list
+from mmvidformer.data.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune.settings import Recipe

@@ -8,7 +8,7 @@ import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config.fragments import Change, Fragment, replace
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.finetune.coverage import samples_per_process
 from mmvidformer.finetune.settings import Recipe
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from mmengine.config import Config
 
 from mmvidformer.config.fragments import Fragment, replace
-from mmvidformer.datasets.own_videos import SPLITS
+from mmvidformer.data.own_videos import SPLITS
 from mmvidformer.engine.optim.precision import precision_fragment
 from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch.nn.functional import one_hot
 
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
 from mmvidformer.tasks.activitynet import parse_activitynet
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans

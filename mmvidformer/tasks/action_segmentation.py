@@ -12,7 +12,7 @@ import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config import is_recurrent, type_name
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.tasks.annotations import BACKGROUND, COLUMNS, Span, parse_spans
 from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
 from mmvidformer.tasks.classification import share_of_commonest

@@ -14,9 +14,9 @@ import torch
 from mmaction.datasets import VideoDataset
 from mmcv.transforms import BaseTransform
 
-from mmvidformer.datasets.csv_rows import read_float, read_rows
-from mmvidformer.datasets.transforms.rates import constant_times, rescale
-from mmvidformer.datasets.transforms.sampling import FrameSampler
+from mmvidformer.data.csv_rows import read_float, read_rows
+from mmvidformer.data.transforms.rates import constant_times, rescale
+from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.reading import Annotations, Row, unknown_class
 from mmvidformer.tasks.span_samples import NO_LABEL, SpanSamples

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from mmengine.logging import MMLogger
 
-from mmvidformer.datasets.csv_rows import read_number, read_rows
-from mmvidformer.datasets.epic_kitchens import TIMES, SegmentDataset, read_seconds
-from mmvidformer.datasets.transforms.sampling import ObserveBefore
+from mmvidformer.data.csv_rows import read_number, read_rows
+from mmvidformer.data.epic_kitchens import TIMES, SegmentDataset, read_seconds
+from mmvidformer.data.transforms.sampling import ObserveBefore
 from mmvidformer.registry import DATASETS
 
 FPS = 30  # of the frames that segments are counted in

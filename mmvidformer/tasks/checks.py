@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mmvidformer.datasets.csv_rows import read_header, read_text
-from mmvidformer.datasets.own_videos import CLASSES
+from mmvidformer.data.csv_rows import read_header, read_text
+from mmvidformer.data.own_videos import CLASSES
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.reading import Annotations

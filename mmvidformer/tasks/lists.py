@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
-from mmvidformer.datasets.csv_rows import read_text
-from mmvidformer.datasets.lists import say_count
-from mmvidformer.datasets.own_videos import (
+from mmvidformer.data.csv_rows import read_text
+from mmvidformer.data.lists import say_count
+from mmvidformer.data.own_videos import (
     CLASSES,
     FILES,
     MOST_FAULTS,

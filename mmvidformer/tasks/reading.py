@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.datasets.own_videos import SPLITS, split_of
+from mmvidformer.data.own_videos import SPLITS, split_of
 
 Row = Mapping[str, Any]  # values of a csv file, by column
 MOST_CLASSES = 20  # that a message names

@@ -11,8 +11,8 @@ from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 from torch import nn
 
-from mmvidformer.datasets.csv_rows import read_float, read_header, read_rows
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.csv_rows import read_float, read_header, read_rows
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.prediction import Bars, Prediction

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mmvidformer.datasets.listed_videos import shared
+from mmvidformer.data.listed_videos import shared
 
 NO_LABEL = -1  # of time that no span covers, if no class is that of the background
 

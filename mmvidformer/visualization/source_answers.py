@@ -14,7 +14,7 @@ from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.bulk.settings import model_settings, spell
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
-from mmvidformer.datasets.sources import Source
+from mmvidformer.data.sources import Source
 from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization import annotate

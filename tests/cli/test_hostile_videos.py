@@ -17,7 +17,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.apis.bulk import saving
 from mmvidformer.apis.bulk.reading import Clip, Unread
 from mmvidformer.apis.bulk.run import Answer, Job, answer_videos
-from mmvidformer.datasets import inputs
+from mmvidformer.data import inputs
 from mmvidformer.registry import TRANSFORMS
 from mmvidformer.storage.errors import StorageError
 

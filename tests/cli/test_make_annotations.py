@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from mmvidformer.__main__ import main
-from mmvidformer.datasets.own_videos import SPLITS, LabeledVideo, write_lists
+from mmvidformer.data.own_videos import SPLITS, LabeledVideo, write_lists
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from mmvidformer.datasets.own_videos import SPLITS
+from mmvidformer.data.own_videos import SPLITS
 
 CROPS = [
     dict(type="mmvidformer.VideoInit"),

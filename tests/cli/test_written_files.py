@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mmvidformer.datasets.prepare import prepare_list
+from mmvidformer.data.prepare import prepare_list
 from mmvidformer.tasks.boxes import VideoBoxes
 
 PLOTS = {

@@ -7,7 +7,7 @@ from mmengine.evaluator import Evaluator
 from mmengine.registry import EVALUATOR
 
 from mmvidformer import get_config, list_models
-from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.tasks.evaluator import BadVideoEvaluator
 from tests.video.toys import Numbers

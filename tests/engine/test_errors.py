@@ -22,7 +22,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.utils.data import DataLoader, Dataset
 
 from mmvidformer import get_config
-from mmvidformer.datasets.lists import read_list
+from mmvidformer.data.lists import read_list
 from mmvidformer.engine import errors
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool

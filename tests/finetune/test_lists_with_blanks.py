@@ -7,7 +7,7 @@ import pytest
 
 from mmvidformer import get_config
 from mmvidformer.config import config_scope
-from mmvidformer.datasets.own_videos import LabeledVideo, write_lists
+from mmvidformer.data.own_videos import LabeledVideo, write_lists
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.registry import DATASETS
 

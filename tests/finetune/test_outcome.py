@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.finetune.outcome import compare_to_chance
 from mmvidformer.tasks.table import find_task
 

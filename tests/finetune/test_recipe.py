@@ -6,7 +6,7 @@ import pytest
 from mmengine.config import Config
 
 from mmvidformer import get_config
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.finetune import Pretraining, Recipe, apply_pretraining, apply_recipe
 
 LISTS = VideoLists(Path("/own"), ("clap", "run", "wave"), dict(train=40, val=9, test=8), "\t")

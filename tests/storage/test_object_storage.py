@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.listed_videos import ListedVideoDataset
-from mmvidformer.datasets.shards import write as writing
-from mmvidformer.datasets.shards.dataset import ShardedVideoDataset
-from mmvidformer.datasets.shards.index import INDEX, ShardIndex
+from mmvidformer.data.bad_videos import SafeDataset
+from mmvidformer.data.listed_videos import ListedVideoDataset
+from mmvidformer.data.shards import write as writing
+from mmvidformer.data.shards.dataset import ShardedVideoDataset
+from mmvidformer.data.shards.index import INDEX, ShardIndex
 from mmvidformer.storage import files
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.tasks.shards import shard_list

@@ -7,7 +7,7 @@ import pytest
 import torch
 from mmaction.structures import ActionDataSample
 
-from mmvidformer.datasets.transforms.structure import MeasureStructure, structure_of
+from mmvidformer.data.transforms.structure import MeasureStructure, structure_of
 from mmvidformer.models.camera_head import PER_SPEED, THRESHOLD
 from mmvidformer.synthetic.camera.paths import CLASSES
 from mmvidformer.synthetic.camera.textures import texture

@@ -12,7 +12,7 @@ from mmengine.structures import InstanceData
 
 from mmvidformer import get_config
 from mmvidformer.config import config_scope
-from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.models.segments_head import SegmentsHead
 from mmvidformer.registry import DATASETS, MODELS
 from mmvidformer.tasks.action_segmentation import META_KEYS

@@ -14,7 +14,7 @@ from mmengine.registry import DefaultScope
 from mmengine.structures import InstanceData
 from torch import distributed
 
-from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.tasks.evaluator import BadVideoEvaluator
 from mmvidformer.video.errors import BadVideo
 from tests.engine.toys import run_group

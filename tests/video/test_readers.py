@@ -14,7 +14,7 @@ import pytest
 from mmaction.datasets.transforms import ArrayDecode, DecordDecode, DecordInit
 from mmengine.dataset import Compose
 
-from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
+from mmvidformer.data.transforms.decode import VideoDecode, VideoInit
 from mmvidformer.video import index, pyav_reader
 from mmvidformer.video.pyav_reader import PyAVReader
 from mmvidformer.video.video import Video

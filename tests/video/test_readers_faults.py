@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mmengine.dataset import Compose
 
-from mmvidformer.datasets.transforms.decode import VideoDecode, VideoInit
+from mmvidformer.data.transforms.decode import VideoDecode, VideoInit
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.index import Index
 from mmvidformer.video.readers import READERS

@@ -4,7 +4,7 @@ import av
 import numpy as np
 from av.stream import Disposition
 
-from mmvidformer.datasets.bad_videos import SafeDataset
+from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.video.errors import BadVideo
 from stress.odd_kinds import encode
 

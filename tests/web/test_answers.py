@@ -10,7 +10,7 @@ from mmengine.config import Config
 
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.config.fragments import merge
-from mmvidformer.datasets.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.tasks.table import find_task
 from mmvidformer.video.readers import READERS

@@ -19,8 +19,8 @@ import cv2
 import torch
 from torch._utils import ExceptionWrapper
 
-from mmvidformer.datasets.inputs import VideoSource
-from mmvidformer.datasets.workers import end_with_parent
+from mmvidformer.data.inputs import VideoSource
+from mmvidformer.data.workers import end_with_parent
 from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.progress import limit_silence

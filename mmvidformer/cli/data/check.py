@@ -11,14 +11,14 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.datasets.lists import (
+from mmvidformer.data.lists import (
     check_report,
     find_repeated,
     read_list,
     say_count,
     write_report,
 )
-from mmvidformer.datasets.video_folders import find_videos
+from mmvidformer.data.video_folders import find_videos
 from mmvidformer.engine.arguments import positive
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from mmvidformer.datasets.own_videos import (
+from mmvidformer.data.own_videos import (
     NO_TEXT,
     SPLITS,
     find_empty_classes,

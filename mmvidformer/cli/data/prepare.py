@@ -9,7 +9,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.datasets.prepare import prepare_list
+from mmvidformer.data.prepare import prepare_list
 from mmvidformer.engine.arguments import positive
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.manifold import TSNE
 
-from mmvidformer.datasets.lists import read_list
+from mmvidformer.data.lists import read_list
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.visualization.figures import save_figure

@@ -16,11 +16,11 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
-from mmvidformer.datasets.bad_videos import SafeDataset
-from mmvidformer.datasets.epic_kitchens import SegmentDataset
-from mmvidformer.datasets.image_folder import ImageFolderDataset
-from mmvidformer.datasets.labels import label_table
-from mmvidformer.datasets.listed_videos import ListedVideoDataset
+from mmvidformer.data.bad_videos import SafeDataset
+from mmvidformer.data.epic_kitchens import SegmentDataset
+from mmvidformer.data.image_folder import ImageFolderDataset
+from mmvidformer.data.labels import label_table
+from mmvidformer.data.listed_videos import ListedVideoDataset
 from mmvidformer.video.errors import PATH_KEYS, path_of, with_suffix
 
 Problems = Iterator[tuple[bool, str]]  # whether it is an error, and its description

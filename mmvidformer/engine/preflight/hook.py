@@ -69,7 +69,7 @@ def _model_of(runner: Runner) -> object:
 
 def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     # They import MMAction2's datasets and models, which a look-up of a hook should not.
-    from mmvidformer.datasets.bad_videos import SafeDataset, with_inner
+    from mmvidformer.data.bad_videos import SafeDataset, with_inner
     from mmvidformer.engine.preflight import checks
     from mmvidformer.engine.preflight.pairs import check_pairs
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from mmaction.datasets import VideoDataset
 from mmengine.dataset import BaseDataset
 
-from mmvidformer.datasets.listed_videos import ListedVideoDataset, ListedVideos
+from mmvidformer.data.listed_videos import ListedVideoDataset, ListedVideos
 from mmvidformer.engine.preflight.checks import LISTS, MOST_FILES, Problems
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.video.errors import path_of

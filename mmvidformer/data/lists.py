@@ -1,0 +1,126 @@
+import csv
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mmvidformer.data.csv_rows import read_text
+from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.targets import identity_of
+
+LABEL = r"[+-]?[0-9]{1,18}"
+DEFAULT_DELIMITER = " "  # of MMAction2's datasets
+REPORT = ("line", "path", "reason")  # columns of a table of bad videos
+
+
+class ListLine(NamedTuple):
+    """A line of a list: its text, and what it says."""
+
+    text: str
+    path: str
+    labels: tuple[int, ...]
+
+
+def read_list(
+    file: str | Path, delimiter: str | None = None, multi_class: bool = True
+) -> list[ListLine]:
+    """Read the lines of a list for MMAction2's ``VideoDataset``, but empty ones at its end.
+
+    Args:
+        file: Text with a line per sample: the path, and then any number of labels.
+        delimiter: Delimiter of the columns. Default: that of the file (``find_delimiter``).
+        multi_class: Whether a line may have several labels.
+
+    Raises:
+        ValueError: If a line has another form; names file, line and text.
+    """
+    content = read_text(file)
+    delimiter = delimiter or find_delimiter(content)
+    lines = []
+    texts = list(io.StringIO(content))
+    while texts and not texts[-1].strip():
+        del texts[-1]
+    for number, text in enumerate(texts, start=1):
+        path, *labels = text.strip().split(delimiter)
+        numeric = all(re.fullmatch(LABEL, label.strip()) for label in labels)
+        if not path or not numeric or (len(labels) > 1 and not multi_class):
+            form = "PATH LABEL" + " ..." * multi_class
+            got = f"with the delimiter {delimiter!r}, got {text.strip()[:100]!r}"
+            raise ValueError(f"{file}, line {number}: expected '{form}' {got}")
+        lines.append(ListLine(text, path, tuple(map(int, labels))))
+    return lines
+
+
+def find_delimiter(content: str) -> str:
+    """Return the delimiter of a list: a tab if it has one, a comma before a number, or a space."""
+    if "\t" in content:
+        return "\t"
+    first = content.lstrip().partition("\n")[0]
+    return "," if re.search(rf",\s*{LABEL}$", first.rstrip()) else DEFAULT_DELIMITER
+
+
+def find_repeated(lines: Sequence[ListLine], file: str | Path, folder: str | Path) -> Iterator[str]:
+    """Describe the lines of a list that name a video again, with the same label or another one.
+
+    A link is the video that it leads to. ``folder`` is that of the videos.
+    """
+    numbers: dict[object, int] = {}
+    for number, line in enumerate(lines):
+        first = numbers.setdefault(identity_of(os.path.join(folder, line.path)), number)
+        if first == number:
+            continue
+        earlier = lines[first]
+        called = "" if earlier.path == line.path else f" as {earlier.path}"
+        what = f"{line.path} is already in line {first + 1}{called}"
+        if sorted(earlier.labels) != sorted(line.labels):
+            what += f", with {_say_labels(earlier.labels)} instead of {_say_labels(line.labels)}"
+        yield f"{file}, line {number + 1}: {what}"
+
+
+def _say_labels(labels: Iterable[int]) -> str:
+    return f"label {' '.join(map(str, labels))}" if labels else "no label"
+
+
+def check_report(file: str | Path, folder: str | Path, ending: str = "_clean") -> tuple[Path, Path]:
+    """Return the files that ``write_report`` writes, whose earlier ones it replaces.
+
+    Raises:
+        FileExistsError: If one of them was not written by it.
+    """
+    name, folder = Path(file), Path(folder)
+    bad, clean = (folder / f"{name.stem}{end}" for end in ("_bad.csv", ending + name.suffix))
+    start = f"{','.join(REPORT)}\n"
+    is_own = bad.is_file() and bad.read_bytes().replace(b"\r", b"").startswith(start.encode())
+    others = [path for path in (bad, clean) if path.exists() and not is_own]
+    if others:
+        raise FileExistsError(f"{others[0]} is no earlier result of {name}; name another folder")
+    return bad, clean
+
+
+def write_report(
+    file: str | Path,
+    folder: str | Path,
+    lines: Sequence[tuple[str, str]],
+    faults: Mapping[str, str],
+    ending: str = "_clean",
+) -> tuple[Path, Path]:
+    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name><ending>.<extension>`` to a folder.
+
+    ``lines`` are path and text of each line of the list ``file``, and ``faults`` are by path.
+    Returns the two files.
+    """
+    bad, clean = check_report(file, folder, ending)
+    rows = [(n, path, faults[path]) for n, (path, _) in enumerate(lines, 1) if path in faults]
+    with write_atomically(bad) as part, part.open("w", newline="", encoding="utf-8") as report:
+        csv.writer(report).writerows([REPORT, *rows])
+    with write_atomically(clean) as part:
+        text = "".join(text for path, text in lines if path not in faults)
+        part.write_text(text, encoding="utf-8")
+    return bad, clean
+
+
+def say_count(count: int, noun: str) -> str:
+    """Return a number and a noun, such as ``'1 fault'`` and ``'2 faults'``."""
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -1,0 +1,264 @@
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+
+from mmvidformer.data.csv_rows import read_text
+from mmvidformer.data.lists import (
+    DEFAULT_DELIMITER,
+    find_delimiter,
+    identity_of,
+    read_list,
+    say_count,
+)
+from mmvidformer.data.video_folders import find_videos
+from mmvidformer.storage.files import write_file
+
+SPLITS = ("train", "val", "test")
+# Their names in folders and columns, in small letters, as in HuggingFace's folders of images.
+SPLIT_NAMES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
+}
+CLASSES = "classes.txt"
+MOST_FAULTS = 20  # that an error names
+NO_TEXT = "its name is not text in UTF-8, which lists are; rename it"
+FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
+
+
+class LabeledVideo(NamedTuple):
+    """A video file, the name of its class, and its split, None before it is drawn."""
+
+    path: Path
+    label: str
+    split: str | None = None
+
+
+def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Path]]:
+    """Find videos in ``folder/class/.../video`` or ``folder/split/class/.../video``.
+
+    The names of splits are those of ``SPLIT_NAMES``. Returns the videos, and those outside of a
+    class's folder.
+
+    Raises:
+        FileNotFoundError: If there are no videos.
+        ValueError: If none is in a class's folder, or only some of the folders are splits.
+    """
+    parts = {path: path.relative_to(folder).parts[:-1] for path in find_videos(folder)}
+    has_splits = _has_splits(folder, sorted({names[0] for names in parts.values() if names}))
+    level = int(has_splits)
+    videos = []
+    for path, names in parts.items():
+        if len(names) > level:
+            split = split_of(names[0]) if has_splits else None
+            videos.append(LabeledVideo(path, names[level], split))
+    if not videos:
+        form = "SPLIT/CLASS/VIDEO" if has_splits else "CLASS/VIDEO"
+        count = say_count(len(parts), "video")
+        raise ValueError(f"{folder} has no {form}, only {count} outside of those")
+    return videos, [path for path, names in parts.items() if len(names) <= level]
+
+
+def leave_out_repeated(
+    videos: Sequence[LabeledVideo],
+) -> tuple[list[LabeledVideo], dict[Path, str]]:
+    """Return each file once, of several links to it, and why the other videos are left out.
+
+    Raises:
+        ValueError: If a file is in two classes or splits.
+    """
+    firsts: dict[object, LabeledVideo] = {}
+    repeated: dict[Path, str] = {}
+    faults = []
+    for video in videos:
+        first = firsts.setdefault(identity_of(str(video.path)), video)
+        if first is video:
+            continue
+        what = f"it is the same file as {first.path}"
+        repeated[video.path] = what
+        if (first.label, first.split) != (video.label, video.split):
+            faults.append(f"{video.path}: {what}, in another class or split")
+    if faults:
+        more = [f"and {len(faults) - MOST_FAULTS} more"] * (len(faults) > MOST_FAULTS)
+        raise ValueError("\n".join([*faults[:MOST_FAULTS], *more]))
+    return [video for video in videos if video.path not in repeated], repeated
+
+
+def split_of(name: str) -> str | None:
+    """Return the split that a name means, if any."""
+    return SPLIT_NAMES.get(name.lower())
+
+
+def _has_splits(folder: str | Path, names: Sequence[str]) -> bool:
+    """Whether folders are those of splits; a ``ValueError`` if only some of them are."""
+    splits = [name for name in names if split_of(name)]
+    if not splits:
+        return False
+    classes = [name for name in names if not split_of(name)]
+    if classes:
+        what = f"{folder} has the folder {splits[0]} of a split beside {', '.join(classes[:5])}"
+        todo = "put all classes into folders of splits, or rename it if it is a class"
+        raise ValueError(f"{what}: {todo}")
+    return True
+
+
+def find_empty_classes(folder: str | Path, videos: Sequence[LabeledVideo]) -> list[str]:
+    """Return the folders of classes, in ``read_class_folders``' layouts, that hold no video."""
+    folders = _folders_of(Path(folder))
+    if any(video.split for video in videos):
+        folders = [path for split in folders if split_of(split.name) for path in _folders_of(split)]
+    return sorted({path.name for path in folders} - {video.label for video in videos})
+
+
+def _folders_of(folder: Path) -> list[Path]:
+    """Return the folders in a folder, but no hidden ones."""
+    return [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+
+
+def split_videos(
+    videos: Sequence[LabeledVideo], val: float = 0.15, test: float = 0.15, seed: int = 0
+) -> list[LabeledVideo]:
+    """Draw the split of each video, class by class, unless the folders state it.
+
+    The shares ``val`` and ``test`` of each class are drawn, rounded, at least one video each, while
+    one is left for training. The draw of a class does not depend on other classes.
+
+    Raises:
+        ValueError: If the shares leave nothing for training.
+    """
+    check_shares(val, test)
+    videos = sorted(videos, key=lambda video: str(video.path))
+    if all(video.split is not None for video in videos):
+        return videos
+    _, classes = np.unique([video.label for video in videos], return_inverse=True)
+    sizes = np.bincount(classes)
+    splits = np.full(len(videos), "train", object)
+    for members in np.split(np.argsort(classes, kind="stable"), np.cumsum(sizes)[:-1]):
+        numbers = members.tolist()
+        Random(f"{seed}/{videos[numbers[0]].label}").shuffle(numbers)
+        drawn = draw_splits(len(numbers), val, test)
+        splits[numbers[: len(drawn)]] = drawn
+    return [
+        LabeledVideo(path, label, split)
+        for (path, label, _), split in zip(videos, splits, strict=True)
+    ]
+
+
+def draw_splits(count: int, val: float, test: float) -> list[str]:
+    """Return the splits of the first of ``count`` shuffled videos; the others are for training.
+
+    The shares are rounded, but to at least one video each, while one is left for training.
+    """
+    drawn: list[str] = []
+    for split, share in (("val", val), ("test", test)):
+        most = count - len(drawn) - 1
+        drawn += [split] * (min(max(1, round(count * share)), most) if share else 0)
+    return drawn
+
+
+def check_shares(val: float, test: float) -> None:
+    """Raise a ``ValueError`` if the shares of validation and test leave nothing for training."""
+    if min(val, test) < 0 or val + test >= 1:
+        raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
+
+
+class VideoLists(NamedTuple):
+    """A folder of lists: its absolute path, names of the classes, and number of videos by split."""
+
+    root: Path
+    classes: tuple[str, ...]
+    counts: dict[str, int]
+    delimiter: str
+
+
+def write_lists(
+    videos: Sequence[LabeledVideo], folder: str | Path, force: bool = False
+) -> VideoLists:
+    """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``.
+
+    A line is a path and the number of a class, for MMAction2's ``VideoDataset``, separated by a
+    space (``delimiter``), or a tab if a path has a space. Paths of videos outside the folder are
+    absolute. ``force`` overwrites lists.
+
+    Raises:
+        FileExistsError: If there are lists, and not ``force``.
+        ValueError: If a list cannot hold a path or class, or no video is for training.
+    """
+    root = Path(folder).resolve()
+    if not force:
+        check_absent(root, FILES)
+    above = f"{root.as_posix().rstrip('/')}/"
+    names = [video.path.absolute().as_posix().removeprefix(above) for video in videos]
+    classes = sorted({video.label for video in videos})
+    check_names([*names, *classes])
+    numbers = {name: number for number, name in enumerate(classes)}
+    delimiter = "\t" if any(" " in name for name in names) else " "
+    lines = {CLASSES: [f"{name}\n" for name in classes]} | {f"{split}.txt": [] for split in SPLITS}
+    for video, name in zip(videos, names, strict=True):
+        lines[f"{video.split}.txt"].append(f"{name}{delimiter}{numbers[video.label]}\n")
+    if not lines["train.txt"]:
+        raise ValueError("no video is for training")
+    for name, text in lines.items():
+        write_file(root / name, "".join(text).encode())
+    return read_lists(root)
+
+
+def is_text(name: str) -> bool:
+    """Whether the name of a file is text in UTF-8, as lists are; Linux allows any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_absent(folder: Path, names: Iterable[str]) -> None:
+    """Raise a ``FileExistsError`` if a folder has one of the files."""
+    present = [name for name in names if (folder / name).exists()]
+    if present:
+        raise FileExistsError(f"{folder} has {', '.join(present)} already; --force overwrites them")
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise a ``ValueError`` if MMAction2's lists cannot hold a path or the name of a class."""
+    for name in names:
+        if not is_text(name):
+            raise ValueError(f"{name!r}: {NO_TEXT}")
+        if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
+            wrong = "has a space at an end, a tab or a line break"
+            raise ValueError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
+
+
+def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
+    """Read lists as ``write_lists`` writes them; with ``multi_class``, of any number of classes.
+
+    Raises:
+        FileNotFoundError: If the folder, ``train.txt`` or ``classes.txt`` is missing.
+        ValueError: If a line is not a path and a number; names file and line.
+    """
+    root = Path(folder).resolve()
+    if not root.is_dir():
+        raise FileNotFoundError(f"folder {folder} does not exist")
+    for name in ("train.txt", CLASSES):
+        if not (root / name).is_file():
+            wanted = "mmvidformer data list writes it"
+            raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
+    files = [root / f"{split}.txt" for split in SPLITS if (root / f"{split}.txt").is_file()]
+    counts = dict.fromkeys(SPLITS, 0)
+    texts = [read_text(file) for file in files]
+    delimiters = {find_delimiter(text) for text in texts if text.strip()}
+    classes = tuple(read_text(root / CLASSES).splitlines())
+    for file in files:
+        lines = read_list(file, multi_class=multi_class)
+        counts[file.stem] = len(lines)
+        for number, line in enumerate(lines, start=1):
+            if line.labels and not 0 <= min(line.labels) <= max(line.labels) < len(classes):
+                allowed = f"0 to {len(classes) - 1}, as {CLASSES} has {len(classes)} lines"
+                what = f"label must be in {allowed}, got {line.text.strip()[:100]!r}"
+                raise ValueError(f"{file}, line {number}: {what}")
+    # If they differ, each dataset finds its own.
+    delimiter = delimiters.pop() if len(delimiters) == 1 else DEFAULT_DELIMITER
+    return VideoLists(root, classes, counts, delimiter)

@@ -1,0 +1,268 @@
+"""One's own labeled videos, and their lists."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import av
+import pytest
+from mmaction.datasets import VideoDataset
+
+from mmvidformer.data.lists import read_list
+from mmvidformer.data.own_videos import (
+    SPLITS,
+    LabeledVideo,
+    find_empty_classes,
+    leave_out_repeated,
+    read_class_folders,
+    read_lists,
+    split_videos,
+    write_lists,
+)
+from mmvidformer.data.video_folders import find_named, find_videos
+from mmvidformer.video.containers import FORMATS, SUFFIXES
+
+
+def touch(root: Path, *names: str) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("count", "val", "test", "expected"),
+    [
+        (1, 0.15, 0.15, (1, 0, 0)),
+        (2, 0.15, 0.15, (1, 1, 0)),
+        (2, 0.0, 0.15, (1, 0, 1)),
+        (3, 0.15, 0.15, (1, 1, 1)),
+        (3, 0.45, 0.45, (1, 1, 1)),
+        (20, 0.15, 0.15, (14, 3, 3)),
+        (20, 0.0, 0.0, (20, 0, 0)),
+        (5, 0.49, 0.5, (1, 2, 2)),
+    ],
+)
+def test_sizes_of_the_splits(count, val, test, expected) -> None:
+    videos = [LabeledVideo(Path(f"{i}.mp4"), "a") for i in range(count)]
+    splits = [video.split for video in split_videos(videos, val, test)]
+    assert tuple(map(splits.count, SPLITS)) == expected
+
+
+def test_folders_that_are_links_are_followed(tmp_path) -> None:
+    """As by torchvision; both classes of the same folder too, but not a folder inside itself."""
+    touch(tmp_path, "store/day/b.mp4", "data/walk/a.mp4", "data/.hidden/c.mp4", "data/walk/x.txt")
+    data = tmp_path / "data"
+    (data / "run").symlink_to(tmp_path / "store")
+    (data / "jog").symlink_to(tmp_path / "store")
+    (data / "walk" / "self").symlink_to(data)
+    (tmp_path / "store" / "day" / "up").symlink_to(tmp_path / "store")
+    (data / "walk" / "gone").symlink_to(tmp_path / "nowhere")
+    found = [path.relative_to(data).as_posix() for path in find_videos(data)]
+    assert found == ["jog/day/b.mp4", "run/day/b.mp4", "walk/a.mp4"]
+    videos, outside = read_class_folders(data)
+    assert [video.label for video in videos] == ["jog", "run", "walk"] and not outside
+    (tmp_path / "linked").symlink_to(data)
+    assert len(find_videos(tmp_path / "linked")) == 3
+
+
+def test_each_video_is_looked_at_once_for_all_classes(tmp_path) -> None:
+    """A million videos of a thousand classes are 10^9 pairs; here it is a third of that."""
+    videos = [LabeledVideo(Path(f"{i % 10_000}/{i}.mp4"), str(i % 10_000)) for i in range(30_000)]
+    start = time.process_time()
+    found = split_videos(videos)
+    write_lists(found, tmp_path)
+    assert time.process_time() - start < 5  # else a minute
+    assert Counter(video.split for video in found) == dict.fromkeys(SPLITS, 10_000)
+
+
+def test_splits_are_stratified_and_repeat() -> None:
+    videos = [LabeledVideo(Path(f"{c}/{i}.mp4"), c) for c in "ab" for i in range(20)]
+    one = split_videos(videos, seed=1)
+    counts = Counter((video.label, video.split) for video in one)
+    for label in "ab":
+        assert [counts[label, split] for split in ("train", "val", "test")] == [14, 3, 3]
+    assert one == split_videos(videos[::-1], seed=1)
+    assert one != split_videos(videos, seed=2)
+    # The draw of a class does not depend on other classes.
+    assert [v for v in one if v.label == "a"] == split_videos(videos[:20], seed=1)
+    with pytest.raises(ValueError, match="below 1 together, got 0.5, 0.5"):
+        split_videos(videos, 0.5, 0.5)
+
+
+def test_folders_of_classes(tmp_path) -> None:
+    touch(tmp_path, "run/a.mp4", "run/deep/b.AVI", "walk/c.mkv", "walk/notes.txt", "stray.mp4")
+    touch(tmp_path, "walk/.hidden.mp4")
+    videos, outside = read_class_folders(tmp_path)
+    assert [(v.path.name, v.label) for v in videos] == [
+        *(("a.mp4", "run"), ("b.AVI", "run"), ("c.mkv", "walk"))
+    ]
+    assert outside == [tmp_path / "stray.mp4"]
+    split = tmp_path / "split"
+    touch(split, "train/run/a.mp4", "test/run/b.mp4")
+    (tmp_path / "jump").mkdir()
+    (tmp_path / ".hidden").mkdir()
+    assert find_empty_classes(tmp_path, videos) == ["jump", "split"]
+    (split / "train" / "jump").mkdir()
+    assert find_empty_classes(split, read_class_folders(split)[0]) == ["jump"]
+    found = split_videos(read_class_folders(split)[0])
+    assert [(v.label, v.split) for v in found] == [("run", "test"), ("run", "train")]
+    with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 video outside"):
+        read_class_folders(tmp_path / "walk")
+    with pytest.raises(FileNotFoundError, match="none does not exist"):
+        read_class_folders(tmp_path / "none")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(FileNotFoundError, match="none has no videos"):
+        read_class_folders(tmp_path / "none")
+
+
+def names_of_splits() -> list[list[str]]:
+    """As HuggingFace's folders of images know them."""
+    spellings = [["train", "validation", "test"], ["Train", "VALID", "Testing"]]
+    return [*spellings, ["training", "dev", "evaluation"], ["train", "val", "eval"]]
+
+
+@pytest.mark.parametrize("names", names_of_splits())
+def test_names_of_splits(tmp_path, names) -> None:
+    touch(tmp_path, *(f"{name}/{label}/a.mp4" for name in names for label in ("cat", "dog")))
+    touch(tmp_path, f"{names[2]}/unlabeled.mp4")
+    (tmp_path / names[1] / "cow").mkdir()
+    videos, outside = read_class_folders(tmp_path)
+    assert Counter((video.label, video.split) for video in videos) == {
+        (label, split): 1 for label in ("cat", "dog") for split in SPLITS
+    }
+    assert outside == [tmp_path / names[2] / "unlabeled.mp4"]
+    assert find_empty_classes(tmp_path, videos) == ["cow"]
+
+
+@pytest.mark.parametrize(
+    ("names", "error"),
+    [
+        (["train/cat", "extra/cat"], "has the folder train of a split beside extra: put all"),
+        (["cat", "dog", "test"], "has the folder test of a split beside cat, dog: put all"),
+        (["Train", "val"], "has no SPLIT/CLASS/VIDEO, only 2 videos"),
+    ],
+)
+def test_folders_of_which_only_some_are_splits(tmp_path, names, error) -> None:
+    touch(tmp_path, *(f"{name}/a.mp4" for name in names))
+    with pytest.raises(ValueError, match=error):
+        read_class_folders(tmp_path)
+
+
+def test_names_with_and_without_a_prefix(tmp_path) -> None:
+    touch(tmp_path, "x.mp4", "v_x.webm", "v_y.mkv", "z.mp4", "sub/w.mp4")
+    names = ["x", "v_x", "y", "v_z", "w.mp4", "gone"]
+    found = find_named(tmp_path, names, prefix="v_")
+    assert {name: path.name for name, path in found.items()} == {
+        **{"x": "x.mp4", "v_x": "v_x.webm", "y": "v_y.mkv", "v_z": "z.mp4", "w.mp4": "w.mp4"}
+    }
+    with pytest.raises(ValueError, match="two files have the name 'x': .*and .*x"):
+        find_named(tmp_path, ["x"], prefix="v_")
+
+
+def test_one_file_in_two_folders(tmp_path) -> None:
+    touch(tmp_path, "run/a.mp4", "run/c.mp4", "sit/d.mp4")
+    (tmp_path / "run" / "b.mp4").hardlink_to(tmp_path / "run" / "a.mp4")
+    videos, left_out = leave_out_repeated(read_class_folders(tmp_path)[0])
+    assert [video.path.name for video in videos] == ["a.mp4", "c.mp4", "d.mp4"]
+    assert left_out == {tmp_path / "run/b.mp4": f"it is the same file as {tmp_path / 'run/a.mp4'}"}
+    (tmp_path / "sit" / "e.mp4").symlink_to("../run/c.mp4")
+    with pytest.raises(ValueError, match="sit/e.mp4: it is the same file as .*c.mp4, in another"):
+        leave_out_repeated(read_class_folders(tmp_path)[0])
+
+
+def test_every_format_that_is_read_is_listed() -> None:
+    """As FFmpeg calls such files, but for those of sound and pictures."""
+    names = "webm mp4 ipod vob dvd mpeg1video mpeg2video ogv f4v psp ismv".split()
+    extensions = set[str]()
+    for name in FORMATS.split(","):
+        extensions |= av.ContainerFormat(name, "r").extensions
+        if name not in ("mpegvideo", "ogg"):
+            extensions |= av.ContainerFormat(name, "w").extensions
+    for name in names:
+        extensions |= av.ContainerFormat(name, "w").extensions
+    others = "avif heic heif ism isma m4a m4b mka mks ogg ra wma".split()
+    missing = {f".{name}" for name in extensions.difference(others)} - SUFFIXES
+    assert not missing
+
+
+def test_other_files_are_counted(tmp_path, capsys) -> None:
+    touch(tmp_path, "a.MTS", "b.gif", "c.txt", "d.TXT", "e", "f.npy", ".hidden", "sub/g.h264")
+    assert [path.name for path in find_videos(tmp_path)] == ["a.MTS", "b.gif", "g.h264"]
+    said = f"{tmp_path}: left out 4 other files: 2 .txt, 1 without a suffix, 1 .npy\n"
+    assert capsys.readouterr().err == said
+    touch(tmp_path / "only", "c.txt", *(f"a.{letter}" for letter in "abcdefgh"))
+    with pytest.raises(FileNotFoundError, match=r"has no videos, only 1 \.a, .* \.\.\.$"):
+        find_videos(tmp_path / "only")
+
+
+def test_a_link_to_itself_ends_no_job(tmp_path) -> None:
+    touch(tmp_path, "a.mp4")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "gone.mp4").symlink_to("nowhere")  # a video that is missing: named when it is read
+    assert [path.name for path in find_videos(tmp_path)] == ["a.mp4", "gone.mp4"]
+
+
+def test_a_folder_that_may_not_be_read_is_left_out(tmp_path, capsys, monkeypatch) -> None:
+    """Such as lost+found on a disk; the tests may run as root, whom no permissions stop."""
+    touch(tmp_path, "a.mp4", "lost+found/b.mp4")
+    scan = os.scandir
+
+    def refuse(folder: str) -> Iterator[os.DirEntry]:
+        if folder.endswith("lost+found"):
+            raise PermissionError(13, "Permission denied", folder)
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert [path.name for path in find_videos(tmp_path)] == ["a.mp4"]
+    assert "left out: [Errno 13] Permission denied" in capsys.readouterr().err
+    with pytest.raises(PermissionError):
+        find_videos(tmp_path / "lost+found")
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a b.mp4"], ids=["plain", "blank"])
+def test_mmaction_reads_the_lists(tmp_path, name) -> None:
+    videos = [
+        LabeledVideo(tmp_path / "run" / name, "run", "train"),
+        LabeledVideo(tmp_path / "walk" / "c.mp4", "walk", "train"),
+    ]
+    lists = write_lists(videos, tmp_path)
+    assert lists == read_lists(tmp_path)
+    assert lists.classes == ("run", "walk") and lists.counts == {"train": 2, "val": 0, "test": 0}
+    dataset = VideoDataset(
+        ann_file=str(tmp_path / "train.txt"),
+        pipeline=[],
+        data_prefix=dict(video=str(tmp_path)),
+        delimiter=lists.delimiter,
+    )
+    found = [
+        (dataset.get_data_info(i)["filename"], dataset.get_data_info(i)["label"]) for i in (0, 1)
+    ]
+    assert found == [(str(v.path), i) for i, v in enumerate(videos)]
+    write_lists(videos, tmp_path / "elsewhere")
+    assert read_list(tmp_path / "elsewhere" / "train.txt")[0][1] == str(videos[0].path)
+    with pytest.raises(FileExistsError, match="has train.txt, val.txt, test.txt, classes.txt"):
+        write_lists(videos, tmp_path)
+
+
+def test_lists_may_mix_absolute_and_relative_paths(tmp_path) -> None:
+    (tmp_path / "classes.txt").write_text("run\nwalk\n")
+    (tmp_path / "train.txt").write_text("/elsewhere/a.mp4 0\nb.mp4 1\n")
+    root = str(read_lists(tmp_path).root)
+    dataset = VideoDataset(str(tmp_path / "train.txt"), [], data_prefix=dict(video=root))
+    found = [dataset.get_data_info(i)["filename"] for i in range(2)]
+    assert found == ["/elsewhere/a.mp4", str(tmp_path / "b.mp4")]
+
+
+def test_invalid_lists(tmp_path) -> None:
+    with pytest.raises(ValueError, match="lists cannot hold; rename it"):
+        write_lists([LabeledVideo(tmp_path / "a\tb.mp4", "run", "train")], tmp_path)
+    with pytest.raises(ValueError, match="no video is for training"):
+        write_lists([LabeledVideo(tmp_path / "a.mp4", "run", "val")], tmp_path)
+    with pytest.raises(FileNotFoundError, match="mmvidformer data list writes"):
+        read_lists(tmp_path)
+    (tmp_path / "classes.txt").write_text("run\n")
+    (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 0 1\n")
+    with pytest.raises(ValueError, match="train.txt, line 2: expected 'PATH LABEL' with"):
+        read_lists(tmp_path)
