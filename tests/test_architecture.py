@@ -47,6 +47,7 @@ ALLOWED = {
         "registry",
         "storage",
         "tasks",
+        "video",
     },
     "visualization": {"apis", "data", "layers", "models", "storage", "tasks", "video"},
     "web": {

@@ -14,8 +14,10 @@ from shlex import join
 import torch
 
 from mmvidformer.cli import test, train
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
+from mmvidformer.finetune.baseline import Baseline, try_baseline
 from mmvidformer.finetune.outcome import compare_share, compare_to_chance
 from mmvidformer.finetune.settings import PROBES, Recipe
 from mmvidformer.tasks.lists import read_task_lists
@@ -90,8 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{recipe.method} does not use {', '.join(unused)}")
         right, count, chosen = probe(cfg, recipe, lists, features, checkpoint)
         result = dict(right=right, count=count)
-        chance = task.chance(lists, "test" if lists.counts["test"] else "val") if count else 0.0
-        print(f"{recipe.method}, {chosen}: {compare_share(**result, chance=chance)}")
+        split = "test" if lists.counts["test"] else "val"
+        chance = task.chance(lists, split) if count else 0.0
+        comparison = compare_share(**result, chance=chance, baseline=_baseline(lists, split))
+        print(f"{recipe.method}, {chosen}: {comparison}")
     else:
         if not args.resume:
             (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
@@ -115,9 +119,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("the validation list, by the test pipeline:", flush=True)
         result["validation"] = validate(path, str(checkpoint), several)
         result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
-        if comparison := compare_to_chance(task, lists, result["validation"]):
+        baseline = None if args.shards or task.name != "classes" else _baseline(lists, "val")
+        if comparison := compare_to_chance(task, lists, result["validation"], baseline):
             print(comparison)
     return 0
+
+
+def _baseline(lists: VideoLists, split: str) -> Baseline | None:
+    """Return what frame differences reach on a list of one class a video."""
+    from mmvidformer.finetune.probes import videos_of
+
+    return try_baseline(videos_of(lists, "train"), videos_of(lists, split))
 
 
 def validate(config: Path, checkpoint: str, options: Sequence[str]) -> dict[str, float]:

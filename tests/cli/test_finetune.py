@@ -112,7 +112,9 @@ def test_a_run_ends_with_the_result_of_the_test_pipeline_on_the_validation_list(
     result = json.loads((tmp_path / "finetune" / "result.json").read_text())
     top1 = result["validation"]["acc/top1"]
     assert f"validation: {100 * top1:.1f}% (" in said and "n = 7); without looking at" in said
-    assert "videos: 42.9%" in said  # three of seven videos have the first class
+    assert (
+        "videos: 42.9%; frame differences with logistic" in said
+    )  # three of seven videos have the first class
     config = str(tmp_path / "finetune" / "config.py")
     test([config, result["checkpoint"], "--split", "val", "--work-dir", str(tmp_path / "again")])
     again = json.loads((tmp_path / "again" / "val_2x1_score.json").read_text())
@@ -235,7 +237,7 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
     assert not [*(tmp_path / "knn").glob("*.pth")]
     said = capsys.readouterr().out
     assert "knn, 8 neighbors: " in said
-    assert said.count("n = 7); without looking at the videos: 42.9%") == 3
+    assert said.count("n = 7); without looking at the videos: 42.9%; frame differences with") == 3
     assert "linear does not use --epochs, --batch" in said and "attentive does not" not in said
     for method in ("linear", "attentive"):
         run = tmp_path / method

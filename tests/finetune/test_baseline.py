@@ -1,0 +1,64 @@
+"""Frame differences with logistic regression, beside the answers of a model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmvidformer.finetune import baseline
+from mmvidformer.finetune.baseline import Baseline, frame_differences, try_baseline
+from mmvidformer.finetune.outcome import compare_share
+from mmvidformer.synthetic.render import write_video
+
+
+@pytest.fixture
+def squares(tmp_path) -> list[tuple[Path, int]]:
+    """Videos of a square that moves to the right (class 0) or down (class 1)."""
+    rows = []
+    for number in range(12):
+        label = number % 2
+        path = tmp_path / f"{number}.mp4"
+        frames = np.zeros((18, 48, 48, 3), np.uint8)
+        for time in range(18):
+            along, across = 2 * time, 16 + number % 3
+            y, x = (along, across) if label else (across, along)
+            frames[time, y : y + 12, x : x + 12] = 255
+        write_video(path, frames, 10)
+        rows.append((path, label))
+    return rows
+
+
+def test_directions_are_told_apart(squares) -> None:
+    assert try_baseline(squares[:8], squares[8:]) == Baseline(4, 4)
+
+
+def test_unreadable_videos_count_as_wrong(squares, tmp_path) -> None:
+    (tmp_path / "bad.mp4").write_bytes(b"no video")
+    bad = [(tmp_path / "bad.mp4", 0), (tmp_path / "missing.mp4", 1)]
+    assert try_baseline([*bad, *squares[:8]], [*squares[8:], *bad]) == Baseline(4, 6)
+
+
+def test_nothing_to_learn_or_to_test(squares) -> None:
+    assert try_baseline(squares[:8:2], squares[8:]) is None  # one class
+    assert try_baseline(squares[:8], []) is None
+
+
+def test_long_lists_are_read_in_part(squares, monkeypatch) -> None:
+    monkeypatch.setattr(baseline, "MOST", 4)
+    assert try_baseline(squares, squares).count == 4
+
+
+def test_a_still_video_has_no_differences(tmp_path) -> None:
+    write_video(tmp_path / "still.mp4", np.full((12, 48, 48, 3), 90, np.uint8), 10)
+    differences = frame_differences(tmp_path / "still.mp4")
+    assert differences.shape == (8 * 24 * 24,) and differences.max() < 0.02
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [(9, "50.0% (23.7-76.3, n = 10)"), (5, "This does not beat it: try"), (1, "Nothing was")],
+)
+def test_a_result_beside_the_baseline(right, said) -> None:
+    text = compare_share(right, 10, 0.2, Baseline(5, 10))
+    assert said in text and "frame differences with logistic regression: 50.0%" in text
+    assert ("This does not" in text) == (right == 5)
