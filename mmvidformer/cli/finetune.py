@@ -100,8 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not args.resume:
             (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
         several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
-        resume = ["--resume"] if args.resume else []
-        if status := train.main([str(path), *resume, *several]):
+        start = ["--resume"] if args.resume else ["--force"]  # as the work dir was checked
+        if status := train.main([str(path), *start, *several]):
             return status
         checkpoint = best_checkpoint(work_dir)
     if checkpoint:

@@ -38,8 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not args.resume:
         (path.parents[1] / LAST).unlink(missing_ok=True)  # of an earlier run
     several = ["--procs", str(settings.procs)] if settings.procs > 1 else []
-    resume = ["--resume"] if args.resume else []
-    status = train.main([str(path), *resume, *several])
+    start = ["--resume"] if args.resume else ["--force"]  # as the work dir was checked
+    status = train.main([str(path), *start, *several])
     if status:
         return status
     checkpoint = best_checkpoint(path.parents[1])

@@ -15,19 +15,26 @@ from mmvidformer.engine.arguments import (
     merge_shared_arguments,
     positive,
 )
-from mmvidformer.engine.inputs import check_apart, check_inputs
+from mmvidformer.engine.inputs import check_apart, check_inputs, check_unused
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import check_precision, precision_fragment
 from mmvidformer.engine.pipelines import use_shards
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.finetune.schedule import stretch
+from mmvidformer.storage.files import join, split_path
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
     add_model_arguments(parser, checkpoint=False, device=False)
-    parser.add_argument(
+    used = parser.add_mutually_exclusive_group()
+    used.add_argument(
+        "--force",
+        action="store_true",
+        help="start again in a work dir with checkpoints, and replace those of the same name",
+    )
+    used.add_argument(
         "--resume",
         nargs="?",
         const="auto",
@@ -110,6 +117,13 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
             cfg.randomness[name] = getattr(args, name)
 
 
+def _checkpoint_folder(cfg: Config) -> str:
+    """Return where MMEngine's hook will save checkpoints."""
+    hook = (cfg.get("default_hooks") or {}).get("checkpoint") or {}
+    work_dir = cfg.work_dir.rstrip("/")
+    return join(hook.out_dir, split_path(work_dir)[1]) if hook.get("out_dir") else work_dir
+
+
 def main(argv: Sequence[str] | None = None) -> int | None:
     """Train with the arguments of the command line."""
     args = parse_args(argv)
@@ -125,4 +139,6 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     merge_arguments(cfg, args)
     if args.resume is None and not cfg.get("resume"):
         check_apart(cfg.get("load_from"), cfg.work_dir)
+        if not args.force:
+            check_unused(_checkpoint_folder(cfg))
     build_runner(cfg, args.resume).train()

@@ -52,6 +52,18 @@ def check_apart(start: str | None, work_dir: str | Path) -> None:
         )
 
 
+def check_unused(folder: str | Path) -> None:
+    """Raise a ``FileExistsError`` if a folder has checkpoints, which a new run would replace."""
+    written = [*checkpoints_in(Path(folder)), *Path(folder).glob("best_*.pth")]
+    if not written:
+        return
+    newest = max(written, key=lambda path: path.stat().st_mtime_ns)
+    raise FileExistsError(
+        f"{newest} is of an earlier run: --resume goes on with it, --force starts again and "
+        "replaces files of the same name, another --work-dir keeps all"
+    )
+
+
 def _files(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the files of lists and class names, each after its place in the config."""
     for split in splits:

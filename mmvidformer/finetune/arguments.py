@@ -14,8 +14,7 @@ from mmvidformer.config.fragments import Fragment, merge
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
-from mmvidformer.engine.checkpointing.resume import checkpoints_in
-from mmvidformer.engine.inputs import check_apart
+from mmvidformer.engine.inputs import check_apart, check_unused
 from mmvidformer.engine.pipelines import check_views, use_shards
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
@@ -96,11 +95,8 @@ def config_path(args: Namespace, command: str) -> Path:
         is_probe = getattr(args, "method", None) in PROBES  # which is no training run
         resume = "" if is_probe else "--resume goes on with that run, "
         raise FileExistsError(f"{path} exists; {resume}--force starts again")
-    others = [] if path.exists() or args.force or args.resume else checkpoints_in(Path(work_dir))
-    if others:
-        raise FileExistsError(
-            f"{others[0]} is of another run; name another --work-dir, or replace it by --force"
-        )
+    if not args.force and not args.resume:
+        check_unused(work_dir)
     if path.exists() and args.force and Path(args.config).is_file():
         check_targets([("the config of the run", path)], [args.config], force=True)
     return path

@@ -165,7 +165,7 @@ def test_a_run_writes_over_neither_its_start_nor_another_run(
     start.write_bytes(Path(pretrained[1]).read_bytes())
     options = ["--config", pretrained[0], "--data", own, "--weights", str(start)]
     options += ["--work-dir", str(tmp_path)]
-    with pytest.raises(FileExistsError, match=r"epoch_1.pth is of another run"):
+    with pytest.raises(FileExistsError, match=r"epoch_1.pth is of an earlier run: --resume"):
         main_of("finetune")(options)
     with pytest.raises(ValueError, match=r"would write over .*epoch_1.pth, from which it starts"):
         main_of("finetune")([*options, "--force"])

@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from mmvidformer.checkpoints.reading import UnreadableCheckpoint
 from mmvidformer.engine.checkpointing.settings import CannotContinue
-from mmvidformer.engine.inputs import check_apart, check_inputs
+from mmvidformer.engine.inputs import check_apart, check_inputs, check_unused
 
 
 @pytest.fixture
@@ -96,3 +96,16 @@ def test_the_checkpoint_of_a_start_is_not_written_over(cfg, tmp_path) -> None:
     check_apart("start.pth", tmp_path)
     check_apart(None, tmp_path)
     check_apart("published://vivit_fe_k400", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["epoch_3.pth", "best_acc_top1_epoch_1.pth", "interrupted.pth"])
+def test_a_run_in_the_folder_of_another_is_told_what_to_add(tmp_path, name) -> None:
+    """Also the same run again, after it was interrupted."""
+    folder = tmp_path / "used"
+    check_unused(folder)
+    folder.mkdir()
+    (folder / "finetune_start.pth").touch()
+    check_unused(folder)
+    (folder / name).touch()
+    with pytest.raises(FileExistsError, match=f"{name} is of an earlier run: --resume .* --force"):
+        check_unused(folder)
