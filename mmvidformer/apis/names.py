@@ -8,7 +8,8 @@ from mmengine.fileio import list_from_file
 from torch import nn
 
 from mmvidformer.config import leaf_datasets
-from mmvidformer.data.csv_rows import read_header, read_number, read_rows, read_text
+from mmvidformer.data.tables import read_header, read_number, read_rows
+from mmvidformer.data.text import read_text
 
 # Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
 IDS = ("id", "verb_id", "noun_id")

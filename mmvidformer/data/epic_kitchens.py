@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from mmaction.datasets.base import BaseActionDataset
 
-from mmvidformer.data.csv_rows import read_number, read_rows
+from mmvidformer.data.tables import read_number, read_rows
 from mmvidformer.registry import DATASETS
 
 TIMES = ("start_timestamp", "stop_timestamp")

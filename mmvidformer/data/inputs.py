@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from mmvidformer.data.csv_rows import read_rows
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.shards.index import INDEX, ShardIndex, StoredVideo
+from mmvidformer.data.tables import read_rows
 from mmvidformer.data.video_folders import find_videos, is_video, select_videos
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import (

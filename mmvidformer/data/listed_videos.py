@@ -1,6 +1,5 @@
 """A text list of videos that all workers of a process share."""
 
-from codecs import BOM_UTF8
 from collections.abc import Sequence
 from os.path import join
 from typing import Any
@@ -12,6 +11,7 @@ from mmengine.dataset import BaseDataset
 from torch import Tensor
 
 from mmvidformer.data.lists import DEFAULT_DELIMITER, find_delimiter, read_list
+from mmvidformer.data.text import decode_text
 from mmvidformer.registry import DATASETS
 from mmvidformer.storage.files import read_file
 
@@ -35,7 +35,7 @@ class ListedVideos(Sequence):
 
     def __init__(self, text: bytes, delimiter: str, folder: str, multi_class: bool) -> None:
         self._delimiter, self._folder, self._multi_class = delimiter, folder, multi_class
-        text = text.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n").rstrip()
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").rstrip()
         lines = text.decode().split("\n") if text else []
         read_label = self._labels if multi_class else self._label
         labels = [read_label(line) for line in lines]
@@ -101,10 +101,10 @@ class ListedVideoDataset(VideoDataset):
 
     def load_data_list(self) -> ListedVideos:
         """Read the list."""
-        text = read_file(self.ann_file)
+        text = decode_text(read_file(self.ann_file), self.ann_file).encode()
         folder = self.data_prefix["video"] or ""
         if self.delimiter == DEFAULT_DELIMITER:
-            self.delimiter = find_delimiter(text.decode("utf-8-sig", "replace"))
+            self.delimiter = find_delimiter(text.decode())
         try:
             return ListedVideos(text, self.delimiter, folder, self.multi_class)
         except ValueError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mmvidformer.data.csv_rows import read_text
+from mmvidformer.data.text import read_text
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.targets import identity_of
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmvidformer.data.csv_rows import read_text
 from mmvidformer.data.lists import (
     DEFAULT_DELIMITER,
     find_delimiter,
@@ -13,6 +12,7 @@ from mmvidformer.data.lists import (
     read_list,
     say_count,
 )
+from mmvidformer.data.text import read_text
 from mmvidformer.data.video_folders import find_videos
 from mmvidformer.storage.files import write_file
 

@@ -14,7 +14,7 @@ import torch
 from mmaction.datasets import VideoDataset
 from mmcv.transforms import BaseTransform
 
-from mmvidformer.data.csv_rows import read_float, read_rows
+from mmvidformer.data.tables import read_float, read_rows
 from mmvidformer.data.transforms.rates import constant_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
@@ -95,7 +95,9 @@ def parse_spans(
         ValueError: If the file is no csv file with these columns.
     """
     annotations = Annotations(Path(file))
-    annotations.add_rows(read_rows(file, *COLUMNS) if rows is None else rows, _read_span)
+    if rows is None:
+        rows = read_rows(file, *COLUMNS, times=("start", "end"))
+    annotations.add_rows(rows, _read_span)
     for video, spans in annotations.videos.items():
         annotations.videos[video] = sorted(spans)
     known = dict.fromkeys(classes)  # in order, and found at once

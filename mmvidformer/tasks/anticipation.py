@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from mmengine.logging import MMLogger
 
-from mmvidformer.data.csv_rows import read_number, read_rows
 from mmvidformer.data.epic_kitchens import TIMES, SegmentDataset, read_seconds
+from mmvidformer.data.tables import read_number, read_rows
 from mmvidformer.data.transforms.sampling import ObserveBefore
 from mmvidformer.registry import DATASETS
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmvidformer.config import type_name
-from mmvidformer.data.csv_rows import read_text
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.data.text import read_text
 from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.exported import Exported
 from mmvidformer.tasks.prediction import Answers

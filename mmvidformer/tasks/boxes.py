@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.data.csv_rows import read_float, read_header, read_number, read_rows
+from mmvidformer.data.tables import read_float, read_header, read_number, read_rows
 from mmvidformer.data.transforms.rates import known_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.data.video_folders import find_named
@@ -100,9 +100,9 @@ def parse_boxes(file: str | Path, classes: int | None = None) -> Annotations:
     annotations = Annotations(Path(file))
     names = read_header(file)
     if "video" in names and not any(re.match("[-0-9.]", name) for name in names):
-        rows = read_rows(file, *COLUMNS[:-1])
+        rows = read_rows(file, *COLUMNS[:-1], numbers=CORNERS)
     else:
-        rows = read_rows(file, header=COLUMNS)
+        rows = read_rows(file, header=COLUMNS, numbers=CORNERS)
     annotations.add_rows(rows, lambda row, place: [_read_box(row, place, classes)])
     return annotations
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mmvidformer.data.csv_rows import read_header, read_text
 from mmvidformer.data.own_videos import CLASSES
+from mmvidformer.data.tables import read_header
+from mmvidformer.data.text import read_text
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.reading import Annotations

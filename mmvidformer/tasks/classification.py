@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmvidformer.data.csv_rows import read_rows
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists, check_names, read_lists
+from mmvidformer.data.tables import read_rows
 from mmvidformer.tasks.base import Task, write_lines
 from mmvidformer.tasks.reading import Annotations, Row, unknown_class
 

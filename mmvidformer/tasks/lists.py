@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
-from mmvidformer.data.csv_rows import read_text
 from mmvidformer.data.lists import say_count
 from mmvidformer.data.own_videos import (
     CLASSES,
@@ -18,6 +17,7 @@ from mmvidformer.data.own_videos import (
     draw_splits,
     is_text,
 )
+from mmvidformer.data.text import read_text
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.checks import check_videos

@@ -9,7 +9,7 @@ import torch
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
-from mmvidformer.data.csv_rows import read_number, read_rows
+from mmvidformer.data.tables import read_number, read_rows
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.shares import leave_out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from mmvidformer.data.own_videos import SPLITS, split_of
@@ -73,6 +73,8 @@ class Annotations:
         video, stated = row["video"], row.get("split") or ""
         if not video:
             raise ValueError(f"{place}: video is empty")
+        video = self._local_path(video)
+        row = {**row, "video": video}
         if any(row.get(None, ())):  # what is beyond the last column
             raise ValueError(f"{place}: it has more values than there are columns")
         of_video = self.videos.setdefault(video, [])
@@ -96,6 +98,15 @@ class Annotations:
             is_new = True
         if is_new:
             self.rows.append(row)
+
+    def _local_path(self, video: str) -> str:
+        """Return the path that a path of Windows means here: with ``/``, or the file beside us."""
+        if "\\" not in video or (self.file.parent / video).exists():
+            return video
+        path = PureWindowsPath(video)
+        if path.is_absolute() and (self.file.parent / path.name).exists():
+            return path.name
+        return path.as_posix()
 
     def rows_by_split(self, splits: Mapping[str, str]) -> dict[str, list[Row]]:
         """Return the rows of each split, by the split of each video."""

@@ -11,14 +11,14 @@ from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 from torch import nn
 
-from mmvidformer.data.csv_rows import read_float, read_header, read_rows
 from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.tables import read_float, read_header, read_rows
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.prediction import Bars, Prediction
 from mmvidformer.tasks.reading import Annotations, Row
 
-OTHER_COLUMNS = ("video", "split", "start", "end", "label")  # that hold no values
+OTHER_COLUMNS = ("video", "split", "group", "start", "end", "label")  # that hold no values
 
 
 class Regression(Task):
@@ -139,7 +139,7 @@ def parse_values(file: str | Path) -> Annotations:
             raise ValueError(f"{place}: {row['video']} is already in {first}, with other values")
         return [Numbers(values, place)]
 
-    annotations.add_rows(read_rows(file, "video"), read_row)
+    annotations.add_rows(read_rows(file, "video", numbers=names), read_row)
     if annotations.rows and not names:
         raise ValueError(f"{file} must have a column of values beside video")
     return annotations

@@ -11,11 +11,11 @@ from mmengine.dataset import BaseDataset
 from mmengine.registry import DefaultScope
 
 from mmvidformer.config import config_scope, leaf_datasets
-from mmvidformer.data.csv_rows import read_text
 from mmvidformer.data.lists import DEFAULT_DELIMITER, read_list
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
 from mmvidformer.data.shards.rows import write_row
 from mmvidformer.data.shards.write import write_shards
+from mmvidformer.data.text import read_text
 from mmvidformer.registry import DATASETS
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import exists, is_remote, join, split_path

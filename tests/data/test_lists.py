@@ -101,6 +101,6 @@ def test_lines_that_name_a_video_again(write, tmp_path) -> None:
 def test_encoding(write) -> None:
     assert read_list(write("\ufeffa.mp4 0\n"))[0][1] == "a.mp4"
     file = write("")
-    file.write_bytes("ä.mp4 0\n".encode("latin-1"))
+    file.write_bytes("ł.mp4 0\n".encode("cp1250"))
     with pytest.raises(ValueError, match="list.txt must be text in UTF-8"):
         read_list(file)

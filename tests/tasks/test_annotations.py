@@ -55,6 +55,25 @@ def test_wrong_values(write, rows, error) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "video"),
+    [
+        ("day 1\\a.mp4", "day 1/a.mp4"),
+        ("C:\\Users\\me\\b.mp4", "b.mp4"),
+        ("C:\\Users\\me\\missing.mp4", "C:/Users/me/missing.mp4"),
+        ("c\\d.mp4", "c\\d.mp4"),
+    ],
+)
+def test_paths_of_windows(path, video, tmp_path) -> None:
+    (tmp_path / "day 1").mkdir()
+    for name in ("day 1/a.mp4", "b.mp4", "c\\d.mp4"):  # the last one is no folder here
+        (tmp_path / name).touch()
+    file = tmp_path / "train.csv"
+    file.write_text(f"video,start,end,label\n{path},00:01,00:02.5,up\n")
+    ((name, (span,)),) = read_spans(file).items()
+    assert (name, span.start, span.end) == (video, 1, 2.5)
+
+
+@pytest.mark.parametrize(
     ("row", "error"),
     [
         ("a.mp4 2 1 up", "line 3: start must be at least 0 and below end, got 2 to 1"),

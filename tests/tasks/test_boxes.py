@@ -41,7 +41,7 @@ def test_boxes_of_moments(tiny_videos, tmp_path) -> None:
         ("v,1,x,0.2,0.5,0.6,1", "line 2: x1 must be a number, got 'x'"),
         ("v,-1,0.1,0.2,0.5,0.6,1", "line 2: second must be at least 0, got -1"),
         ("v,1.5,0.1,0.2,0.5,0.6,1", "line 2: second is '1.5', not a whole number"),
-        ("v,1,0.1,0.2", "line 2: x2 must be a number, got None"),
+        ("v,1,0.1,0.2", "line 2: x2 must be a number, got ''"),
     ],
 )
 def test_wrong_boxes(tmp_path, row: str, error: str) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmvidformer.data.csv_rows import read_rows
 from mmvidformer.data.epic_kitchens import EpicKitchensDataset
 from mmvidformer.data.own_videos import read_lists
+from mmvidformer.data.tables import read_float, read_header, read_rows
 
 EPIC = """\
 narration_id,participant_id,video_id,start_timestamp,stop_timestamp,start_frame,stop_frame,\
@@ -72,18 +72,68 @@ def test_damaged_files_are_read_or_named(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("ä,b\n1,2\n".encode("latin-1"), r"x\.csv must be text in UTF-8: .*position 0"),
+        ("\u0142,b\n1,2\n".encode("cp1250"), r"x\.csv must be text in UTF-8: .*position 0"),
+        ("\u043f\u0440\u044b,b\n".encode("cp1251"), r"x\.csv must be text in UTF-8"),
+        ("\u00fc,b\n".encode("mac_roman"), r"x\.csv must be text in UTF-8"),
+        ("a,b\n1,2\n".encode("utf-32"), r"x\.csv must be text in UTF-8"),
         (b"a,b\n1,2\n" + b"3" * 200_000, r"x\.csv, line 3: field larger than field limit"),
+        (b'a,b\n1,2\n"3,4\n5,6\n', r"x\.csv, line 3: unexpected end of data"),
         (b"a,c\n1,2\n", r"x\.csv has no column b, only \['a', 'c'\]"),
+        (b"a,b,A\n1,2,3\n", r"x\.csv has the column 'a' twice"),
+        (b'a,b\n"1,250",2\n', r"x\.csv, line 2, column a: 1,250: the comma may separate"),
+        (b"a;b\n0,5;2\n1.250;3\n", r"x\.csv, line 3, column a: 1\.250 beside 0,5: one has"),
     ],
 )
 def test_reasons(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        list(read_rows(tmp_path / "x.csv", "a", "b"))
+        list(read_rows(tmp_path / "x.csv", "a", "b", times=("a",)))
 
 
-def test_a_byte_order_mark_and_blanks_are_ignored(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("\ufeffa, b\r\n1, 2\r\n", encoding="utf-8", newline="")
-    ((row, where),) = read_rows(tmp_path / "x.csv", "a", "b")
-    assert row == {"a": "1", "b": "2"} and where.endswith("x.csv, line 2")
+TABLE = [
+    "Video , Start,END,label,,",
+    "\u00fc 1.mp4,0.25,1:02:03.5,a b,,",
+    "b.mp4,00:04,5,c,,",
+    ",,,,,",
+]
+
+
+def with_commas(lines: list[str], separator: str) -> str:
+    """The table as Excel writes it in Germany."""
+    return "\r\n".join(line.replace(",", separator).replace(".5", ",5") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(TABLE),
+        "\r\n".join(TABLE) + "\r\n\r\n",
+        "\r".join(TABLE),
+        "\t".join("\n".join(TABLE).split(",")),
+        with_commas(TABLE, ";").replace("0.25", "0,25"),
+        with_commas(TABLE, "\t").replace("0.25", "0,25"),
+        "sep=;\n" + "\n".join(TABLE).replace(",", ";"),
+        "\n".join(TABLE).replace("0.25", '"0,25"').replace("c,", '"c",'),
+        "\n".join(f"{number or ''},{line}" for number, line in enumerate(TABLE[:3])),
+    ],
+    ids=["plain", "crlf", "mac", "tab", "semicolon", "unicode-text", "sep", "quotes", "pandas"],
+)
+def test_tables_of_programs(text: str, encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode(encoding))
+    columns = ("video", "start", "end", "label")
+    rows = [row for row, _ in read_rows(path, *columns, times=("start", "end"))]
+    first = dict(video="\u00fc 1.mp4", start="0.25", end="3723.5", label="a b")
+    assert rows == [first, dict(video="b.mp4", start="4", end="5", label="c")]
+    assert read_header(path) == [*columns]
+
+
+def test_thousands_stay_for_the_reader_to_refuse(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a;b\n1.234,5;x\n1\u00a0234;y\n00:00:04:12;z\n")
+    for row, place in read_rows(path, "a", times=("a",)):
+        with pytest.raises(ValueError, match="a must be a number"):
+            read_float(row, "a", place)
