@@ -60,6 +60,15 @@ def read_complete(path: str | Path, device: Device = "cpu") -> object:
     return {**content, "state_dict": {**frozen, **content["state_dict"]}}
 
 
+def base_file(path: str | Path) -> Path | None:
+    """Return the file beside a checkpoint from which it takes weights; None if there is none."""
+    content: Any = read_content(path, "meta")
+    if not is_partial(content):
+        return None
+    source = _check_base(content[BASE], path).source
+    return Path(path).parent / source if is_file_name(source) else None
+
+
 def is_partial(content: object) -> bool:
     """Whether a checkpoint has only some of its weights, and says where the others are.
 

@@ -17,6 +17,7 @@ from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints import convert_file
 from mmvidformer.checkpoints.convert import OUTPUTS
 from mmvidformer.checkpoints.huggingface import FILES
+from mmvidformer.checkpoints.partial import base_file
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.storage.atomic import write_atomically
 
@@ -55,14 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         target = Path(args["target"])
         files = [target / name for name in FILES] if args["to"] == "huggingface" else [target]
         targets = [("DST", file) for file in files] + [("--config-out", config)] * bool(config)
-        parsed.files = [*Path(parsed.source).glob("*")]  # of a folder
+        source = Path(parsed.source)
+        parsed.files = [*source.glob("*")]  # of a folder
+        if target.is_file() and source.is_file():
+            parsed.files.append(base_file(source))
         check_outputs(parsed, targets, "target", "config_out")
         print(convert_file(**args))
         try:
             fitting = config_of_checkpoint(args["target"], args["num_heads"])
         except ValueError as error:
             if config:
-                raise
+                raise ValueError(f"{target} is written, but not {config}: {error}") from error
             print(f"config: none ({error})")
             return 0
         change = ", changed; --config-out writes it" if fitting.changed else ""

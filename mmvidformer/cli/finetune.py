@@ -18,7 +18,7 @@ from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
 from mmvidformer.finetune.baseline import Baseline, try_baseline
-from mmvidformer.finetune.outcome import compare_share, compare_to_chance
+from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
 from mmvidformer.finetune.settings import PROBES, Recipe
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
@@ -94,7 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         result = dict(right=right, count=count)
         split = "test" if lists.counts["test"] else "val"
         chance = task.chance(lists, split) if count else 0.0
-        comparison = compare_share(**result, chance=chance, baseline=_baseline(lists, split))
+        baseline = _baseline(lists, split)
+        comparison = compare_share(**result, chance=chance, baseline=baseline, advice=PROBE_ADVICE)
         print(f"{recipe.method}, {chosen}: {comparison}")
     else:
         if not args.resume:

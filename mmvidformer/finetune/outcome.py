@@ -9,6 +9,7 @@ from mmvidformer.finetune.baseline import NAME, Baseline
 from mmvidformer.tasks.base import Task
 
 ADVICE = "try --weights, more --epochs, or --method linear"
+PROBE_ADVICE = "try other --weights, or --method full"
 
 
 def share(right: int, count: int) -> str:
@@ -46,7 +47,13 @@ def compare_to_chance(
     return f"validation: {compare_share(round(value * count), count, chance, baseline)}"
 
 
-def compare_share(right: int, count: int, chance: float, baseline: Baseline | None = None) -> str:
+def compare_share(
+    right: int,
+    count: int,
+    chance: float,
+    baseline: Baseline | None = None,
+    advice: str = ADVICE,
+) -> str:
     """Describe a share of right videos, and whether it is above chance and a cheap baseline."""
     if not count:
         return share(right, count)
@@ -54,9 +61,9 @@ def compare_share(right: int, count: int, chance: float, baseline: Baseline | No
     if baseline is not None:
         text = f"{text}; {NAME}: {share(*baseline)}"
     if right <= chance * count:
-        return f"{text}. Nothing was learned: {ADVICE}"
+        return f"{text}. Nothing was learned: {advice}"
     if baseline is not None and right / count <= baseline.right / baseline.count:
-        return f"{text}. This does not beat it: {ADVICE}"
+        return f"{text}. This does not beat it: {advice}"
     if binomtest(right, count).proportion_ci(method="wilson").low <= chance:
         return f"{text}. {count} videos are too few to tell whether it is above chance"
     return text

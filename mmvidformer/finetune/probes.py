@@ -1,6 +1,7 @@
 """Features of a frozen backbone, computed once, and classifiers on them."""
 
 import copy
+import logging
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,9 @@ from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.targets import identity_of
+
+logger = logging.getLogger("mmvidformer")
 
 # As DINOv2's evaluation (Oquab et al. 2024): numbers of neighbors, temperature of their votes.
 NEIGHBORS = (10, 20, 100, 200)
@@ -125,6 +129,19 @@ def feature_settings(cfg: Config) -> dict[str, str]:
     }
 
 
+def warn_of_shared_videos(lists: VideoLists) -> None:
+    """Say which videos of training are in another list too, as training does."""
+    of_training = {identity_of(video) for video, _ in videos_of(lists, "train")}
+    for split in SPLITS[1:]:
+        videos = [video for video, _ in videos_of(lists, split)] if lists.counts[split] else []
+        shared = [video for video in videos if identity_of(video) in of_training]
+        if shared:
+            logger.warning(
+                "%d of %d videos of %s are in train too, such as %s: they measure no new videos",
+                *(len(shared), len(videos), split, shared[0]),
+            )
+
+
 def videos_of(lists: VideoLists, split: str) -> Rows:
     """Return path and class of each video of a list; of ``val`` if ``test`` is empty."""
     if split == "test" and not lists.counts["test"]:
@@ -176,6 +193,7 @@ def probe(
             file = features / method.form / place_of(video, lists.root)
             if file.exists():
                 rows[split].append((file, label))
+    warn_of_shared_videos(lists)
     if not rows["train"]:
         raise ValueError(f"none of the {lists.counts['train']} training videos could be read")
     device = next(model.parameters()).device

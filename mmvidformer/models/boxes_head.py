@@ -41,7 +41,7 @@ class BoxesHead(TimeSformerHead):
         options = {"loss_cls": dict(type="BCELossWithLogits"), **kwargs}
         options |= {"multi_class": True, "average_clips": "prob"}
         super().__init__(num_classes, in_channels, **options)
-        refuse_unread(self, kwargs, "label_smooth_eps")
+        refuse_unread(self, kwargs, "label_smooth_eps", "average_clips", "multi_class")
         self.roi_size = roi_size
 
     def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:

@@ -69,7 +69,7 @@ def one_hot_tasks(labels: Tensor, tasks: Mapping[str, int]) -> Tensor:
 def refuse_unread(head: BaseHead, options: Mapping[str, object], *names: str) -> None:
     """Raise a ValueError if options of these names are given; the head does not read them."""
     for name in names:
-        if options.get(name):
+        if options.get(name) or options.get(name) is False:
             raise ValueError(
                 f"{name}={options[name]!r} has no effect in {type(head).__name__}; leave it out"
             )

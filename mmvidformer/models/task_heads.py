@@ -175,7 +175,7 @@ class FramesHead(TimeSformerHead):
 
     def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
         super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
-        refuse_unread(self, kwargs, "label_smooth_eps")
+        refuse_unread(self, kwargs, "label_smooth_eps", "average_clips", "multi_class")
 
     def forward(self, x: Features, **kwargs: object) -> Tensor:
         """Map tokens (N, T, H, W, D), or outputs (N, T, D, h, w), to logits (N, T, classes)."""

@@ -9,7 +9,9 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.checkpoints import load_checkpoint
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import WrongWeights
+from mmvidformer.finetune.probes import warn_of_shared_videos
 
 
 def test_lora_from_weights_of_other_classes(
@@ -251,6 +253,14 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
         run = ["--method", "knn", "--work-dir", str(tmp_path / what), "--cfg-options", *changed]
         with pytest.raises(FileExistsError, match=f"results with another {what}"):
             main_of("finetune")([*options, *run])
+
+
+def test_probes_name_videos_of_training_in_other_lists(tmp_path, caplog) -> None:
+    (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 1\n")
+    (tmp_path / "val.txt").write_text("sub/../b.mp4 1\nc.mp4 0\n")
+    counts = {"train": 2, "val": 2, "test": 0}
+    warn_of_shared_videos(VideoLists(tmp_path, ("x", "y"), counts, " "))
+    assert "1 of 2 videos of val are in train too, such as " in caplog.text
 
 
 @pytest.mark.slow

@@ -134,3 +134,11 @@ def test_published_weights_are_named_and_not_copied(
     state = load_checkpoint(moved).state
     assert all(torch.equal(state[name], start[name]) for name in backbone - saved)
     top1(test, str(path.parent / "finetune" / "config.py"), moved, tmp_path / "tested")
+
+
+@pytest.mark.parametrize("trained", ["lora"], indirect=True)
+def test_the_base_of_a_checkpoint_is_not_written_over(trained, main_of, capsys) -> None:
+    before = trained.frozen.read_bytes()
+    assert main_of("convert")([str(trained.path), str(trained.frozen), "--force"]) == 1
+    assert f"would be written over {trained.frozen}, which is read" in capsys.readouterr().err
+    assert trained.frozen.read_bytes() == before

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from mmvidformer.data.own_videos import VideoLists
-from mmvidformer.finetune.outcome import compare_to_chance
+from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
 from mmvidformer.tasks.table import find_task
 
 
@@ -24,6 +24,11 @@ def test_classes(tmp_path, right, said) -> None:
     (tmp_path / "val.txt").write_text("".join(f"{i}.mp4 {i % 2}\n" for i in range(10)))
     lists = VideoLists(tmp_path, ("a", "b", "c"), {"train": 5, "val": 10, "test": 0}, " ")
     assert said in compare_to_chance(find_task("classes"), lists, {"acc/top1": right / 10})
+
+
+def test_a_probe_at_chance_is_not_advised_to_be_a_probe() -> None:
+    text = compare_share(5, 10, 0.5, advice=PROBE_ADVICE)
+    assert "Nothing was learned: try other --weights" in text and "linear" not in text
 
 
 def test_a_class_without_videos_in_validation_is_no_lower_than_a_draw(tmp_path) -> None:
