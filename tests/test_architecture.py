@@ -163,6 +163,12 @@ def test_checkpoint_files_are_opened_in_one_module(needle: str) -> None:
     assert homes <= {"checkpoints/reading.py"}
 
 
+@pytest.mark.parametrize("needle", ["scandir(", "os.walk(", "make_dataset", "import SUFFIXES"])
+def test_folders_are_searched_in_one_module(needle: str) -> None:
+    homes = {str(path.relative_to(PACKAGE)) for path in FILES if needle in path.read_text()}
+    assert homes <= {"data/folders.py"}
+
+
 @pytest.mark.parametrize(
     "needle",
     ["scaled_dot_product_attention", "F.interpolate", "bernoulli", "class Mlp", ".softmax(-1)"],

@@ -22,7 +22,7 @@ from mmvidformer.apis.bulk.reading import Clip, ReadClips
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.checkpoints.partial import hashes_of
 from mmvidformer.config import config_name
-from mmvidformer.data.inputs import RemoteVideo, VideoContent, VideoSource
+from mmvidformer.data.sources import RemoteVideo, VideoContent, VideoSource
 from mmvidformer.storage.files import is_remote
 
 

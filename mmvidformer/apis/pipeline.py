@@ -14,8 +14,8 @@ from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from mmvidformer.config import config_scope, pipelines, type_name
-from mmvidformer.data.inputs import RemoteVideo, VideoContent
 from mmvidformer.data.shards.index import StoredVideo
+from mmvidformer.data.sources import RemoteVideo, VideoContent
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.errors import first_line

@@ -1,6 +1,6 @@
 """Answer for videos, cameras and addresses: mmvidformer demo MODEL [CHECKPOINT] SOURCE...
 
-A source is a video, a folder of videos, a camera (its number, such as 0) or an address (rtsp://,
+A source is a video, a folder or list of videos, a camera (its number, as 0) or an address (rtsp://,
 http:// and others of FFmpeg). A web address is a checkpoint if it stands before other sources and
 its path does not end like a video or a playlist (.mp4, .ts, .m3u8, ...).
 

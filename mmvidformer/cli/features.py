@@ -20,7 +20,7 @@ from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.saving import Table, locked
 from mmvidformer.apis.bulk.settings import SETTINGS, check_settings, make_writable, row_settings
 from mmvidformer.apis.bulk.video_files import VideoFiles
-from mmvidformer.data.inputs import list_inputs
+from mmvidformer.data.sources import list_inputs
 from mmvidformer.engine.arguments import add_bulk_arguments, inexact_options, positive
 from mmvidformer.storage.files import exists, join
 

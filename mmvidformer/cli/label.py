@@ -18,7 +18,7 @@ from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.saving import locked
 from mmvidformer.apis.bulk.settings import hash_text, make_writable, row_settings
-from mmvidformer.data.inputs import list_inputs
+from mmvidformer.data.sources import list_inputs
 from mmvidformer.engine.arguments import (
     add_bulk_arguments,
     add_classes_argument,

@@ -6,11 +6,12 @@ it with mmvidformer finetune --weights CHECKPOINT.
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from pathlib import Path
 from shlex import join
 
 from mmvidformer.cli import train
 from mmvidformer.config import merge_overrides
-from mmvidformer.data.video_folders import find_videos
+from mmvidformer.data.sources import list_video_files
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.finetune import Pretraining, apply_pretraining
 from mmvidformer.finetune.arguments import (
@@ -24,12 +25,12 @@ from mmvidformer.finetune.arguments import (
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the config, train, print the commands that follow, and return the exit status."""
     parser = ArgumentParser(description=__doc__)
-    data = "folder of videos, also in its subfolders"
+    data = "folder of videos, also in its subfolders, or a list of them"
     add_run_arguments(parser, data, Pretraining)
     args = parser.parse_args(argv)
     path = config_path(args, "pretrain")
     settings = read_settings(Pretraining, args)
-    base, videos = read_config(args), find_videos(args.data)
+    base, videos = read_config(args), [Path(path) for path in list_video_files(args.data)]
     cfg, notes = apply_pretraining(base, videos, path.parent, settings)
     merge_overrides(cfg, args.cfg_options)
     cfg.work_dir = str(path.parents[1])

@@ -1,6 +1,9 @@
-from mmaction.datasets.base import BaseActionDataset
-from torchvision.datasets.folder import IMG_EXTENSIONS, find_classes, make_dataset
+import os
 
+from mmaction.datasets.base import BaseActionDataset
+from torchvision.datasets.folder import IMG_EXTENSIONS
+
+from mmvidformer.data.folders import find_names, list_folders
 from mmvidformer.registry import DATASETS
 
 
@@ -9,7 +12,7 @@ class ImageFolderDataset(BaseActionDataset):
     """Images in ImageNet's layout, ``ROOT/CLASS/.../IMAGE``, to pretrain a backbone.
 
     Each image is a clip of one frame, which MMAction2's ``ImageDecode`` reads. Classes are the
-    sorted folder names, as in torchvision's ``ImageFolder``.
+    sorted folder names, as in torchvision's ``ImageFolder``, but no hidden ones.
 
     Args:
         root: Folder of the classes' folders.
@@ -31,12 +34,18 @@ class ImageFolderDataset(BaseActionDataset):
 
     def load_data_list(self) -> list[dict]:
         """List the images, with the keys that a sampler would add."""
-        numbers = find_classes(self.classes_from)[1]
-        present = find_classes(self.root)[0]
-        unknown = sorted(set(present) - set(numbers))
+        numbers = {name: i for i, name in enumerate(list_folders(self.classes_from))}
+        present = list_folders(self.root)
+        unknown = [name for name in present if name not in numbers]
         if unknown:
             raise ValueError(f"{self.root} has classes that {self.classes_from} lacks: {unknown}")
-        classes = {name: numbers[name] for name in present}
-        images = make_dataset(self.root, classes, extensions=IMG_EXTENSIONS)
+        names = [name for name in find_names(self.root, IMG_EXTENSIONS, "images") if "/" in name]
+        classes = [name.partition("/")[0] for name in names]
+        empty = sorted({*present}.difference(classes))
+        if empty or not names:
+            raise FileNotFoundError(f"{self.root} has no images of the classes {empty}")
         one_frame = {"clip_len": 1, "num_clips": 1, "frame_interval": 1, "total_frames": 1}
-        return [{"filename": path, "label": label, **one_frame} for path, label in images]
+        return [
+            {"filename": os.path.join(self.root, name), "label": numbers[label], **one_frame}
+            for name, label in zip(names, classes, strict=True)
+        ]

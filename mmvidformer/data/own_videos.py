@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmvidformer.data.folders import find_videos, list_folders
 from mmvidformer.data.lists import (
     DEFAULT_DELIMITER,
     find_delimiter,
@@ -13,7 +14,6 @@ from mmvidformer.data.lists import (
     say_count,
 )
 from mmvidformer.data.text import read_text
-from mmvidformer.data.video_folders import find_videos
 from mmvidformer.storage.files import write_file
 
 SPLITS = ("train", "val", "test")
@@ -107,15 +107,11 @@ def _has_splits(folder: str | Path, names: Sequence[str]) -> bool:
 
 def find_empty_classes(folder: str | Path, videos: Sequence[LabeledVideo]) -> list[str]:
     """Return the folders of classes, in ``read_class_folders``' layouts, that hold no video."""
-    folders = _folders_of(Path(folder))
+    names = list_folders(folder)
     if any(video.split for video in videos):
-        folders = [path for split in folders if split_of(split.name) for path in _folders_of(split)]
-    return sorted({path.name for path in folders} - {video.label for video in videos})
-
-
-def _folders_of(folder: Path) -> list[Path]:
-    """Return the folders in a folder, but no hidden ones."""
-    return [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+        splits = [Path(folder, name) for name in names if split_of(name)]
+        names = [name for split in splits for name in list_folders(split)]
+    return sorted({*names} - {video.label for video in videos})
 
 
 def split_videos(

@@ -8,8 +8,8 @@ import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config import clip_shape
+from mmvidformer.data.folders import find_named
 from mmvidformer.data.own_videos import CLASSES, VideoLists
-from mmvidformer.data.video_folders import find_named
 from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of, write_csv
 from mmvidformer.tasks.boxes import COLUMNS, CORNERS, Box, group_boxes, parse_boxes
 from mmvidformer.tasks.prediction import Names, Prediction

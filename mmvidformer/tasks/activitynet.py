@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.data.folders import find_named
 from mmvidformer.data.text import read_text
-from mmvidformer.data.video_folders import find_named
 from mmvidformer.tasks.annotations import parse_spans
 from mmvidformer.tasks.reading import Annotations
 

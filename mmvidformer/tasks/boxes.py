@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 
+from mmvidformer.data.folders import find_named
 from mmvidformer.data.tables import read_float, read_header, read_number, read_rows
 from mmvidformer.data.transforms.rates import known_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
-from mmvidformer.data.video_folders import find_named
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.reading import Annotations, Row
 

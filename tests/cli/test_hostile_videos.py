@@ -17,7 +17,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.apis.bulk import saving
 from mmvidformer.apis.bulk.reading import Clip, Unread
 from mmvidformer.apis.bulk.run import Answer, Job, answer_videos
-from mmvidformer.data import inputs
+from mmvidformer.data import sources
 from mmvidformer.registry import TRANSFORMS
 from mmvidformer.storage.errors import StorageError
 
@@ -186,14 +186,14 @@ def test_storage_may_fail_for_a_video_but_not_for_all(
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     fsspec = pytest.importorskip("fsspec", reason="needs fsspec")
     fsspec.filesystem("memory").put(str(tiny_videos.root), "/of/videos", recursive=True)
-    refused, read = {"val_1.mp4", "val_3.mp4", "val_4.mp4"}, inputs.read_file
+    refused, read = {"val_1.mp4", "val_3.mp4", "val_4.mp4"}, sources.read_file
 
     def refuse(path: str) -> bytes:
         if path.rpartition("/")[2] in refused:
             raise StorageError(f"{path}: access is denied")
         return read(path)
 
-    monkeypatch.setattr(inputs, "read_file", refuse)
+    monkeypatch.setattr(sources, "read_file", refuse)
     options = ["test_dataloader.dataset.pipeline.0.type=mmvidformer.VideoInit"]
     options += ["test_dataloader.dataset.pipeline.2.type=mmvidformer.VideoDecode"]
     out = tmp_path / "out"

@@ -49,3 +49,15 @@ def test_validation_sets_may_lack_classes(tmp_path: Path) -> None:
         build(tmp_path / "train", classes_from=str(tmp_path / "val"))
     with pytest.raises(FileNotFoundError, match="classes|class folder"):
         build(tmp_path / "val" / "cat")
+
+
+def test_hidden_files_and_circles_of_links_are_left_out(tmp_path: Path, capsys) -> None:
+    """Such as ``._1.png``, which macOS writes beside each file on other disks."""
+    write(tmp_path, "cat/1.png", "dog/2.PNG", ".cache/3.png")
+    (tmp_path / "cat" / "._1.png").write_bytes(b"no image")
+    (tmp_path / "cat" / "notes.txt").touch()
+    (tmp_path / "dog" / "up").symlink_to(tmp_path)
+    dataset = build(tmp_path)
+    labels = [dataset[i]["data_samples"].gt_label.item() for i in range(len(dataset))]
+    assert labels == [0, 1]
+    assert "left out 1 other file: 1 .txt" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import av
 import pytest
 from mmaction.datasets import VideoDataset
 
+from mmvidformer.data.folders import find_named, find_videos
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import (
     SPLITS,
@@ -21,7 +22,6 @@ from mmvidformer.data.own_videos import (
     split_videos,
     write_lists,
 )
-from mmvidformer.data.video_folders import find_named, find_videos
 from mmvidformer.video.containers import FORMATS, SUFFIXES
 
 

@@ -1,13 +1,16 @@
-"""Words of a command line: sources and checkpoints."""
+"""Words of a command line: sources and checkpoints; what is listed of a source."""
 
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from mmvidformer.data.sources import is_source, list_sources
+from mmvidformer.apis.bulk.video_files import VideoFiles
+from mmvidformer.data.sources import is_source, list_inputs, list_sources, list_video_files
 
 VIDEOS = [
     "a.mp4",
@@ -62,3 +65,54 @@ def test_a_folder_of_videos_is_a_source_and_one_of_weights_is_none(tmp_path) -> 
     assert is_source(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     assert not is_source(str(tmp_path))
+
+
+NAMES = ["a:b.mp4", "12:30.mp4", "100%.mp4", "%d.mp4", "a#b.mp4", "a?b.mp4", "a\nb.mp4", "a b.mp4"]
+NAMES += [os.fsdecode(b"caf\xe9.mp4"), "UP.MP4", "-a.mp4", "s3:b.mp4"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("is_relative", [False, True], ids=["absolute", "relative"])
+def test_any_name_of_a_file_is_listed_as_it_is(tmp_path, monkeypatch, name, is_relative) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "films" / "day"
+    folder.mkdir(parents=True)
+    for file in (name, ".hidden.mp4", "._a.mp4"):
+        (folder / file).touch()
+    root = "films" if is_relative else str(tmp_path / "films")
+    inputs = list_inputs(root)
+    assert list(inputs.names) == [f"day/{name}"]
+    assert os.path.samefile(inputs.locate(inputs.names[0]), folder / name)
+    assert list_video_files(root) == [f"{root}/day/{name}"]
+    assert [source.name for source in list_sources([root])] == [f"{root}/day/{name}"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "txt"])
+def test_results_of_a_list_stay_in_their_folder(tmp_path, suffix) -> None:
+    """Videos beside and outside of the list's folder, of one name, and one that is named twice."""
+    films = tmp_path / "films"
+    (films / "sub").mkdir(parents=True)
+    names = ["a.mp4", "sub/a.mp4", "../a.mp4", str(tmp_path / "b.mp4"), "./a.mp4", "noend"]
+    form = "video\n{}\n" if suffix == "csv" else "{}\n"
+    file = films / f"list.{suffix}"
+    file.write_text(form.format("\n".join(names)))
+    sources = list_sources([str(file)])
+    paths = [os.path.abspath(source.name) for source in sources]
+    expected = [films / "a.mp4", films / "sub" / "a.mp4", tmp_path / "a.mp4", tmp_path / "b.mp4"]
+    assert paths == [str(path) for path in (*expected, films / "noend.mp4")]
+    out = tmp_path / "out"
+    out.mkdir()
+    targets = [Path(os.path.abspath(source.target(out, ".png"))) for source in sources]
+    assert len({*targets}) == len(sources)
+    assert all(target.is_relative_to(out) for target in targets)
+    table = VideoFiles(str(out), films, names[:4], has_clips=False, rows=None)
+    places = [Path(os.path.abspath(out / place)) for place in table.places.values()]
+    assert len({*places}) == 4 and all(place.is_relative_to(out) for place in places)
+
+
+def test_an_empty_list_and_an_empty_folder(tmp_path) -> None:
+    (tmp_path / "empty.csv").write_text("video\n")
+    with pytest.raises(ValueError, match=r"empty\.csv names no video"):
+        list_sources([str(tmp_path / "empty.csv")])
+    with pytest.raises(FileNotFoundError, match=r"has no videos, only 1 \.csv"):
+        list_sources([str(tmp_path)])

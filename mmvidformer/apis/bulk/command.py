@@ -15,7 +15,7 @@ from mmvidformer.apis.bulk.run import Answer, Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.saving import PartWriter, Table, stopped_by_signals
 from mmvidformer.apis.bulk.settings import spell, write_failed
 from mmvidformer.apis.factory import PUBLISHED, find_model
-from mmvidformer.data.inputs import VideoInputs
+from mmvidformer.data.sources import VideoInputs
 from mmvidformer.engine.pipelines import set_video_backend
 
 WORKERS = 4  # that read for a model

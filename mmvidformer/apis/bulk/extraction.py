@@ -15,7 +15,7 @@ from mmvidformer.apis.features import backbone_features, check_layers, window_fe
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.windows import check_step, list_windows, times_of
-from mmvidformer.data.inputs import VideoSource
+from mmvidformer.data.sources import VideoSource
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
 

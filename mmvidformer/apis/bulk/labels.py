@@ -17,7 +17,7 @@ from mmvidformer.apis.bulk.reading import (
     Windows,
 )
 from mmvidformer.apis.recognizer import Recognizer
-from mmvidformer.data.inputs import VideoSource
+from mmvidformer.data.sources import VideoSource
 from mmvidformer.models.shared_frames import frames_of_stage
 from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.tasks.prediction import Prediction

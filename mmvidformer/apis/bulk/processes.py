@@ -19,7 +19,7 @@ import cv2
 import torch
 from torch._utils import ExceptionWrapper
 
-from mmvidformer.data.inputs import VideoSource
+from mmvidformer.data.sources import VideoSource
 from mmvidformer.data.workers import end_with_parent
 from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.storage.errors import StorageError

@@ -9,7 +9,7 @@ from mmvidformer.apis.bulk.processes import Lost, Named, run_groups
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.shots import list_shot_windows
 from mmvidformer.apis.windows import in_frames, times_of
-from mmvidformer.data.inputs import VideoSource
+from mmvidformer.data.sources import VideoSource
 from mmvidformer.storage.errors import StorageError, UserError
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.progress import reading

@@ -13,7 +13,7 @@ from mmengine.config import Config
 
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.config import config_name
-from mmvidformer.data.inputs import VideoInputs
+from mmvidformer.data.sources import VideoInputs
 from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file, write_to
 
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mmvidformer.apis.bulk.run import Answer
+from mmvidformer.data.folders import place_below
 from mmvidformer.storage.files import join, list_files, write_to
 from mmvidformer.storage.targets import check_distinct
 
@@ -61,10 +62,7 @@ def place_of(video: Path, root: Path, suffix: str = ".npy") -> Path:
     It is ``clip.mp4.npy`` or ``clip.mp4.npz``, or ``clip.csv`` as MMAction2 names csv files. A
     video outside the root keeps its whole path.
     """
-    if not video.is_relative_to(root):
-        video = video.absolute()
-        root = Path(video.anchor)
-    place = video.relative_to(root)
+    place = place_below(video, root)
     if suffix == ".csv":
         return place.with_suffix(suffix)
     return place.with_name(f"{place.name}{suffix}")

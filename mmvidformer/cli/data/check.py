@@ -11,6 +11,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.data.folders import is_video
 from mmvidformer.data.lists import (
     check_report,
     find_repeated,
@@ -18,13 +19,12 @@ from mmvidformer.data.lists import (
     say_count,
     write_report,
 )
-from mmvidformer.data.video_folders import find_videos
+from mmvidformer.data.sources import list_video_files
 from mmvidformer.engine.arguments import positive
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.table import describe_tasks
 from mmvidformer.video.check_files import find_faults, read_to_end
-from mmvidformer.video.containers import SUFFIXES
 
 LIMIT = "seconds without a new frame after which a file is given up (default: 60)"
 MOST_REPEATED = 20  # lines that are printed
@@ -51,12 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_remote(place):
             parser.error(f"local files are checked, got {place}; data shard checks what it packs")
     source = Path(args.ann_file)
-    is_video = source.suffix.lower() in SUFFIXES
-    if source.is_dir() or is_video or source.suffix.lower() in (".csv", ".json"):
-        if source.is_dir():
-            wrong, videos = [], find_videos(source)
-        elif is_video:
-            wrong, videos = [], [source]
+    has_videos = source.is_dir() or is_video(args.ann_file)
+    if has_videos or source.suffix.lower() in (".csv", ".json"):
+        if has_videos:
+            wrong, videos = [], list_video_files(source)
         else:
             wrong, videos = find_annotation_faults(source, args.root or source.parent, args.task)
         files = [(str(path),) for path in videos]

@@ -1,4 +1,4 @@
-"""Video files in folders, and below addresses."""
+"""Files in folders, and names below addresses: which of them are videos or images."""
 
 import os
 import sys
@@ -13,49 +13,89 @@ MOST_KINDS = 8  # of other files, that a message names
 
 
 def find_videos(folder: str | Path) -> list[Path]:
-    """Find the video files in a folder and its subfolders by suffix, sorted, but no hidden ones.
+    """Find the video files in a folder and its subfolders; see ``find_names``."""
+    return [Path(folder, name) for name in find_names(folder)]
+
+
+def find_names(
+    folder: str | Path, suffixes: Collection[str] = SUFFIXES, noun: str = "videos"
+) -> list[str]:
+    """Find files in a folder and its subfolders by suffix, but no hidden ones.
 
     Links to folders are followed, as by torchvision, but not to one that holds the link. A line on
     the standard error counts files of other suffixes.
 
+    Returns:
+        Their paths relative to the folder, sorted.
+
     Raises:
-        FileNotFoundError: If there is no such folder, or no video in it.
+        FileNotFoundError: If there is no such folder, or no such file in it.
     """
     if not Path(folder).exists():
         raise FileNotFoundError(f"{folder} does not exist")
-    return [Path(name) for name in select_videos(_walk(str(folder), frozenset()), folder)]
+    length = len(os.path.join(str(folder), ""))
+    names = (path[length:] for path in walk_files(str(folder)))
+    return select_names(names, folder, suffixes, noun)
 
 
-def select_videos(names: Iterable[str], folder: str | Path) -> list[str]:
-    """Return names with the suffix of a video, sorted, and say which others were left out.
+def select_names(
+    names: Iterable[str],
+    folder: str | Path,
+    suffixes: Collection[str] = SUFFIXES,
+    noun: str = "videos",
+) -> list[str]:
+    """Return names with one of the suffixes, sorted, and say which others were left out.
 
     Raises:
         FileNotFoundError: If none has such a suffix.
     """
-    videos, others = [], Counter[str]()
+    selected, others = [], Counter[str]()
     for name in names:
-        if is_video(name):
-            videos.append(name)
+        suffix = suffix_of(name)
+        if suffix in suffixes:
+            selected.append(name)
         else:
-            others[os.path.splitext(name)[1].lower() or "without a suffix"] += 1
+            others[suffix or "without a suffix"] += 1
     kinds = [f"{count} {suffix}" for suffix, count in others.most_common(MOST_KINDS)]
     if len(others) > MOST_KINDS:
         kinds.append("...")
-    if not videos:
+    if not selected:
         only = f", only {', '.join(kinds)}" if kinds else ""
-        raise FileNotFoundError(f"{folder} has no videos{only}")
+        raise FileNotFoundError(f"{folder} has no {noun}{only}")
     if kinds:
         count = say_count(others.total(), "other file")
         print(f"{folder}: left out {count}: {', '.join(kinds)}", file=sys.stderr)
-    return sorted(videos, key=lambda name: name.split("/"))
+    return sorted(selected, key=lambda name: name.split("/"))
+
+
+def suffix_of(name: str) -> str:
+    """Return what a name ends with, from its last dot on, in small letters."""
+    return os.path.splitext(name)[1].lower()
 
 
 def is_video(name: str) -> bool:
     """Whether a name ends as that of a video does."""
-    return os.path.splitext(name)[1].lower() in SUFFIXES
+    return suffix_of(name) in SUFFIXES
 
 
-def _walk(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+def list_folders(folder: str | Path) -> list[str]:
+    """Return the names of the folders in a folder, sorted, but no hidden ones."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.is_dir()]
+    return sorted(name for name in names if not name.startswith("."))
+
+
+def place_below(path: str | Path, root: str | Path) -> Path:
+    """Return where the result of a file is in a folder of results: its path relative to a root.
+
+    That of a file outside of the root, such as ``../clip.mp4``, is its whole path, so that nothing
+    is written outside of the results.
+    """
+    place, above = Path(os.path.abspath(path)), os.path.abspath(root)
+    return place.relative_to(above if place.is_relative_to(above) else place.anchor)
+
+
+def walk_files(folder: str, above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[str]:
     """Yield the files below a folder; ``above`` has the device and inode of those that hold it.
 
     A folder below it that may not be read is left out, and named. One that is named as a video is
@@ -81,7 +121,7 @@ def _walk(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
         is_link = entry.is_symlink()  # perhaps to itself, which os.path.isdir knows
         if os.path.isdir(path) if is_link else entry.is_dir():
             has_videos = False
-            for name in _walk(path, above | {identity}):
+            for name in walk_files(path, above | {identity}):
                 has_videos = has_videos or is_video(name)
                 yield name
             if is_video(path) and not has_videos:
@@ -106,7 +146,7 @@ def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> 
     known = set(names) - paths.keys()
     if not known:
         return paths
-    for path in map(Path, filter(is_video, _walk(str(folder), frozenset()))):
+    for path in map(Path, filter(is_video, walk_files(str(folder)))):
         plain = path.stem.removeprefix(prefix)
         spellings = (path.name, path.stem, plain, f"{prefix}{plain}")
         name = next((name for name in spellings if name in known), None)
