@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.saving import locked
 from mmvidformer.apis.bulk.settings import WITHOUT_EFFECT, check_settings
 from mmvidformer.engine.arguments import add_bulk_arguments
@@ -106,3 +107,14 @@ def test_a_second_command_is_refused(main_of, model, videos, tmp_path) -> None:
         ):
             main_of(command)(words)
         assert main_of(command)(words) == 0
+
+
+def test_a_refused_folder_stays_as_it_is(tmp_path) -> None:
+    """It has a table of somebody else, and settings would claim that for this command."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    foreign = tmp_path / "part-000000000-a.parquet"
+    parquet.write_table(pyarrow.table({"x": [1]}), foreign)
+    with pytest.raises(ValueError, match="was not written by this command"):
+        ParquetTable(str(tmp_path), {"video": str}, {"command": "label"}, ["a.mp4"])
+    assert [*tmp_path.iterdir()] == [foreign]

@@ -47,7 +47,6 @@ class ParquetTable:
         except ImportError as error:
             text = 'Parquet needs pyarrow: pip install "mmvidformer[parquet]"'
             raise ImportError(text) from error
-        check_settings(folder, settings)
         types = {
             str: pyarrow.string(),
             float: pyarrow.float64(),
@@ -63,6 +62,7 @@ class ParquetTable:
         for name in list_files(folder):
             if name.startswith("part-") and name.endswith(".parquet"):
                 self._take(self._read_notes(join(folder, name)))
+        check_settings(folder, settings)  # last, as it writes: a refused folder stays as it is
 
     def missing(self, retry: bool = False) -> list[str]:
         """Return the names of the videos that have no answer; with ``retry`` also the failed ones.
