@@ -20,6 +20,7 @@ from mmvidformer.video.times import FrameTimes
 RADIUS = 1.5  # of the points around a segment's center that are trained to find it, in strides
 SHARE = 0.5  # of a segment that a training clip must show
 FIRST_RANGE = 4.0  # largest distance to an end, in strides, of the first level
+SAME_MOMENT = 0.5  # seconds within which moments of a class are one
 PRIOR = 0.01  # probability of a class before training
 
 
@@ -41,8 +42,27 @@ class ConvBlock(nn.Module):
         return F.gelu(self.norm(self.conv(x.transpose(1, 2)).transpose(1, 2)))
 
 
+class FindingHead(BaseHead):
+    """A head that finds segments in the tokens of successive clips: its ``segments``."""
+
+    answers_parts = True  # of a clip: a sample has not one label
+
+    def predict(self, feats: Features, data_samples: Samples, **kwargs: object) -> Samples:
+        """Store ``pred_instances``: segments (n, 2) in seconds, scores and labels, best first."""
+        views = pool_space(feats).unflatten(0, (len(data_samples), -1))
+        for tokens, sample in zip(views, data_samples, strict=True):
+            mean = tokens.unflatten(0, (-1, sample.num_clips)).mean(dim=0)  # of the crops
+            first = float(sample.frame_inds[0]) - sample.start_index
+            times = FrameTimes(sample.avg_fps)
+            total = sample.total_frames - first
+            instances = self.segments(mean, count_steps(mean, sample), total, times)
+            instances.segments = instances.segments + times.seconds(first)
+            sample.pred_instances = instances
+        return data_samples
+
+
 @MODELS.register_module()
-class SegmentsHead(BaseHead):
+class SegmentsHead(FindingHead):
     """Find segments without anchors, as ActionFormer does (Zhang, Wu and Li 2022).
 
     The tokens of each step of time are averaged over space, and those of all clips of a video put
@@ -63,7 +83,6 @@ class SegmentsHead(BaseHead):
         **kwargs: Further arguments of MMAction2's ``BaseHead``.
     """
 
-    answers_parts = True  # of a clip: a sample has not one label
     # Of an exported graph, as its file says.
     output_shape = "(batch, points, classes + 2): logits, and steps to start and end"
     activation = "sigmoid"
@@ -172,19 +191,6 @@ class SegmentsHead(BaseHead):
         count = max(positive, 1)
         return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
 
-    def predict(self, feats: Features, data_samples: Samples, **kwargs: object) -> Samples:
-        """Store ``pred_instances``: segments (n, 2) in seconds, scores and labels, best first."""
-        views = pool_space(feats).unflatten(0, (len(data_samples), -1))
-        for tokens, sample in zip(views, data_samples, strict=True):
-            mean = tokens.unflatten(0, (-1, sample.num_clips)).mean(dim=0)  # of the crops
-            first = float(sample.frame_inds[0]) - sample.start_index
-            times = FrameTimes(sample.avg_fps)
-            total = sample.total_frames - first
-            instances = self.segments(mean, count_steps(mean, sample), total, times)
-            instances.segments = instances.segments + times.seconds(first)
-            sample.pred_instances = instances
-        return data_samples
-
     def segments(
         self, tokens: Tensor, step: float, total: float, times: FrameTimes
     ) -> InstanceData:
@@ -254,8 +260,14 @@ def soft_nms(
 
 
 def segment_iou(segment: Tensor, others: Tensor) -> Tensor:
-    """Return the intersection over union (n,) of a segment (2,) and others (n, 2)."""
-    return box_iou(as_boxes(segment[None]), as_boxes(others))[0].nan_to_num()  # of length 0
+    """Return the intersection over union (n,) of a segment (2,) and others (n, 2).
+
+    Of moments, which have no length, it is 1 if they are at most 0.5 s apart.
+    """
+    iou = box_iou(as_boxes(segment[None]), as_boxes(others))[0].nan_to_num()
+    are_moments = (segment[1] == segment[0]) & (others[:, 1] == others[:, 0])
+    is_near = (others[:, 0] - segment[0]).abs() <= SAME_MOMENT
+    return torch.where(are_moments, is_near.to(iou), iou)
 
 
 def as_boxes(segments: Tensor) -> Tensor:

@@ -45,6 +45,7 @@ MODELS = _child(
     "mmvidformer.models.preprocessor",
     "mmvidformer.models.recognizers",
     "mmvidformer.models.segments_head",
+    "mmvidformer.models.moments_head",
     "mmvidformer.models.task_heads",
     "mmvidformer.models.horst.heads",
     "mmvidformer.models.horst.recognizer",
@@ -85,6 +86,7 @@ METRICS = _child(
     "mmaction.evaluation",
     "mmvidformer.tasks.frames_metric",
     "mmvidformer.tasks.metrics",
+    "mmvidformer.tasks.moments_metric",
     "mmvidformer.tasks.score_files",
     "mmvidformer.tasks.multi_task",
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from mmvidformer.synthetic.answers import BoxesSpec, LabelsSpec, ScriptsSpec, SpeedSpec
+from mmvidformer.synthetic.answers import BoxesSpec, LabelsSpec, ScriptsSpec, SpeedSpec, StartsSpec
 from mmvidformer.synthetic.camera.spec import CameraSpec
 from mmvidformer.synthetic.cues import CuesSpec
 from mmvidformer.synthetic.directions import DirectionsSpec, PhasesSpec
@@ -26,6 +26,7 @@ PRESETS: dict[str, MotionSpec] = {
     "labels": LabelsSpec(),
     "speed": SpeedSpec(),
     "scripts": ScriptsSpec(),
+    "starts": StartsSpec(),
     "boxes": BoxesSpec(),
 }
 

@@ -164,6 +164,23 @@ class ScriptsSpec(MotionSpec):
 
 
 @dataclass(frozen=True)
+class StartsSpec(ScriptsSpec):
+    """The videos of ``ScriptsSpec``, with the moments at which motions start."""
+
+    def annotate(self, root: Path) -> None:
+        """Write a csv file per split: video, time and label."""
+        for split in SPLITS:
+            rows = []
+            for clip in self.clips(split):
+                motions, _, _ = self.script(clip)
+                for direction, start, _ in motions:
+                    seconds = FrameTimes(self.fps).seconds(start)
+                    rows.append((self.path(clip), f"{seconds:.4f}", NAMES[direction]))
+            _write(root / f"{split}.csv", ("video", "time", "label"), rows)
+        (root / "classes.txt").write_text("".join(f"{name}\n" for name in NAMES))
+
+
+@dataclass(frozen=True)
 class BoxesSpec(MotionSpec):
     """Clips of three objects that move in different directions, with boxes at the first second.
 

@@ -14,7 +14,7 @@ import torch
 from mmaction.datasets import VideoDataset
 from mmcv.transforms import BaseTransform
 
-from mmvidformer.data.tables import read_float, read_rows
+from mmvidformer.data.tables import read_float, read_header, read_rows
 from mmvidformer.data.transforms.rates import constant_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
@@ -24,6 +24,7 @@ from mmvidformer.video.times import FrameTimes
 
 BACKGROUND = "background"  # class of the time that no span covers
 COLUMNS = ("video", "start", "end", "label")
+MOMENT_COLUMNS = ("video", "time", "label")
 MOST_NAMES = 5  # of videos that a warning names
 
 
@@ -37,12 +38,12 @@ class Span(NamedTuple):
 
 
 def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]:
-    """Return the spans of each video of a csv file, in order.
+    """Return the spans, or moments, of each video of a csv file, in order.
 
     Raises:
         ValueError: If something is wrong in the file (``parse_spans``); names file and line.
     """
-    return parse_spans(file, overlap).check().videos
+    return parse_spans(file, overlap, moments=overlap).check().videos
 
 
 def match_spans(file: str | Path, videos: Iterable[str]) -> dict[str, list[Span]]:
@@ -79,10 +80,12 @@ def parse_spans(
     overlap: bool = False,
     classes: Sequence[str] = (),
     rows: Iterable[tuple[Row, str]] | None = None,
+    moments: bool = False,
 ) -> Annotations:
     """Read a csv file with the columns ``video``, ``start``, ``end`` (seconds) and ``label``.
 
-    A row with a video alone is a video without a span. The spans of each video are in order.
+    Of moments, start and end are equal; a column ``time`` may stand for both. A row with a video
+    alone is a video without a span. The spans of each video are in order.
 
     Args:
         file: The file.
@@ -90,31 +93,37 @@ def parse_spans(
         classes: Names of the classes; empty if all names are allowed.
         rows: Rows of another format that say the same, and their places; default: those of the
             csv file.
+        moments: Whether spans may have no length.
 
     Raises:
         ValueError: If the file is no csv file with these columns.
     """
     annotations = Annotations(Path(file))
     if rows is None:
-        rows = read_rows(file, *COLUMNS, times=("start", "end"))
+        has_time = moments and "time" in read_header(Path(file))
+        columns = MOMENT_COLUMNS if has_time else COLUMNS
+        rows = read_rows(file, *columns, times=columns[1:-1])
     annotations.add_rows(rows, _read_span)
     for video, spans in annotations.videos.items():
         annotations.videos[video] = sorted(spans)
     known = dict.fromkeys(classes)  # in order, and found at once
     for spans in annotations.videos.values():
-        annotations.faults += _span_faults(spans, overlap, known)
+        annotations.faults += _span_faults(spans, overlap, known, moments)
     return annotations
 
 
 def _read_span(row: Row, place: str) -> list[Span]:
     """Read the span of a row, if it has one; raises a ``ValueError`` if a time is no number."""
-    if not any(row[name] for name in ("start", "end", "label")):
+    columns = ("time", "time") if "time" in row else ("start", "end")
+    if not any(row[name] for name in (*columns, "label")):
         return []
-    start, end = (read_float(row, name, place) for name in ("start", "end"))
+    start, end = (read_float(row, name, place) for name in columns)
     return [Span(start, end, row["label"] or "", place)]
 
 
-def _span_faults(spans: Sequence[Span], overlap: bool, classes: Collection[str]) -> Iterator[str]:
+def _span_faults(
+    spans: Sequence[Span], overlap: bool, classes: Collection[str], moments: bool
+) -> Iterator[str]:
     """Describe what is wrong in the spans of a video: class, an end before the start, overlap."""
     for start, end, label, place in spans:
         if not label:
@@ -123,7 +132,10 @@ def _span_faults(spans: Sequence[Span], overlap: bool, classes: Collection[str])
             yield unknown_class(label, classes, place)
         if len(label.splitlines()) > 1:
             yield f"{place}: label {label!r} has a line break"
-        if not 0 <= start < end:
+        if moments and start == end:
+            if start < 0:
+                yield f"{place}: time must be at least 0, got {start:g}"
+        elif not 0 <= start < end:
             yield f"{place}: start must be at least 0 and below end, got {start:g} to {end:g}"
     for span, following in pairwise(spans):
         if following.start < span.end and not overlap:
@@ -142,6 +154,7 @@ class SpanDataset(VideoDataset):
     Args:
         *args: Arguments of MMAction2's ``VideoDataset``.
         overlap: Whether spans of a video may overlap.
+        moments: Whether spans may have no length.
         suffix: What is added to the names of the files: ``'.npz'`` for saved features.
         **kwargs: Arguments of MMAction2's ``VideoDataset``.
 
@@ -150,16 +163,23 @@ class SpanDataset(VideoDataset):
     """
 
     def __init__(
-        self, *args: object, overlap: bool = False, suffix: str = "", **kwargs: object
+        self,
+        *args: object,
+        overlap: bool = False,
+        moments: bool = False,
+        suffix: str = "",
+        **kwargs: object,
     ) -> None:
-        self.overlap, self.suffix = overlap, suffix
+        self.overlap, self.moments, self.suffix = overlap, moments, suffix
         super().__init__(*args, **{**kwargs, "serialize_data": False})
 
     def load_data_list(self) -> SpanSamples:
         """Read the annotation file."""
         folder, classes = self.data_prefix["video"] or "", list(self.metainfo["classes"])
         numbers = {name: number for number, name in enumerate(classes)}
-        annotations = parse_spans(self.ann_file, self.overlap, classes).check_rows()
+        annotations = parse_spans(
+            self.ann_file, self.overlap, classes, moments=self.moments
+        ).check_rows()
         background = numbers.get(BACKGROUND, NO_LABEL)
         return SpanSamples(annotations.videos, numbers, folder, self.suffix, background)
 

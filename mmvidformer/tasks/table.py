@@ -12,6 +12,7 @@ from mmvidformer.tasks.action_segmentation import ActionSegmentation
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.camera_motion import CameraMotion
 from mmvidformer.tasks.classification import Classification
+from mmvidformer.tasks.event_spotting import EventSpotting
 from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
 
@@ -26,6 +27,7 @@ TASKS: dict[str, Task] = {
         ActionSegmentation(),
         ActionLocalization(),
         ActionDetection(),
+        EventSpotting(),
     )
 }
 

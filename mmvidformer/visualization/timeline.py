@@ -116,7 +116,9 @@ def draw_segments(axes: Axes, segments: Sequence[Segment], colors: Mapping[str, 
         if of_class:
             _, starts, ends, _, heights, _ = zip(*of_class, strict=True)
             widths = np.subtract(ends, starts)
-            axes.bar(starts, heights, widths, align="edge", label=name, color=color)
+            line = 2.0 * (not widths.any())  # of moments, which have no width
+            options = dict(label=name, color=color, edgecolor=color, linewidth=line)
+            axes.bar(starts, heights, widths, align="edge", **options)
 
 
 def shade(axes: Axes, segments: Sequence[Segment], colors: Mapping[str, Color]) -> None:
@@ -132,7 +134,8 @@ def draw_truth(axes: Axes, truth: Sequence[Span], colors: Mapping[str, Color]) -
     axes.set_yticks([*ticks, 1.12], [*(f"{tick:.1f}" for tick in ticks), "true"])
     axes.set(ylim=(-0.02, 1.2))
     for start, end, name in truth:
-        axes.barh(1.12, end - start, 0.1, start, color=colors.get(name, "gray"))
+        color, line = colors.get(name, "gray"), 2.0 * (start == end)
+        axes.barh(1.12, end - start, 0.1, start, color=color, edgecolor=color, linewidth=line)
 
 
 def apart_at_cuts(

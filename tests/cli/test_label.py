@@ -156,6 +156,7 @@ def annotate_task(tiny_videos, tmp_path_factory, main_of, make_config):
         header, row = {
             "labels": ("video,label,split", "{path},{first};{second},{split}"),
             "number": ("video,level,size,split", "{path},{number},{number},{split}"),
+            "moments": ("video,time,label,split", "{path},0.3,{first},{split}"),
         }.get(task, ("video,start,end,label,split", "{path},0.1,0.5,{first},{split}"))
         lines = [header]
         for split, count in (("train", 8), ("val", 7)):
@@ -177,6 +178,7 @@ TASK_COLUMNS = {
     "number": {"level": float, "size": float},
     "frames": {"start": float, "end": float, "label": str, "probabilities": list},
     "segments": {"start": float, "end": float, "label": str, "probability": float},
+    "moments": {"start": float, "end": float, "label": str, "probability": float},
 }
 
 
@@ -187,7 +189,7 @@ def test_all_tasks(task, annotate_task, label, main_of, make_config, tiny_videos
     torch.save({"state_dict": Recognizer(config, None).model.state_dict()}, checkpoint)
     out = str(tmp_path / "out")
     options = []
-    if task == "segments":
+    if task in ("segments", "moments"):
         options = ["--cfg-options", "model.cls_head.score_thr=0.001", "--min-score=0.001"]
     command = [config, checkpoint, str(tiny_videos.val), "--out", out]
     assert label([*command, *options]) == 0

@@ -37,6 +37,7 @@ ROWS = {
     "number": ["video,level,size", "{0},{1}.5,7"],
     "frames": ["video,start,end,label", "{},0,1,feed", "{},1,1.6,rest"],
     "segments": ["video,start,end,label", "{},0,1,feed", "{},0.5,1.6,rest"],
+    "moments": ["video,time,label", "{},0.2,feed", "{},1.5,rest"],
 }
 TOLERANCE = dict(atol=1e-5, rtol=0)
 
@@ -151,7 +152,7 @@ def test_a_recognizer(run, task, videos, expected) -> None:
     recognizer = Recognizer(*run)
     found = []
     for video in VIDEOS:
-        if task == "segments":
+        if task in ("segments", "moments"):
             parts = list(recognizer.timeline(videos / video, min_score=0.0))
             rows = [(*part.seconds, part.top(1)[0][2]) for part in parts]
             rows = sorted(rows, key=lambda row: -row[2])[:20]
@@ -166,7 +167,7 @@ def test_a_recognizer(run, task, videos, expected) -> None:
 
 def test_rows_of_label(run, task, videos, expected, main_of, tmp_path) -> None:
     """Probabilities, or values."""
-    if task == "segments":
+    if task in ("segments", "moments"):
         pytest.skip("label writes segments above a score: see test_a_recognizer")
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     out = tmp_path / "labels"
@@ -263,7 +264,7 @@ def test_an_exported_file_and_its_example(
 
 def test_the_page(run, task, views, videos, expected, tmp_path) -> None:
     """Its answer for a video of one window."""
-    if task in ("frames", "segments"):
+    if task in ("frames", "segments", "moments"):
         pytest.skip("the page shows what timeline gives: see test_a_recognizer")
     recognizer = Recognizer(*run)
     video = str(videos / "portrait.mp4")

@@ -46,6 +46,11 @@ SIZES = {
         "no validation": (f"{SPANS}a,0.1,0.5,run,train\n", ""),
         "none at all": (f"{SPANS}a,,,,train\n", "at least 1 class"),
     },
+    "moments": {
+        "one moment": ("video,time,label,split\na,0.5,run,train\nb,0.2,run,val\n", ""),
+        "none in validation": ("video,time,label,split\na,0,run,train\nb,,,val\n", ""),
+        "none at all": ("video,time,label,split\na,,,train\n", "at least 1 class"),
+    },
     "boxes": {
         "one box": (f"{BOXES}a,1,.1,.1,.9,.9,1,train\nb,1,.1,.1,.9,.9,1,val\n", ""),
         "no validation": (f"{BOXES}a,1,.1,.1,.9,.9,1,train\n", ""),
@@ -91,10 +96,10 @@ def test_from_annotations_to_an_answer(
         metrics = json.loads(result.read_text())["metrics"]
         assert all(math.isfinite(value) for value in metrics.values())
         shown = capsys.readouterr().out
-        has_none = size == "none in validation" and task in ("labels", "segments")
+        has_none = size == "none in validation" and task in ("labels", "segments", "moments")
         assert not re.search(r"\bnan\b", shown) and ("no result" in shown) == has_none
     boxes = ["--boxes", str(tmp_path / "all.csv")] if task == "boxes" else []
     answers = tmp_path / "answers.json"
     demo = [*model, str(tmp_path / "a.mp4"), "--json", str(answers), *boxes]
     assert run_tool(lambda: main_of("demo")(demo)) == 0
-    assert task == "segments" or answers.read_text()
+    assert task in ("segments", "moments") or answers.read_text()

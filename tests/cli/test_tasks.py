@@ -26,13 +26,15 @@ def annotate(tiny_videos, tmp_path_factory):
         names = ["red", "green", "blue"]
         rows = {"labels": ["video,label,split"], "number": ["video,level,size,split"],
                 "frames": ["video,start,end,label,split"]}  # fmt: skip
-        rows = {**rows, "segments": rows["frames"]}[task].copy()
+        rows = {**rows, "segments": rows["frames"], "moments": ["video,time,label,split"]}
+        rows = rows[task].copy()
         for split, count in VIDEOS.items():
             for i in range(count):
                 path = tiny_videos.root / f"{split}_{i}.mp4"
                 rows += {
                     "labels": [f"{path},{names[i % 3]};{names[(i + 1) % 3]},{split}"],
                     "number": [f"{path},{i % 3 + 5},{i},{split}"],
+                    "moments": [f"{path},0.3,{names[i % 3]},{split}"],
                 }.get(task, [f"{path},0.1,0.5,{names[i % 3]},{split}"])
         (root / "all.csv").write_text("\n".join(rows))
         return root
@@ -45,6 +47,7 @@ RESULTS = {
     "number": "number/r2",
     "frames": "frames/accuracy",
     "segments": "segments/mAP",
+    "moments": "moments/mAP",
 }
 
 
@@ -71,9 +74,9 @@ def test_a_task_from_annotation_to_picture(
     capsys.readouterr()
     outputs = [f"--{kind}={tmp_path}/{kind}.{suffix}" for kind, suffix in
                (("json", "json"), ("csv", "csv"), ("timeline", "png"), ("out", "mp4"))]  # fmt: skip
-    truth = [f"--truth={root}/val.csv"] if task in ("frames", "segments") else []
+    truth = [f"--truth={root}/val.csv"] if task in ("frames", "segments", "moments") else []
     truth += ["--min-score=0.001", "--cfg-options", "model.cls_head.score_thr=0.001"][
-        : 3 * (task == "segments")
+        : 3 * (task in ("segments", "moments"))
     ]
     draw = Mock(wraps=draw_timeline)
     monkeypatch.setattr("mmvidformer.visualization.source_answers.draw_timeline", draw)
@@ -81,11 +84,13 @@ def test_a_task_from_annotation_to_picture(
     rows = list(csv.DictReader((tmp_path / "csv.csv").open()))
     records = [json.loads(line) for line in (tmp_path / "json.json").read_text().splitlines()]
     assert all((tmp_path / name).stat().st_size for name in ("timeline.png", "out.mp4"))
-    if task == "segments":
+    if task in ("segments", "moments"):
         assert draw.call_args.kwargs["duration"] == 2  # all of the video
         assert len(rows) == len(records) > 0
         assert all(0 <= one["seconds"][0] <= one["seconds"][1] <= 2 for one in records)
         assert [len(one["predictions"]["class"]) for one in records] == [1] * len(rows)
+        has_length = any(one["seconds"][0] < one["seconds"][1] for one in records)
+        assert has_length == (task == "segments")
     elif task == "number":
         assert list(rows[0]) == ["video", "start", "end", "level", "size"]
         assert records[0]["values"] == pytest.approx(

@@ -123,6 +123,7 @@ TASK_HEADS = {
     "frames": dict(type="FramesHead"),
     "segments": dict(type="SegmentsHead", hidden_dim=8, levels=2),
     "boxes": dict(type="BoxesHead", roi_size=3),
+    "moments": dict(type="MomentsHead", hidden_dim=8),
     "attentive pooling": dict(type="AttentiveHead", num_heads=2, depth=1),
 }
 for _task, _head in TASK_HEADS.items():

@@ -21,7 +21,7 @@ FAMILIES = (
     "camera_motion_videos",
 )
 PRESET = {"labels": "labels", "number": "speed", "frames": "scripts", "segments": "scripts",
-          "boxes": "boxes"}  # fmt: skip
+          "boxes": "boxes", "moments": "starts"}  # fmt: skip
 NO_PLACES = ("vivit_fe_motion", "causal_transformer_early_motion", "horst_early_motion")
 
 
@@ -46,7 +46,7 @@ def test_a_family_takes_a_task(name: str, task: str, folder) -> None:
     cfg, _ = apply_recipe(cfg, lists, Recipe(task=task))
     torch.manual_seed(0)
     model = load_recognizer(cfg, None, "cpu").train()
-    if task == "segments":
+    if task in ("segments", "moments"):
         model.cls_head.score_thr = 0.0
     with config_scope(cfg):
         train, test = (
@@ -63,8 +63,10 @@ def test_a_family_takes_a_task(name: str, task: str, folder) -> None:
     count = len(lists.classes)
     if task == "boxes":
         assert found.pred_instances.scores.shape == (3, 1 + count)
-    elif task == "segments":
+    elif task in ("segments", "moments"):
         instances = found.pred_instances
+        starts, ends = instances.segments.T
+        assert torch.equal(starts, ends) == (task == "moments")
         assert len(instances) and instances.segments.shape == (len(instances), 2)
         assert (instances.segments <= found.total_frames / found.avg_fps + 1e-5).all()
     elif task != "frames":

@@ -105,6 +105,13 @@ TASKS = {
         lambda i: instances(segments=[[0.0, 10.0]], labels=[1], scores=[0.9]),
         shares=("segments/mAP", "segments/mAP@50"),
     ),
+    "moments": Task(
+        dict(type="mmvidformer.MomentsMetric", tolerances=(1,)),
+        lambda i: dict(spans=[(3.0, 3.0, 0)], background=-1),
+        lambda i: instances(segments=[[3.0, 3.0]], labels=[0], scores=[0.9]),
+        others=lambda bad: {"moments/mAP": (int(10 * (COUNT - len(bad)) / COUNT) + 1) / 11},
+        classes=("a",),
+    ),
     "boxes": Task(
         dict(type="mmvidformer.BoxesMetric", exclude_file=None, num_classes=2, action_thr=0.0),
         lambda i: dict(video_id=f"v{i}", timestamp=902),

@@ -2,7 +2,7 @@
 
 Presets: easy, plain and cues (recognition), images (single frames), phases (early recognition),
 recall (memory), sequences (anticipation), camera (motion of the camera), and for other answers than
-a class labels, speed (number), scripts (frames, segments) and boxes.
+a class labels, speed (number), scripts (frames, segments), starts (moments) and boxes.
 --preset NAME --help lists the settings of a preset.
 """
 

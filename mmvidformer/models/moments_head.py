@@ -1,0 +1,116 @@
+"""Event spotting: moments of a video, their classes and scores."""
+
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
+import torch
+import torch.nn.functional as F
+from mmaction.structures import ActionDataSample
+from mmengine.structures import InstanceData
+from torch import Tensor, nn
+
+from mmvidformer.models.heads import Samples, refuse_unread
+from mmvidformer.models.horst.layer import Features
+from mmvidformer.models.segments_head import ConvBlock, FindingHead, count_steps, soft_nms
+from mmvidformer.models.task_heads import pool_space
+from mmvidformer.registry.repairs.half_scores import widen
+from mmvidformer.video.times import FrameTimes
+
+SUPPRESS = 1e-3  # width of the Gaussian of soft-NMS: what is near the best moment is dropped
+
+
+@MODELS.register_module()
+class MomentsHead(FindingHead):
+    """Find moments by the class of each step, as E2E-Spot does (Hong et al. 2022).
+
+    The tokens of each step of time are averaged over space, and those of all clips of a video put
+    one after another. Two convolutions over time and a linear layer give the logits of all classes
+    and of the background, which the cross-entropy trains. The classes weigh more than the
+    background, and the steps beside a moment have its class, too. Of moments of a class within
+    0.5 s, the one with the highest probability is kept. Unlike E2E-Spot, layers are convolutions.
+
+    Args:
+        num_classes: Number of classes, without that of the background.
+        in_channels: Token width D.
+        hidden_dim: Width of the convolutions.
+        dilation: Number of steps on each side of a moment that have its class in training.
+        weight: Weight of a class in the loss; that of the background is 1.
+        score_thr: Least score of a moment.
+        max_segments: Largest number of moments of a video.
+        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+    """
+
+    output_shape = "(batch, steps, classes + 1): logits, those of the background last"
+    activation = "softmax"
+
+    def __init__(
+        self,
+        num_classes: int,
+        in_channels: int,
+        hidden_dim: int = 256,
+        dilation: int = 1,
+        weight: float = 5.0,
+        score_thr: float = 0.01,
+        max_segments: int = 200,
+        **kwargs: object,
+    ) -> None:
+        super().__init__(num_classes, in_channels, **kwargs)
+        refuse_unread(self, kwargs, "loss_cls", "label_smooth_eps")
+        self.dilation, self.weight = dilation, weight
+        self.score_thr, self.max_segments = score_thr, max_segments
+        self.proj = nn.Linear(in_channels, hidden_dim)
+        self.tower = nn.Sequential(ConvBlock(hidden_dim), ConvBlock(hidden_dim))
+        self.fc_cls = nn.Linear(hidden_dim, num_classes + 1)
+
+    def forward(self, x: Features, clips: int = 1, **kwargs: object) -> Tensor:
+        """Map tokens (N * clips, T, H, W, D) to logits (N, clips * T, classes + 1)."""
+        steps = self.proj(pool_space(x)).unflatten(0, (-1, clips)).flatten(1, 2)
+        return widen(self.fc_cls(self.tower(steps)))
+
+    def targets(self, sample: ActionDataSample, step: float, count: int) -> Tensor:
+        """Return the classes of ``count`` steps of the clips of a sample, each of ``step`` frames.
+
+        Of two moments near a step, the nearest gives its class.
+        """
+        labels = torch.full((count,), self.num_classes)
+        distances = torch.full((count,), float(self.dilation))
+        spans = torch.as_tensor(sample.spans, dtype=torch.float).reshape(-1, 3)
+        frames = FrameTimes(sample.avg_fps).numbers(spans[:, 0])
+        places = ((frames - float(sample.frame_inds[0])) / step).floor()
+        for place, label in zip(places, spans[:, 2], strict=True):
+            apart = (torch.arange(count) - place).abs()
+            is_nearest = apart <= distances
+            labels[is_nearest] = int(label)
+            distances[is_nearest] = apart[is_nearest]
+        return labels
+
+    def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
+        """Compute the loss of the clips of videos whose metainfo has ``spans``."""
+        logits = self(feats, data_samples[0].num_clips)  # (N, steps, classes + 1)
+        labels = torch.stack(
+            [
+                self.targets(sample, count_steps(feats, sample), logits.shape[1])
+                for sample in data_samples
+            ]
+        )
+        weights = logits.new_full((self.num_classes + 1,), self.weight)
+        weights[-1] = 1.0
+        labels = labels.flatten().to(logits.device)
+        return {"loss_cls": F.cross_entropy(logits.flatten(0, 1), labels, weights)}
+
+    def segments(
+        self, tokens: Tensor, step: float, total: float, times: FrameTimes
+    ) -> InstanceData:
+        """Find moments in the tokens (clips, T, D) of successive clips.
+
+        Arguments and result are those of ``SegmentsHead.segments``; start and end are equal.
+        """
+        (logits,) = self(tokens[:, :, None, None], len(tokens))
+        middles = (torch.arange(len(logits), device=logits.device) + 0.5) * step
+        scores = logits.softmax(dim=-1)[:, :-1] * (middles < total)[:, None]
+        which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
+        seconds = times.seconds(middles)[which, None].expand(-1, 2)
+        segments, kept, labels = soft_nms(
+            seconds, scores[which, labels], labels, SUPPRESS, self.max_segments
+        )
+        good = kept > self.score_thr
+        return InstanceData(segments=segments[good], scores=kept[good], labels=labels[good])
