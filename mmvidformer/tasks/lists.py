@@ -1,6 +1,6 @@
 """Lists of your videos for other answers than one class."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -43,6 +43,7 @@ def split_annotations(
     """Split annotations by video, and write a list per split.
 
     The column ``split`` (train, val or test), if there is one, states the split; else it is drawn.
+    Videos of one ``group``, if there is such a column, are in one split.
     Paths are relative to the folder of the file, and those of the lists to ``folder``.
 
     Args:
@@ -69,7 +70,7 @@ def split_annotations(
     if check:
         _check(found_task, annotations)
     _say_left_out(annotations)
-    splits = _draw_splits(annotations.check().splits, val, test, seed)
+    splits = _draw_splits(annotations.check(), val, test, seed)
     paths = {video: file.parent.resolve() / video for video in splits}
     for video, path in paths.items():
         if path.is_relative_to(root):
@@ -116,13 +117,45 @@ def _check(task: Task, annotations: Annotations) -> None:
     raise ValueError("\n".join([f"{many}; --no-check does not look into the videos:", *shown]))
 
 
-def _draw_splits(stated: Mapping[str, str], val: float, test: float, seed: int) -> dict[str, str]:
-    """Return the split of each video: that which is stated, else one that is drawn."""
+def _draw_splits(annotations: Annotations, val: float, test: float, seed: int) -> dict[str, str]:
+    """Return the split of each video: that which is stated, else one that is drawn.
+
+    The videos of a group are drawn together. The shares are of videos, as near as groups allow.
+    """
     check_shares(val, test)
-    drawn = [video for video in sorted(stated) if not stated[video]]
-    Random(seed).shuffle(drawn)
-    splits = {**stated, **dict.fromkeys(drawn, "train")}
-    splits |= dict(zip(drawn, draw_splits(len(drawn), val, test), strict=False))
+    stated = annotations.splits
+    units: dict[tuple[str, str], list[str]] = {}  # videos that are drawn together
+    for video in sorted(stated):
+        if not stated[video]:
+            group = annotations.groups.get(video)
+            units.setdefault(("group", group) if group else ("video", video), []).append(video)
+    left = [*units.values()]
+    Random(seed).shuffle(left)
+    wanted = draw_splits(sum(map(len, left)), val, test)
+    splits = {**stated}
+    for split in ("val", "test"):
+        kept = 2 if split == "val" and "test" in wanted else 1  # units for training and the test
+        for unit in _take_units(left, wanted.count(split), kept):
+            splits |= dict.fromkeys(unit, split)
+        left = [unit for unit in left if not splits[unit[0]]]
+    splits = {video: split or "train" for video, split in splits.items()}
     if "train" not in splits.values():
         raise ValueError("no video is for training")
     return {video: splits[video] for video in sorted(splits)}
+
+
+def _take_units(units: Sequence[list[str]], count: int, kept: int) -> list[list[str]]:
+    """Return the first units that have ``count`` videos together, or fewer; one unit at least.
+
+    If even the smallest unit is larger, it is that one. ``kept`` units are left over, or one if
+    there are two.
+    """
+    if not count or len(units) < 2:
+        return []
+    taken: list[list[str]] = []
+    size = 0
+    for unit in units:
+        if size + len(unit) <= count and len(taken) < max(len(units) - kept, 1):
+            taken.append(unit)
+            size += len(unit)
+    return taken or [min(units, key=len)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from mmvidformer.data.own_videos import SPLITS, split_of
 
-Row = Mapping[str, Any]  # values of a csv file, by column
+Row = Mapping[Any, Any]  # values of a csv file, by column
 MOST_CLASSES = 20  # that a message names
 ReadRow = Callable[[Row, str], Sequence[Any]]  # what a row says; the second argument is its place
 
@@ -26,6 +26,7 @@ class Annotations:
         rows: Rows without faults, as they stand in the file.
         places: File and line where each video is first named.
         splits: Split of each video, empty if the file states none.
+        groups: Group of each video, such as the person in it; empty if the file states none.
         faults: What is wrong, with file and line.
         repeated: Rows that say what an earlier one says, with file and line. They are left out.
         missing: Names of videos that have no file, where these are looked for while reading.
@@ -37,9 +38,11 @@ class Annotations:
     rows: list[Row] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
     splits: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    _splits_of_groups: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
 
     def check(self) -> Annotations:
         """Return the annotations, or raise a ``ValueError`` with the first fault."""
@@ -57,7 +60,7 @@ class Annotations:
         """Read rows. What ``read_row`` returns belongs to their video; a ``ValueError`` is a fault.
 
         Args:
-            rows: Rows with the column ``video``, and perhaps ``split``, and their places.
+            rows: Rows with the column ``video``, perhaps ``split`` and ``group``, and their places.
             read_row: Reads what a row says of its video, such as a list of one segment.
         """
         first_places: dict[Any, str] = {}  # of what is said of each video
@@ -74,9 +77,9 @@ class Annotations:
         if not video:
             raise ValueError(f"{place}: video is empty")
         video = self._local_path(video)
-        row = {**row, "video": video}
         if any(row.get(None, ())):  # what is beyond the last column
             raise ValueError(f"{place}: it has more values than there are columns")
+        row = {**row, "video": video}
         of_video = self.videos.setdefault(video, [])
         self.places.setdefault(video, place)
         split = split_of(stated) if stated else ""
@@ -84,6 +87,7 @@ class Annotations:
             raise ValueError(f"{place}: split must be train, val or test, got {stated!r}")
         if self.splits.setdefault(video, split) != split:
             raise ValueError(f"{place}: {video} is in two splits")
+        self._add_group(row, place, split)
         annotations = read_row(row, place)
         is_new = not annotations
         for annotation in annotations:
@@ -98,6 +102,17 @@ class Annotations:
             is_new = True
         if is_new:
             self.rows.append(row)
+
+    def _add_group(self, row: Row, place: str, split: str) -> None:
+        """Note the group of a video; a ``ValueError`` if it has two, or they are in two splits."""
+        video, group = row["video"], row.get("group") or ""
+        if self.groups.setdefault(video, group) != group:
+            raise ValueError(f"{place}: {video} is in two groups")
+        first_split, first_place = self._splits_of_groups.setdefault(group, (split, place))
+        if group and first_split != split:
+            first = first_place.removeprefix(f"{self.file}, ")
+            splits = f"{split or 'no split'}, and in {first_split or 'no split'} in {first}"
+            raise ValueError(f"{place}: group {group!r} is in {splits}")
 
     def _local_path(self, video: str) -> str:
         """Return the path that a path of Windows means here: with ``/``, or the file beside us."""
