@@ -44,6 +44,7 @@ ALLOWED = {
         "config",
         "data",
         "engine",
+        "layers",
         "registry",
         "storage",
         "tasks",

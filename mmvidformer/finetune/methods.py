@@ -93,5 +93,7 @@ def _probe_config(
     if method == "attentive":
         heads = backbone.configs[-1].sizes["num_heads"]
         return dict(pool="none"), dict(type="mmvidformer.AttentiveHead", num_heads=heads, **kept)
+    if method == "temporal":
+        return dict(pool="none"), dict(type="mmvidformer.ChangeHead", **kept)
     pool = dict(pool="mean") if backbone.pool == "none" else {}
     return pool, dict(type="TimeSformerHead", **kept)

@@ -31,7 +31,10 @@ from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.engine.preflight.checks import names_side
+from mmvidformer.finetune.ridge import fit_changes
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.layers.changes import measure_changes
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.targets import identity_of
 
@@ -65,7 +68,8 @@ def compute_features(
 
     The model, a recognizer in evaluation mode, has the weights that its config names as
     ``load_from``. Files are ``FOLDER/FORM/PATH_OF_VIDEO.npy``. Forms are ``'vectors'`` (D,),
-    averaged over the tokens if the backbone leaves that to its head, and ``'tokens'`` (T H W, D).
+    averaged over the tokens if the backbone leaves that to its head, ``'tokens'`` (T H W, D), and
+    ``'changes'`` (C,) (``layers.changes``).
     Videos are read by ``workers`` processes, by this one if there are none.
 
     Raises:
@@ -104,8 +108,10 @@ def compute_features(
             vectors = backbone.pool_features(tokens)
             if vectors.dim() == 5:  # (N, T, H, W, D)
                 vectors = vectors.flatten(1, -2).mean(dim=1)
-            places = backbone.fc_norm(tokens.places).flatten(1, 3)
-            features = {"vectors": vectors, "tokens": places}
+            places = backbone.fc_norm(tokens.places)
+            features = {"vectors": vectors, "tokens": places.flatten(1, 3)}
+            if "changes" in forms:
+                features["changes"] = measure_changes(places)
             for row, (video, _) in enumerate(videos):
                 for form, target in targets[video].items():
                     write_features(target, features[form][row].float().cpu().numpy())
@@ -197,7 +203,7 @@ def probe(
     if not rows["train"]:
         raise ValueError(f"none of the {lists.counts['train']} training videos could be read")
     device = next(model.parameters()).device
-    classifiers = method.train(model.cls_head, rows["train"], recipe)
+    classifiers = method.train(model.cls_head, rows["train"], recipe, lists)
     names = list(classifiers)
     chosen = names[(len(names) - 1) // 2]
     if rows["val"]:
@@ -227,7 +233,7 @@ def _right(classify: Callable[[Tensor], Tensor], rows: Rows, device: torch.devic
     return right
 
 
-def _linear(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
+def _linear(head: nn.Module, rows: Rows, recipe: Recipe, lists: VideoLists) -> Classifiers:
     """Logistic regression on standardized features, which become weights of the linear head."""
     inputs, labels = (x.numpy() for x in load_rows(rows))
     scaler = StandardScaler().fit(inputs)
@@ -247,7 +253,7 @@ def _linear(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
     return heads
 
 
-def _knn(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
+def _knn(head: nn.Module, rows: Rows, recipe: Recipe, lists: VideoLists) -> Classifiers:
     """Votes of the nearest neighbors by cosine, weighted by exp(similarity / temperature)."""
     inputs, labels = load_rows(rows)
     keys, classes = F.normalize(inputs), F.one_hot(labels, head.num_classes)
@@ -261,7 +267,15 @@ def _knn(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
     return {f"{count} neighbors": partial(votes, count=count) for count in counts}
 
 
-def _attentive(head: nn.Module, rows: Rows, recipe: Recipe) -> Classifiers:
+def _temporal(head: nn.Module, rows: Rows, recipe: Recipe, lists: VideoLists) -> Classifiers:
+    """Ridge regression on the changes of tokens, which become weights of the head."""
+    fitted = copy.deepcopy(head).cpu()
+    mirror = not any(map(names_side, lists.classes))
+    chosen = fit_changes(fitted, *load_rows(rows), mirror)
+    return {chosen: fitted.to(head.fc_cls.weight.device)}
+
+
+def _attentive(head: nn.Module, rows: Rows, recipe: Recipe, lists: VideoLists) -> Classifiers:
     """Attention over the tokens: heads with several learning rates, trained side by side."""
     device = head.fc_cls.weight.device
     rates = [recipe.lr] if recipe.lr else RATES
@@ -292,10 +306,11 @@ class Method(NamedTuple):
     """A way to classify features: the form of features that it reads, and its training."""
 
     form: str
-    train: Callable[[nn.Module, Rows, Recipe], Classifiers]
+    train: Callable[[nn.Module, Rows, Recipe, VideoLists], Classifiers]
 
 
 PROBES: Mapping[str, Method] = {
+    "temporal": Method("changes", _temporal),
     "attentive": Method("tokens", _attentive),
     "linear": Method("vectors", _linear),
     "knn": Method("vectors", _knn),

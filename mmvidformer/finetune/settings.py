@@ -11,7 +11,7 @@ from mmvidformer.data.own_videos import SPLITS
 from mmvidformer.engine.optim.precision import precision_fragment
 from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks
 
-METHODS = ("full", "lora", "attentive", "linear", "knn")
+METHODS = ("full", "lora", "temporal", "attentive", "linear", "knn")
 PROBES = METHODS[2:]  # on features that are computed once
 
 
@@ -89,7 +89,8 @@ class Recipe(RunSettings):
             nargs="+",  # several for --compare
             help="what is trained: all weights (full); low-rank updates and the head (lora); the "
             "head alone, for classes on features that are computed once: a linear one (logistic "
-            "regression) or one with attention over the tokens (attentive); or nothing: the "
+            "regression), one on the changes between frames (temporal), for up to 2,000 videos, or "
+            "one with attention over the tokens (attentive); or nothing: the "
             "nearest neighbors vote, and their accuracy is printed (knn)",
         ),
     )

@@ -39,6 +39,7 @@ MODELS = _child(
     "mmvidformer.models.registration",
     "mmvidformer.models.boxes_head",
     "mmvidformer.models.camera_head",
+    "mmvidformer.models.change_head",
     "mmvidformer.models.heads",
     "mmvidformer.models.masked",
     "mmvidformer.models.mixup",

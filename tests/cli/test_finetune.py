@@ -226,22 +226,23 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
     options = ["--config", config, "--data", own, "--weights", checkpoint, "--workers", "0"]
     options += ["--features", str(features)]
     found = {}
-    for method in ("linear", "knn", "attentive"):
+    for method in ("linear", "temporal", "knn", "attentive"):
         run = tmp_path / method
         training = ["--epochs", "3", "--batch", "4"]
         main_of("finetune")([*options, *training, "--method", method, "--work-dir", str(run)])
         found[method] = json.loads((run / "finetune" / "result.json").read_text())
         times = {file: file.stat().st_mtime_ns for file in features.glob("vectors/*.npy")}
         assert len(times) == 15 and times == found.setdefault("times", times)
-        assert found[method]["count"] == 7 and found[method]["right"] >= 4  # the mean colour tells
+        assert found[method]["count"] == 7
+        assert method == "temporal" or found[method]["right"] >= 4  # the mean colour tells
         with pytest.raises(FileExistsError, match="config.py exists; --force starts again"):
             main_of("finetune")([*options, "--method", method, "--work-dir", str(run)])
     assert not [*(tmp_path / "knn").glob("*.pth")]
     said = capsys.readouterr().out
     assert "knn, 8 neighbors: " in said
-    assert said.count("n = 7); without looking at the videos: 42.9%; frame differences with") == 3
+    assert said.count("n = 7); without looking at the videos: 42.9%; frame differences with") == 4
     assert "linear does not use --epochs, --batch" in said and "attentive does not" not in said
-    for method in ("linear", "attentive"):
+    for method in ("linear", "temporal", "attentive"):
         run = tmp_path / method
         test([str(run / "finetune" / "config.py"), str(run / f"{method}.pth")])
         (metrics,) = run.glob("test_*.json")

@@ -1,0 +1,35 @@
+"""A linear head that sees how tokens change, and when and where."""
+
+from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+
+from mmaction.models.heads import BaseHead
+from torch import Tensor, nn
+
+from mmvidformer.layers import INITS
+from mmvidformer.layers.changes import count_changes, measure_changes
+
+
+@MODELS.register_module()
+class ChangeHead(BaseHead):
+    """Classify absolute differences of successive tokens, over parts of time and places.
+
+    It takes the tokens of a backbone with ``pool="none"``. The mean of the tokens, which other
+    heads read, loses what happens between frames.
+
+    Args:
+        num_classes: Number of classes.
+        in_channels: Token width D.
+        **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
+    """
+
+    def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
+        super().__init__(num_classes, in_channels, **kwargs)
+        self.fc_cls = nn.Linear(count_changes(in_channels), num_classes)
+
+    def init_weights(self) -> None:
+        """Draw linear weights from a truncated normal (deviation 0.02), and set biases to zero."""
+        self.apply(INITS["timm"])
+
+    def forward(self, x: Tensor, **kwargs) -> Tensor:
+        """Map tokens (N, T, H, W, D), or their changes (N, C), to logits (N, num_classes)."""
+        return self.fc_cls(x if x.dim() == 2 else measure_changes(x))
