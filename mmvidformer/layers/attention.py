@@ -211,7 +211,9 @@ class Attention(nn.Module):
         """
         outs, grid = [], context.grid
         len_out = grid.prefix if context.prefix_only else grid.num_tokens
-        for pattern, heads in zip(self.patterns, _split(q, k, v, len(self.patterns)), strict=True):
+        several = len(self.patterns) > 1
+        parts = _split(q, k, v, len(self.patterns)) if several else [(q, k, v)]
+        for pattern, heads in zip(self.patterns, parts, strict=True):
             if pattern.gathers and _can_recompute():
                 out = self._attend_in_parts(pattern, heads, context, factors)
             else:
