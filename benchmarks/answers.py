@@ -36,8 +36,8 @@ from mmvidformer.synthetic import PRESETS
 from mmvidformer.synthetic.answers import ScriptsSpec
 from mmvidformer.synthetic.render import DIRECTIONS
 from mmvidformer.synthetic.spec import Clip
+from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.metrics import SegmentsMetric
-from mmvidformer.visualization.part_tables import list_segments
 
 # Preset of the videos, epochs, metric and bounds of each task.
 TASKS: dict[str, tuple[str, int, str, Callable[[], tuple[float, float]]]] = {
@@ -104,7 +104,7 @@ def precision(root: Path, seed: int, task: str) -> dict[str, float]:
         parts = dict(
             segments=torch.tensor([[row.start, row.end] for row in rows]),
             labels=torch.tensor([names.index(row.label) for row in rows]),
-            scores=torch.tensor([row.probability for row in rows]),
+            scores=torch.tensor([row.score for row in rows]),
         )
         metric.process(None, [{"spans": true_spans(spec, clip), "pred_instances": parts}])
     return metric.evaluate(len(spec.clips("test")))

@@ -28,8 +28,8 @@ from mmvidformer.config import get_config
 from mmvidformer.papers.summary import interval
 from mmvidformer.synthetic import PRESETS
 from mmvidformer.synthetic.render import DIRECTIONS, write_video
+from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.metrics import SegmentsMetric
-from mmvidformer.visualization.part_tables import list_segments
 
 SPEC = replace(PRESETS["scripts"], train=100, val=20, test=40)
 NAMES = list(DIRECTIONS)
@@ -95,7 +95,7 @@ def windows(recognizer: Recognizer) -> list[list]:
 def of_windows(answers: list) -> list[Row]:
     """Segments of successive windows of a class, with their mean probability."""
     rows = [row for row in list_segments(answers) if row.label in NAMES]
-    return [(row.start, row.end, NAMES.index(row.label), row.probability) for row in rows]
+    return [(row.start, row.end, NAMES.index(row.label), row.score) for row in rows]
 
 
 def of_bmn(work_dir: Path, features: Path, answers: list[list], seed: int) -> list[list[Row]]:

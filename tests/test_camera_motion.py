@@ -176,12 +176,12 @@ def test_the_clip_of_the_package(main_of, tmp_path: Path, capsys) -> None:
             end = start + seconds
             label = CLASSES[class_of(np.array(velocity))]
             for window in windows:
-                if start - 0.01 <= window["seconds"][0] and window["seconds"][1] <= end + 0.1:
-                    right.append(window["predictions"]["class"][0]["name"] == label)
+                if start - 0.01 <= window["start"] and window["end"] <= end + 0.1:
+                    right.append(window["label"] == label)
             start = end
         # No window crosses a cut.
         assert not any(
-            a < cut - 0.05 and cut + 0.05 < b for a, b in (w["seconds"] for w in windows)
+            a < cut - 0.05 and cut + 0.05 < b for a, b in ((w["start"], w["end"]) for w in windows)
         )
     assert len(right) >= 8 and all(right)
     with pytest.raises(SystemExit):

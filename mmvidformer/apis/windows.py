@@ -160,12 +160,15 @@ def answer_windows(
     ``static``.
 
     Yields:
-        The answer, and where: also whether it is ``static``.
+        The answer, and where: with ``skip_static`` also whether it is ``static``.
     """
     last, answer = torch.empty(0), None
     for sample, where in windows:
+        if skip_static is None:
+            yield predict(sample), where
+            continue
         inputs, static = sample["inputs"], False  # (views, C, T, H, W) or (T, C, H, W)
-        if skip_static is not None and inputs.shape == last.shape:
+        if inputs.shape == last.shape:
             change = (inputs.int() - last.int()).abs().float()
             of_frame = change.mean(dim=(-4, -2, -1) if inputs.dim() == 5 else (-3, -2, -1))
             static = of_frame.max().item() < skip_static

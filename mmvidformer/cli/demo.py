@@ -300,14 +300,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         for answer in answers:
             if isinstance(answer, dict):
                 tqdm.write(f"failed: {answer['error']}", file=sys.stderr)
-                failed.append(answer["source"])
+                failed.append(answer["video"])
                 write(answer)
                 continue
             is_shown = answer.ahead == answers.shown_ahead
             if is_shown:
                 answers.print_prediction(answer)
             write(answer, in_tables=is_shown)
-            repeated += answer.static
+            repeated += bool(answer.static)
             count += 1
     if args.skip_static is not None:
         print(f"{repeated} of {count} windows repeat the last answer", file=sys.stderr)

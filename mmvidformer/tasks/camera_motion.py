@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.prediction import Bars, Names, Prediction
+from mmvidformer.tasks.rows import value_cells
 
 RATES = ("pan", "tilt", "zoom", "roll", "shake")  # as the head gives them
 UNITS = ("short sides/s", "short sides/s", "log zoom/s", "degrees/s", "short sides")
@@ -56,20 +57,15 @@ class CameraMotion(Classification):
             return f"{UNCERTAIN} ({prediction.doubt})"
         return f"{super().text(prediction, k)}; {', '.join(_texts(prediction.values))}"
 
-    def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
-        """Return the classes, the labels that hold at once, and the rates."""
-        fields = super().fields(prediction, k)
-        fields["labels"] = [*prediction.labels]
-        fields["values"] = {name: round(rate, 6) for name, rate in prediction.values.items()}
-        if prediction.doubt:
-            fields[UNCERTAIN] = prediction.doubt
-        return fields
-
-    def columns(self, prediction: Prediction) -> dict[str, Any]:
-        """Return the class and its probability, all labels, and the rates."""
-        labels = {"labels": ";".join(prediction.labels)}
+    def cells(self, prediction: Prediction, k: int | None = None) -> dict[str, Any]:
+        """Return the class and its score, all labels, the rates, and what makes them doubtful."""
         rates = {name: prediction.values.get(name, math.nan) for name in RATES}
-        return {**super().columns(prediction), **labels, **rates}
+        return {
+            **super().cells(prediction, k),
+            "labels": ";".join(prediction.labels),
+            **value_cells(rates),
+            "doubt": prediction.doubt,
+        }
 
     def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
         """Return the classes, and the rates as text."""

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mmvidformer.tasks.rows import class_cells, row_of
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -144,24 +146,20 @@ class Answers:
             texts.append(text if len(prediction.scores) == 1 else f"{name}: {text}")
         return "; ".join(texts)
 
-    def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
-        """Return the fields of a line of JSON, besides where the prediction is."""
-        best = {}
-        for name in prediction.scores:
-            best[name] = [
-                {"class": number, "name": label, "score": round(share, 6)}
-                for number, label, share in prediction.top(k, name)
-            ]
-        return {"predictions": best}
+    def cells(self, prediction: Prediction, k: int | None = None) -> dict[str, Any]:
+        """Return the answer as cells of a row: the class and its score, or the values.
 
-    def columns(self, prediction: Prediction) -> dict[str, Any]:
-        """Return the cells of a csv row by column, besides where the prediction is."""
-        cells: dict[str, Any] = {}
-        is_single = len(prediction.scores) == 1
-        for name in prediction.scores:
-            _, label, share = prediction.top(1, name)[0]
-            cells["label" if is_single else name] = label
-            cells["probability" if is_single else f"{name}_probability"] = share
+        With a ``threshold``, ``labels`` are all classes that reach it, joined by ``;``.
+
+        Args:
+            prediction: The prediction.
+            k: Number of classes of ``top``; None: there is no such cell.
+        """
+        cells = class_cells(prediction, k)
+        if self.threshold is not None:
+            (shares,) = prediction.probabilities.values()
+            (names,) = prediction.names.values()
+            cells["labels"] = ";".join(names[i] for i in np.flatnonzero(shares >= self.threshold))
         return cells
 
     def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
@@ -218,10 +216,11 @@ class Prediction:
         names: Names of the classes or values by output.
         source: Path of the file; None for arrays and streams of frames.
         seconds: Begin and end of the part; None for a whole video.
-        shot: Number of the shot of a window, from 0; windows end at cuts.
+        shot: Number of the shot of a window, from 0; windows end at cuts. None: it is no window.
         ahead: Seconds until the predicted action, if the model anticipates at known times.
         box: Left, top, right and bottom, in shares of width and height, if it is about a box.
-        static: Whether it is that of an earlier window, which hardly differs (``--skip-static``).
+        static: Whether it is that of an earlier window, which hardly differs. None without
+            ``--skip-static``.
         so_far: Whether it is about what happens at the end of the part, as a recurrent model, which
             saw all of it, tells.
         measured: Numbers beside the classes, by name, such as how fast a camera pans.
@@ -235,10 +234,10 @@ class Prediction:
     names: Names
     source: str | None = None
     seconds: tuple[float, float] | None = None
-    shot: int = 0
+    shot: int | None = None
     ahead: float | None = None
     box: tuple[float, ...] | None = None
-    static: bool = False
+    static: bool | None = None
     so_far: bool = False
     measured: Mapping[str, float] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
@@ -254,6 +253,16 @@ class Prediction:
     def end(self) -> float | None:
         """End of the part in seconds; None for a whole video."""
         return self.seconds and self.seconds[1]
+
+    @property
+    def label(self) -> str:
+        """The most likely class, of the first output."""
+        return self.top(1)[0][1]
+
+    @property
+    def score(self) -> float:
+        """The probability of ``label``."""
+        return self.top(1)[0][2]
 
     @property
     def moment(self) -> float:
@@ -290,15 +299,17 @@ class Prediction:
         """The k most likely classes of each output in a line, or values."""
         return self.task.text(self, k)
 
-    def record(self, k: int = 5) -> dict[str, Any]:
-        """``source``, ``seconds``, and the k most likely classes by output or the values."""
-        record: dict[str, Any] = {"source": self.source, "seconds": None}
-        if self.seconds:
-            record["seconds"] = [round(second, 3) for second in self.seconds]
-        if self.box:
-            record["box"] = [round(share, 4) for share in self.box]
-        if self.static:
-            record["static"] = True
-        if self.ahead is not None:
-            record["ahead"] = self.ahead
-        return {**record, **self.task.fields(self, k)}
+    def row(self, k: int | None = None) -> dict[str, Any]:
+        """The prediction as all outputs write it.
+
+        ``video``; ``start`` and ``end`` in seconds, 3 digits, None for a whole video; where there
+        is one, the box as ``x1``, ``y1``, ``x2``, ``y2``, shares of width and height, ``ahead``
+        in seconds, ``shot``, and whether the window is ``static``. Then ``label`` and ``score``, of
+        several outputs such as ``verb`` and ``verb_score``; ``labels`` that hold at once, joined by
+        ``;``; values by name; and ``doubt``. What is no number is None.
+
+        Args:
+            k: Number of classes of ``top``, for formats that nest: a list of ``label`` and
+                ``score``, of several outputs such as ``verb_top``. Default: there is none.
+        """
+        return row_of(self, k)

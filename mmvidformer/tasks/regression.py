@@ -17,6 +17,7 @@ from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.prediction import Bars, Prediction
 from mmvidformer.tasks.reading import Annotations, Row
+from mmvidformer.tasks.rows import value_cells
 
 OTHER_COLUMNS = ("video", "split", "group", "start", "end", "label")  # that hold no values
 
@@ -89,13 +90,9 @@ class Regression(Task):
         """Return all values, such as ``'level 3.2, size 1'``."""
         return ", ".join(_texts(prediction.values))
 
-    def fields(self, prediction: Prediction, k: int) -> dict[str, Any]:
+    def cells(self, prediction: Prediction, k: int | None = None) -> dict[str, Any]:
         """Return the values by name."""
-        return {"values": prediction.values}
-
-    def columns(self, prediction: Prediction) -> dict[str, Any]:
-        """Return the values by name."""
-        return dict(prediction.values)
+        return value_cells(prediction.values)
 
     def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
         """Return the values as text."""

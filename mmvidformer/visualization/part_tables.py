@@ -1,109 +1,29 @@
-"""Segments of one class, and tables of answers that are written one by one."""
+"""Tables of answers, which are written one by one."""
 
 import csv
 import fcntl
 import io
 import json
-import math
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
 
 from mmvidformer.apis import Prediction
-from mmvidformer.apis.bulk.settings import check_settings, spell
+from mmvidformer.apis.bulk.settings import check_settings
 from mmvidformer.storage.atomic import open_rows
+from mmvidformer.storage.names import spell
+from mmvidformer.tasks.joined_windows import JoinedWindows
+from mmvidformer.tasks.rows import WHERE, round_number
 
-PROBABILITY = "probability"
-WHERE = ["video", "start", "end"]  # the first columns of tables
-COLUMNS = (*WHERE, "label", PROBABILITY)  # of segments; then their values
+COLUMNS = (*WHERE, "label", "score")  # of segments
 START = ",".join(WHERE).encode()  # of their files
 
 
-class Segment(NamedTuple):
-    """A part of a shot in which the most likely class is the same.
-
-    Attributes:
-        video: Path of the file; None for an array or a camera.
-        start: Begin in seconds.
-        end: End in seconds.
-        label: Name of the class.
-        probability: Mean probability of the class over the windows.
-        values: Means of what is measured beside the classes.
-    """
-
-    video: str | None
-    start: float
-    end: float
-    label: str
-    probability: float
-    values: Mapping[str, float] = MappingProxyType({})
-
-
-def list_segments(predictions: Iterable[Prediction]) -> list[Segment]:
-    """List the segments of the windows of a video, in their order, for the first task.
-
-    A segment ends at a cut. Two segments of a shot meet in the middle between the centers of their
-    nearest windows, or where these meet. Segments that a model found are as they are.
-    """
-    joined = _JoinedWindows()
-    segments = [joined.add(prediction) for prediction in predictions] + [joined.end()]
-    return [segment for segment in segments if segment is not None]
-
-
-class _JoinedWindows:
-    """Joins successive windows of one class and shot to segments, with constant memory."""
-
-    def __init__(self) -> None:
-        self._last: Prediction | None = None
-        self._start, self._count = 0.0, 0
-        self._sums: Counter[str] = Counter()  # of the probability, and of each value
-
-    def add(self, prediction: Prediction) -> Segment | None:
-        """Take the next window, and return the segment that it ends, if it ends one."""
-        start, end = prediction.seconds
-        _, label, probability = prediction.top(1)[0]
-        if prediction.task.finds_parts:
-            return Segment(prediction.source, start, end, label, probability)
-        ended, last = None, self._last
-        if last is None:
-            self._start = start
-        elif last.source != prediction.source:
-            ended, self._start = self.end(), start
-        elif last.shot != prediction.shot:
-            ended, self._start = self._segment(start), start
-        elif last.top(1)[0][1] != label:
-            meet = not prediction.so_far and math.isclose(last.end, start, abs_tol=1e-6)
-            border = start if meet else (last.moment + prediction.moment) / 2
-            ended, self._start = self._segment(border), border
-        self._last, self._count = prediction, self._count + 1
-        self._sums.update({PROBABILITY: probability, **prediction.values})
-        return ended
-
-    def end(self) -> Segment | None:
-        """Return the last segment of a video, if it has windows."""
-        if self._last is None:
-            return None
-        ended, self._last = self._segment(self._last.seconds[1]), None
-        return ended
-
-    def _segment(self, end: float) -> Segment:
-        """Return the segment of the windows so far, and forget them."""
-        label = self._last.top(1)[0][1]
-        means = {name: total / self._count for name, total in self._sums.items()}
-        self._sums, self._count = Counter(), 0
-        probability = means.pop(PROBABILITY)
-        return Segment(self._last.source, self._start, end, label, probability, means)
-
-
 class PartRows:
-    """Writes a row for each window or segment to an open csv file, at once.
-
-    Columns are video, start and end in seconds, and the most likely class and its probability, by
-    task if there are several; or the values.
+    """Writes ``Prediction.row`` of each window or segment to an open csv file, at once.
 
     Args:
         file: The file.
@@ -114,19 +34,12 @@ class PartRows:
         self.has_header = has_header
         self._writer = csv.writer(file, lineterminator="\n")
 
-    def add(self, part: Prediction | Segment) -> None:
+    def add(self, part: Prediction) -> None:
         """Write a row."""
-        if isinstance(part, Segment):
-            cells: dict[str, Any] = dict(label=part.label, probability=f"{part.probability:.4f}")
-            cells |= {name: f"{mean:.4f}" for name, mean in part.values.items()}
-            video, seconds = part.video, (part.start, part.end)
-        else:
-            cells = part.task.columns(part)
-            video, seconds = part.source, part.seconds or (0.0, 0.0)
+        row = part.row()
         if not self.has_header:
-            self.add_header([*WHERE, *cells])
-        values = (f"{x:.6g}" if isinstance(x, float) else x for x in cells.values())
-        self._writer.writerow([spell(video or ""), *(f"{x:.2f}" for x in seconds), *values])
+            self.add_header([*row])
+        self._writer.writerow(row.values())
 
     def add_header(self, columns: Sequence[str]) -> None:
         """Write the names of the columns."""
@@ -159,7 +72,7 @@ class WindowTable(AbstractContextManager):
         kept = text[: text.rfind(b"\n") + 1]
         rows = [row for row in csv.reader(io.StringIO(kept.decode(errors="replace"))) if row]
         is_begun = START.startswith(text) or text.startswith(START)  # also of a header alone
-        if rows and rows[0][:3] != WHERE or not is_begun and not rows:
+        if rows and tuple(rows[0][:3]) != WHERE or not is_begun and not rows:
             raise ValueError(f"{path} is no table of windows; use another file")
         record = path.with_name(f"{path.name}.settings.json")
         if not text:
@@ -186,7 +99,7 @@ class WindowTable(AbstractContextManager):
             ValueError: If it has others.
         """
         rows = self._windows[spell(video)]
-        expected = [[f"{start:.2f}", f"{end:.2f}"] for start, end in seconds[: len(rows)]]
+        expected = [[str(round_number(x, 3)) for x in span] for span in seconds[: len(rows)]]
         if rows != expected:
             raise ValueError(f"{self.path} has other windows of {video}; use another file")
         return len(rows)
@@ -205,12 +118,11 @@ class PartTable(AbstractContextManager):
     def __init__(self, path: Path, force: bool = False) -> None:
         self._files = ExitStack()
         self._rows = PartRows(self._files.enter_context(open_rows(path, force)))
-        self._joined = _JoinedWindows()
+        self._joined = JoinedWindows()
 
     def add(self, prediction: Prediction) -> None:
         """Take the next prediction of a video, or the first of the next video."""
-        has_classes = bool(prediction.probabilities)
-        self._write(self._joined.add(prediction) if has_classes else prediction)
+        self._write(self._joined.add(prediction))
 
     def __exit__(self, *error: object) -> None:
         try:
@@ -220,7 +132,7 @@ class PartTable(AbstractContextManager):
         finally:
             self._files.__exit__(*error)
 
-    def _write(self, row: Prediction | Segment | None) -> None:
+    def _write(self, row: Prediction | None) -> None:
         if row is not None:
             self._rows.add(row)
 
@@ -256,9 +168,7 @@ def open_tables(
         def write(answer: Prediction | dict, in_tables: bool = True) -> None:
             is_failure = isinstance(answer, dict)
             if lines:
-                record = answer if is_failure else answer.record(k)
-                for key, value in record.items():
-                    record[key] = spell(value) if isinstance(value, str) else value
+                record = answer if is_failure else answer.row(k)
                 print(json.dumps(record, ensure_ascii=False), file=lines, flush=True)
             for table in tables if in_tables and not is_failure else ():
                 table.add(answer)

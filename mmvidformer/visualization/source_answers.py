@@ -11,10 +11,11 @@ from typing import Any
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
-from mmvidformer.apis.bulk.settings import model_settings, spell
+from mmvidformer.apis.bulk.settings import model_settings
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.data.sources import Source
+from mmvidformer.storage.names import spell
 from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization import annotate
@@ -33,7 +34,7 @@ AHEAD = 1.0  # seconds ahead that are shown of a model that anticipates at sever
 class SourceAnswers:
     """Predictions for sources, in their order; what is asked for is written and shown on the way.
 
-    A source that cannot be read is a dictionary of ``source`` and ``error``; the others follow.
+    A source that cannot be read is a dictionary of ``video`` and ``error``; the others follow.
 
     Args:
         recognizer: The model.
@@ -101,7 +102,7 @@ class SourceAnswers:
             except (OSError, ValueError) as error:  # decord reads some files that PyAV does not
                 if is_alone and (source.is_stream or self.frame_by_frame):
                     raise
-                yield {"source": source.title, "error": str(error)}
+                yield {"video": spell(source.title), "error": spell(str(error))}
             if self.is_closed:
                 return
 
@@ -239,7 +240,7 @@ class SourceAnswers:
                         capture.note_delay(shown.seconds)
                     yield prediction
             except ConnectionError as error:
-                yield {"source": capture.name, "error": str(error)}
+                yield {"video": capture.name, "error": str(error)}
             except (KeyboardInterrupt, GeneratorExit):  # the film is completed
                 self.is_closed = True
             finally:

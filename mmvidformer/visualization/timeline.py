@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction
+from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.visualization.figures import without_formulas
-from mmvidformer.visualization.part_tables import Segment, list_segments
 
 LEAST_PEAK = 0.05  # of a class that is drawn
 Span = tuple[float, float, str]  # start and end in seconds, and class
@@ -108,20 +108,20 @@ def draw_lines(
     return [name for name, _ in drawn]
 
 
-def draw_segments(axes: Axes, segments: Sequence[Segment], colors: Mapping[str, Color]) -> None:
+def draw_segments(axes: Axes, segments: Sequence[Prediction], colors: Mapping[str, Color]) -> None:
     """Draw found segments as bars, as high as their scores."""
     axes.set(ylabel="score of found segments")
     for name, color in colors.items():
         of_class = [segment for segment in segments if segment.label == name]
         if of_class:
-            _, starts, ends, _, heights, _ = zip(*of_class, strict=True)
-            widths = np.subtract(ends, starts)
+            starts, ends = zip(*(segment.seconds for segment in of_class), strict=True)
+            heights, widths = [segment.score for segment in of_class], np.subtract(ends, starts)
             line = 2.0 * (not widths.any())  # of moments, which have no width
             options = dict(label=name, color=color, edgecolor=color, linewidth=line)
             axes.bar(starts, heights, widths, align="edge", **options)
 
 
-def shade(axes: Axes, segments: Sequence[Segment], colors: Mapping[str, Color]) -> None:
+def shade(axes: Axes, segments: Sequence[Prediction], colors: Mapping[str, Color]) -> None:
     """Give the background the colors of the segments' classes."""
     for segment in segments:
         color = colors.get(segment.label, "none")

@@ -69,9 +69,9 @@ def test_scores_are_those_of_testing(recognizer, cfg, checkpoint, tiny_videos, t
     assert (number, name) == (exponents.argmax(), cfg.class_names[exponents.argmax()])
     assert share == pytest.approx(exponents.max() / exponents.sum(), abs=1e-6)
     assert len(found[0].top()) == 3
-    record = found[0].record(1)
-    assert record["source"] == str(files[0]) and record["seconds"] is None
-    assert record["predictions"]["class"][0]["name"] == name
+    row = found[0].row()
+    assert row["video"] == str(files[0]) and row["start"] is None and row["end"] is None
+    assert row["label"] == name
 
 
 def test_arrays_and_generators_are_read_as_files(recognizer, tiny_videos) -> None:

@@ -8,9 +8,9 @@ import pytest
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.bulk.reading import Windows
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.video.cuts import CutsError
 from mmvidformer.video.writer import VideoOutput
-from mmvidformer.visualization.part_tables import list_segments
 from tests.video.test_cuts import shot
 
 WINDOWS = [(0, 1), (0.5, 1.5), (1, 2), (2, 2.4), (2.4, 3.4), (2.8, 3.8)]  # seconds; cuts: 2, 2.4

@@ -86,9 +86,9 @@ def test_early_recognition_of_a_file(small: Callable, load: Callable, crop: bool
     best, _, share = prediction.top(1)[0]
     assert (best, share) == (expected.argmax(), pytest.approx(expected.max().item(), abs=1e-5))
     assert prediction.seconds == (0, last.seconds) and prediction.ahead is None
-    record = prediction.record(1)
-    assert record["seconds"] == [0, round(last.seconds, 3)] and "ahead" not in record
-    assert record["predictions"]["class"][0]["class"] == best
+    row = prediction.row()
+    assert (row["start"], row["end"]) == (0, round(last.seconds, 3)) and "ahead" not in row
+    assert row["label"] == prediction.names["class"][best]
 
 
 @pytest.mark.parametrize("options", [{}, UNROLL], ids=["linear", "unrolling"])
@@ -108,7 +108,7 @@ def test_anticipation(small: Callable, load: Callable, options: dict) -> None:
         assert prediction.scores.keys() == {"action", "verb", "noun"}
         for task, scores in prediction.scores.items():
             torch.testing.assert_close(torch.from_numpy(scores), logits[task][t], atol=1e-5, rtol=0)
-    records = [prediction.record() for prediction in found[0].predictions]
+    records = [prediction.row() for prediction in found[0].predictions]
     assert [record.get("ahead") for record in records] == (times if options else [None])
 
 

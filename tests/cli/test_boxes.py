@@ -9,6 +9,7 @@ import pytest
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.detector import PersonDetector
+from mmvidformer.tasks.rows import CORNERS
 
 
 class Persons(PersonDetector):
@@ -57,7 +58,7 @@ def test_boxes_from_annotation_to_film(
     recognizer = Recognizer(config, best)
     (found,) = recognizer.boxes(video, 1, [(0.3, 0.2, 0.9, 0.8)])
     assert found.task.needs_boxes and found.box == (0.3, 0.2, 0.9, 0.8)
-    assert found.record()["box"] == [0.3, 0.2, 0.9, 0.8]
+    assert [found.row()[name] for name in CORNERS] == [0.3, 0.2, 0.9, 0.8]
     assert {name for _, name, _ in found.top()} == {"walk", "sit"}
     for call in (recognizer, lambda video: next(recognizer.timeline(video))):
         with pytest.raises(ValueError, match="a model of boxes needs them"):
@@ -77,7 +78,7 @@ def check_labels(main_of, model: list[str], videos: Path, tmp_path: Path) -> Non
     file.write_text("val_3,1,0.3,0.2,0.9,0.8,1,0\nval_2,1,0.2,0.2,0.9,0.8,1,0\n")
     command = [*model, str(folder), "--boxes", str(file), "--out", str(out)]
     assert main_of("label")(command) == 0
-    rows = {row["video"]: row["box"][0] for row in pq.read_table(out).to_pylist()}
+    rows = {row["video"]: row["x1"] for row in pq.read_table(out).to_pylist()}
     assert rows == pytest.approx({"val_2.mp4": 0.2, "val_3.mp4": 0.3})
     file.write_text(file.read_text().replace("0.3,0.2", "0.4,0.2"))
     with pytest.raises(FileExistsError, match="has results with another boxes"):

@@ -100,7 +100,7 @@ def test_results_are_replaced_only_with_force_and_when_they_are_whole(
         demo(main_of, model, video, *options, "--force")
     assert (film.read_bytes(), rows.read_bytes()) == old
     assert f"the rows so far are in {rows}.part" in capsys.readouterr().err
-    assert (tmp_path / "a.csv.part").read_text().startswith("video,start,end,label,probability\n")
+    assert (tmp_path / "a.csv.part").read_text().startswith("video,start,end,shot,label,score\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.csv.part", "a.mp4"]
     (tmp_path / "a.csv.part").unlink()
     monkeypatch.undo()
@@ -145,7 +145,7 @@ def test_rows_of_one_video_are_written_as_they_come(
     options = ["--window", 0.5, "--stride", 0.5, "--json", lines, "--csv", rows]
     with pytest.raises(KeyboardInterrupt):
         demo(main_of, model, tiny_videos.root / "val_0.mp4", *options)
-    assert [line["seconds"] for line in read_lines(lines)] == [[0, 0.5], [0.5, 1]]
+    assert [[row["start"], row["end"]] for row in read_lines(lines)] == [[0, 0.5], [0.5, 1]]
     assert rows.read_text().splitlines()[-1].split(",")[2] == "1.00"
 
 
@@ -188,7 +188,7 @@ def test_names_that_are_no_text_are_spelled(main_of, model, tiny_videos, tmp_pat
     lines, rows, table, film = (tmp_path / name for name in ("a.jsonl", "a.csv", "w.csv", "a.mp4"))
     options = ["--window", 1, "--json", lines, "--csv", rows, "--out", film]
     assert demo(main_of, model, video, *options, "--timeline", tmp_path / "a.png") == 0
-    assert {line["source"] for line in read_lines(lines)} == {spelled}
+    assert {line["video"] for line in read_lines(lines)} == {spelled}
     assert rows.read_text().splitlines()[1].startswith(f"{spelled},0.00,")
     for _ in range(2):
         assert demo(main_of, model, video, "--window", 1, "--windows", table) == 0
@@ -274,7 +274,7 @@ def test_an_answer_across_cuts_says_so(main_of, model, tmp_path, capsys) -> None
 def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
     records, videos = tmp_path / "new" / "predictions.json", tmp_path / "annotated"
     assert demo(main_of, model, folder, "--json", records, "--out", videos, "--topk", 2) == 1
-    found = {one["source"]: one for one in read_lines(records)}
+    found = {one["video"]: one for one in read_lines(records)}
     assert list(found) == sorted(map(str, folder.rglob("*.mp4")))
     assert "bad.mp4 as a video: " in found[str(folder / "bad.mp4")]["error"]
     recognizer = Recognizer(*model)
@@ -285,9 +285,7 @@ def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
     for number in range(2):
         file = folder / str(number) / "clip.mp4"
         top = recognizer(file).top(2)
-        assert [c["name"] for c in found[str(file)]["predictions"]["class"]] == [
-            name for _, name, _ in top
-        ]
+        assert [best["label"] for best in found[str(file)]["top"]] == [name for _, name, _ in top]
         assert f"{file}: {top[0][1]} {top[0][2]:.0%}" in printed.out
         video = cv2.VideoCapture(str(videos / str(number) / "clip_mp4.mp4"))
         assert video.get(cv2.CAP_PROP_FRAME_COUNT) == 24
@@ -313,17 +311,12 @@ def test_rows_are_written_as_they_come(
         demo(main_of, model, folder, name, file, "--window", 0.5, "--stride", 0.5)
     first, rows = folder / "0" / "clip.mp4", file.read_text().splitlines()
     if name == "--json":
-        assert [json.loads(row)["seconds"] for row in rows] == [
-            [0, 0.5],
-            [0.5, 1],
-            [1, 1.5],
-            [1.5, 2],
-        ]
-        assert {json.loads(row)["source"] for row in rows} == {str(first)}
+        assert [json.loads(row)["start"] for row in rows] == [0, 0.5, 1, 1.5]
+        assert {json.loads(row)["video"] for row in rows} == {str(first)}
     else:
-        assert rows[0] == "video,start,end,label,probability" and len(rows) > 1
+        assert rows[0] == "video,start,end,shot,label,score" and len(rows) > 1
         assert {row.partition(",")[0] for row in rows[1:]} == {str(first)}
-        assert rows[1].split(",")[1] == "0.00" and rows[-1].split(",")[2] == "2.00"
+        assert rows[1].split(",")[1] == "0.0" and rows[-1].split(",")[2] == "2.0"
     assert capsys.readouterr().out == f"{first}: 4 windows\n"
 
 
@@ -342,8 +335,8 @@ def test_demo_of_windows(main_of, model, tiny_videos, tmp_path) -> None:
     options = ["--window", 1, "--stride", 0.5, "--json", file, "--timeline", line]
     assert demo(main_of, model, video, *options, "--classes", names, "--out", out) == 0
     records = read_lines(file)
-    assert [r["seconds"] for r in records] == [[0, 1], [0.5, 1.5], [1, 2]]
-    assert {c["name"] for c in records[0]["predictions"]["class"]} == {"uno", "due", "tre"}
+    assert [[row["start"], row["end"]] for row in records] == [[0, 1], [0.5, 1.5], [1, 2]]
+    assert {best["label"] for best in records[0]["top"]} == {"uno", "due", "tre"}
     assert cv2.imread(str(line)).std() > 5
     assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 24
 
@@ -357,11 +350,11 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
     options = ["--window", 1, "--stride", 0.5, "--windows", table]
     assert demo(main_of, model, folder, *options) == 1  # one is bad
     whole, rows = table.read_bytes(), table.read_text().splitlines()
-    assert rows[0] == "video,start,end,label,probability" and len(rows) == 7 == 1 + len(computed)
+    assert rows[0] == "video,start,end,shot,label,score" and len(rows) == 7 == 1 + len(computed)
     first = Recognizer(*model)
     (expected, *_) = first.timeline(folder / "0" / "clip.mp4", 1, 0.5)
     _, name, share = expected.top(1)[0]
-    assert rows[1] == f"{folder / '0' / 'clip.mp4'},0.00,1.00,{name},{share:.6g}"
+    assert rows[1] == f"{folder / '0' / 'clip.mp4'},0.0,1.0,0,{name},{round(share, 6)}"
     for end, left in ((len(whole), 0), (whole.rindex(b"\n", 0, -1) - 9, 2), (9, 6)):
         table.write_bytes(whole[:end])
         computed.clear()
@@ -445,7 +438,7 @@ def test_several_sources_with_a_checkpoint_or_without(
     assert main_of("demo")([*model, *videos, str(folder), *options]) == 1
     found = read_lines(lines)
     clips = [str(folder / str(number) / "clip.mp4") for number in range(2)]
-    assert sorted(one["source"] for one in found) == sorted([*videos, *clips, f"{folder}/bad.mp4"])
+    assert sorted(one["video"] for one in found) == sorted([*videos, *clips, f"{folder}/bad.mp4"])
     films = sorted(str(path.relative_to(out)) for path in out.rglob("*.mp4"))
     assert films == ["0/clip_mp4.mp4", "1/clip_mp4.mp4", "val_0_mp4.mp4", "val_1_mp4.mp4"]
     assert "1 of 5 videos failed" in capsys.readouterr().err
@@ -459,7 +452,7 @@ def test_json_lines_on_the_standard_output(main_of, model, tiny_videos, capsys) 
     video = tiny_videos.root / "val_0.mp4"
     assert demo(main_of, model, video, "--window", 1, "--json", "-") == 0
     printed = capsys.readouterr()
-    assert [json.loads(line)["source"] for line in printed.out.splitlines()] == [str(video)] * 3
+    assert [json.loads(line)["video"] for line in printed.out.splitlines()] == [str(video)] * 3
     assert f"{video}: 3 windows" in printed.err and "written: -" not in printed.err
 
 

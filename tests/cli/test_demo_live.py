@@ -29,7 +29,7 @@ def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> No
     options += ["--cuts", "none"]  # a frame that may be the first of a shot comes later
     assert module.main([*model, "7", *options, "--out", str(out)]) == 0
     records = read_lines(file)
-    assert [r["seconds"] for r in records] == [[0, 0.5], [0.5, 1.0], [1.0, 1.5]]
+    assert [[row["start"], row["end"]] for row in records] == [[0, 0.5], [0.5, 1.0], [1.0, 1.5]]
     # A frame is shown as soon as there is a prediction: from the 7th of 20.
     assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
 
@@ -69,10 +69,10 @@ def test_demo_of_an_address(load, model, tmp_path, capsys, monkeypatch) -> None:
         options += ["--queue", "100", "--patience", "0"]
         assert module.main([*model, server.address, *options]) == 1
     *records, failure = read_lines(file)
-    begins, ends = zip(*(one["seconds"] for one in records), strict=True)
+    begins, ends = zip(*((one["start"], one["end"]) for one in records), strict=True)
     assert begins[:2] == (0, 0.5) and ends[:2] == (0.5, 1)
     assert len(records) == 4 and begins[3] == pytest.approx(begins[2] + 0.5)
-    assert {one["source"] for one in records} == {server.address}
+    assert {one["video"] for one in records} == {server.address}
     assert "went away after 33 frames" in failure["error"]
     assert "frames dropped: 0, reconnections: 1" in capsys.readouterr().err
 

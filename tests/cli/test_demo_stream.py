@@ -78,13 +78,13 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
         rate = video.fps / 3
     found = [json.loads(line) for line in lines.read_text().splitlines()]
     seconds = [[0, round(step.seconds, 3)] for step in expected]
-    assert [record["seconds"] for record in found] == seconds
+    assert [[record["start"], record["end"]] for record in found] == seconds
     for record, step in zip(found, expected, strict=True):
-        row = record["predictions"]
-        assert "ahead" not in record and record["source"] == clip
-        top = [(c["class"], pytest.approx(c["score"], abs=1e-6)) for c in row["class"]]
-        assert [(i, share) for i, _, share in step.predictions[0].top(3)] == top
-        assert row["class"][0]["name"] == names.read_text().splitlines()[top[0][0]]
+        assert "ahead" not in record and record["video"] == clip
+        top = [(best["label"], pytest.approx(best["score"], abs=1e-6)) for best in record["top"]]
+        (prediction,) = step.predictions
+        labels = names.read_text().splitlines()
+        assert [(labels[i], share) for i, _, share in prediction.top(3)] == top
     video = cv2.VideoCapture(str(out))
     assert video.get(cv2.CAP_PROP_FRAME_COUNT) == len(found)
     assert video.get(cv2.CAP_PROP_FPS) == pytest.approx(rate)
@@ -99,10 +99,9 @@ def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
     with Capture(clip) as video:
         expected = list(Recognizer(*causal).frame_by_frame(video))
     seconds = [[0, round(step.seconds, 3)] for step in expected]
-    assert [record["seconds"] for record in found] == seconds
+    assert [[record["start"], record["end"]] for record in found] == seconds
     for record, step in zip(found, expected, strict=True):
-        best = record["predictions"]["class"][0]["class"]
-        assert best == step.predictions[0].top(1)[0][0]
+        assert record["label"] == step.predictions[0].label
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
         main([*causal, clip, "--out", str(tmp_path / "out.mp4"), "--overlay"])
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
@@ -142,20 +141,25 @@ def test_online_action_detection_of_a_camera(
         features = recognizer.model.extract_feat(normalize(recognizer.model, inputs)[:, None])[0]
         expected = recognizer.model.cls_head(features)[0].softmax(dim=-1)
     for answer, frame, shares in zip(answers, frames, expected, strict=True):
-        assert answer["seconds"] == pytest.approx([frame.seconds] * 2, abs=1e-3)
-        best = answer["predictions"]["class"][0]
-        assert best["class"] == shares.argmax()
-        assert best["score"] == pytest.approx(shares.max().item(), abs=1e-5)
+        span = [answer["start"], answer["end"]]
+        assert span == pytest.approx([frame.seconds] * 2, abs=1e-3)
+        (names,) = recognizer.names.values()
+        assert answer["label"] == names[shares.argmax()]
+        assert answer["score"] == pytest.approx(shares.max().item(), abs=1e-5)
 
 
 def test_demo_prints_all_times_ahead(main_of, unrolling, sequence, capsys) -> None:
     main_of("demo")([*unrolling, sequence, "--json", "-"])
     printed = capsys.readouterr()
     records = [json.loads(line) for line in printed.out.splitlines()]
-    assert [record["seconds"] for record in records[:24:8]] == [[0, 0], [0, 0.25], [0, 0.5]]
+    assert [[record["start"], record["end"]] for record in records[:24:8]] == [
+        [0, 0],
+        [0, 0.25],
+        [0, 0.5],
+    ]
     rows = records[40:48]
     assert [row["ahead"] for row in rows] == [k / 4 for k in range(8, 0, -1)]
-    assert {task: len(top) for task, top in rows[0]["predictions"].items()} == {
+    assert {task: len(rows[0][f"{task}_top"]) for task in ("action", "verb", "noun")} == {
         "action": 5,
         "verb": 4,
         "noun": 4,
@@ -204,7 +208,7 @@ def test_one_time_ahead_is_printed(main_of, unrolling, sequence, tmp_path, capsy
     shown = [one for step in steps for one in step.predictions if one.ahead == 0.5]
     labels = [one.top(1)[0][1] for one in shown]
     changes = [label for label, before in zip(labels[1:], labels, strict=False) if label != before]
-    assert [row["label"] for row in rows] == [labels[0], *changes]
+    assert [row["action"] for row in rows] == [labels[0], *changes]
 
 
 def test_a_folder_of_a_recurrent_model(main_of, early, clip, tmp_path, capsys) -> None:
@@ -216,10 +220,10 @@ def test_a_folder_of_a_recurrent_model(main_of, early, clip, tmp_path, capsys) -
     assert main_of("demo")([*early, str(folder), "--json", str(lines)]) == 1
     failure, *records = [json.loads(line) for line in lines.read_text().splitlines()]
     assert "bad.mp4: it is damaged, cut off, or no video" in failure["error"]
-    assert {record["source"] for record in records} == {str(folder / "good.mp4")}
-    assert len({record["seconds"][0] for record in records}) == 1
+    assert {record["video"] for record in records} == {str(folder / "good.mp4")}
+    assert len({record["start"] for record in records}) == 1
     assert main_of("demo")([*early, clip, "--window", "0.8", "--force", "--json", str(lines)]) == 0
-    begins = [json.loads(line)["seconds"][0] for line in lines.read_text().splitlines()]
+    begins = [json.loads(line)["start"] for line in lines.read_text().splitlines()]
     assert begins == sorted(set(begins)) and len(begins) > 2
     assert f"{clip}: {len(begins)} windows" in capsys.readouterr().out
 

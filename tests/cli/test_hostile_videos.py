@@ -131,7 +131,7 @@ def test_demo_writes_names_that_are_not_utf8(main_of, model, hostile, tmp_path) 
     (hostile / NOT_UTF8).write_bytes(b"no video")
     assert main([*model, video, str(hostile / "a0.mp4"), "--json", str(lines)]) == 1
     records = [json.loads(line) for line in lines.read_text("utf-8").splitlines()]
-    assert spelled in str(records[0]["error"]) and records[0]["source"] == spelled
+    assert spelled in str(records[0]["error"]) and records[0]["video"] == spelled
 
 
 class ReadsByItself:

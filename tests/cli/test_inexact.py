@@ -43,7 +43,7 @@ def test_labels(main_of, model, folder, tmp_path, capsys) -> None:
         assert main_of("label")([*command, str(out), *options]) == 1
         rows.append(pq.read_table(out).to_pylist())
     for exact, rounded in zip(*rows, strict=True):
-        assert rounded["probability"] == pytest.approx(exact["probability"], abs=0.02)
+        assert rounded["score"] == pytest.approx(exact["score"], abs=0.02)
     assert NEAR in capsys.readouterr().out
 
 

@@ -74,7 +74,7 @@ def test_a_task_in_one_file(
     video = str(tiny_videos.root / "val_0.mp4")
     assert main_of("demo")([config, best, video, "--json", str(tmp_path / "out.json")]) == 0
     (record,) = map(json.loads, (tmp_path / "out.json").read_text().splitlines())
-    assert list(record["values"]) == ["count"] and record["values"]["count"] >= 0
+    assert record["count"] >= 0
     assert not main_of("export")([config, best, "--out", str(tmp_path / "gym.pt2")])
     recognizer = Recognizer(config, best)
     (shown, *_) = answer(recognizer, video, str(tmp_path), Limits(), lambda share, text: None)

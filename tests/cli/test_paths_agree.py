@@ -207,15 +207,16 @@ def test_the_demo(run, task, videos, expected, main_of, tmp_path) -> None:
     file = tmp_path / "records.json"
     paths = [str(videos / video) for video in VIDEOS]
     assert main_of("demo")([*run, *paths, "--json", str(file)]) == 0
+    (labels,) = Recognizer(*run).names.values()
     found = []
     for line in file.read_text().splitlines():
         record = json.loads(line)
         if task == "number":
-            found.append(np.array([record["values"][name] for name in ("level", "size")]))
+            found.append(np.array([record[name] for name in ("level", "size")]))
             continue
         scores = np.zeros(3)
-        for entry in record["predictions"]["class"]:
-            scores[entry["class"]] = entry["score"]
+        for best in record["top"]:
+            scores[labels.index(best["label"])] = best["score"]
         found.append(scores)
     wanted = [probabilities(task, scores) for scores in expected]
     assert_same(found, wanted, atol=1e-4)

@@ -87,20 +87,19 @@ def test_a_task_from_annotation_to_picture(
     if task in ("segments", "moments"):
         assert draw.call_args.kwargs["duration"] == 2  # all of the video
         assert len(rows) == len(records) > 0
-        assert all(0 <= one["seconds"][0] <= one["seconds"][1] <= 2 for one in records)
-        assert [len(one["predictions"]["class"]) for one in records] == [1] * len(rows)
-        has_length = any(one["seconds"][0] < one["seconds"][1] for one in records)
+        assert all(0 <= one["start"] <= one["end"] <= 2 for one in records)
+        assert [len(one["top"]) for one in records] == [1] * len(rows)
+        has_length = any(one["start"] < one["end"] for one in records)
         assert has_length == (task == "segments")
     elif task == "number":
         assert list(rows[0]) == ["video", "start", "end", "level", "size"]
-        assert records[0]["values"] == pytest.approx(
-            {name: float(rows[0][name]) for name in ("level", "size")}, rel=1e-4
-        )
+        for name in ("level", "size"):
+            assert records[0][name] == float(rows[0][name])
     else:
-        shown = {one["name"] for one in records[0]["predictions"]["class"]}
+        shown = {best["label"] for best in records[0]["top"]}
         assert shown == {"red", "green", "blue"} | ({"background"} if task == "frames" else set())
     if task == "frames":  # 24 frames at interval 2 with tubelets of 2: 6 steps
-        assert len(records) == 6 and records[-1]["seconds"][1] == 2  # at 12 frames per second
+        assert len(records) == 6 and records[-1]["end"] == 2  # at 12 frames per second
 
 
 def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) -> None:

@@ -12,8 +12,9 @@ from mmvidformer.models.camera_head import PER_SPEED, THRESHOLD
 from mmvidformer.synthetic.camera.paths import CLASSES
 from mmvidformer.synthetic.camera.textures import texture
 from mmvidformer.tasks.camera_motion import LEAST_SHAKE, LIMITS
+from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.table import CAMERA, task_of_head
-from mmvidformer.visualization.part_tables import PartTable, list_segments
+from mmvidformer.visualization.part_tables import PartTable
 from mmvidformer.visualization.timeline import draw_timeline
 
 NAMES = {"class": CLASSES}
@@ -48,14 +49,9 @@ def test_a_prediction_has_classes_rates_and_labels() -> None:
     assert found.labels == ("pan right", "zoom in") and not found.doubt
     text = "pan right 84%; pan +0.25, tilt +0.00, zoom +0.12, roll -3.0 deg, shake 0.001"
     assert found.text(1) == text
-    record = found.record(1)
-    assert record["labels"] == ["pan right", "zoom in"] and record["values"]["roll"] == -3
-    assert record["predictions"]["class"][0]["name"] == "pan right"
-    assert CAMERA.columns(found) == {
-        "label": "pan right",
-        "probability": pytest.approx(0.84),
-        "labels": "pan right;zoom in",
-        **found.values,
+    assert found.row() == {
+        **{"video": "x.mp4", "start": 0, "end": 1, "label": "pan right", "score": 0.84},
+        **{"labels": "pan right;zoom in", **found.values, "shake": 0.001, "doubt": ""},
     }
     classes, rates = CAMERA.bars(found, 2, "now")
     assert classes.heading == "now" and ("roll -3.0 deg", None) in rates.classes
@@ -88,8 +84,8 @@ def test_what_allows_no_answer(facts: dict, doubt: str) -> None:
 def test_an_uncertain_answer_has_no_class() -> None:
     found = answer(**SHORT)
     assert found.top(3) == [(-1, "uncertain", 0.0)] and found.text() == "uncertain (too short)"
-    assert found.record()["uncertain"] == "too short"
-    assert CAMERA.columns(found)["label"] == "uncertain"
+    row = found.row()
+    assert (row["label"], row["score"], row["doubt"]) == ("uncertain", 0, "too short")
     (bars,) = CAMERA.bars(found, 3, "now")
     assert bars.classes == [("uncertain (too short)", None)]
     assert found.probabilities["class"].sum() == pytest.approx(1)
@@ -103,8 +99,8 @@ def test_segments_have_mean_rates_and_end_at_cuts(tmp_path) -> None:
             table.add(window)
     with open(tmp_path / "a.csv", newline="") as file:
         first, second = csv.DictReader(file)
-    assert (first["start"], first["end"], first["label"]) == ("0.00", "1.50", "pan right")
-    assert (first["pan"], first["roll"], second["pan"]) == ("0.5000", "-3.0000", "0.0000")
+    assert (first["start"], first["end"], first["label"]) == ("0.0", "1.5", "pan right")
+    assert (first["pan"], first["roll"], second["pan"]) == ("0.5", "-3.0", "0.0")
     assert [segment.end for segment in list_segments(windows)] == [1.5, 2.5]
 
 

@@ -32,19 +32,18 @@ def test_several_outputs() -> None:
     names = {"noun": "ab", "verb": "cd"}
     two = TASKS["classes"].predict({"noun": odds, "verb": odds}, names)
     assert two.text(1) == "noun: b 75%; verb: d 75%"
-    assert two.record(1)["predictions"]["verb"] == [{"class": 1, "name": "d", "score": 0.75}]
-    assert two.task.columns(two) == {
-        "noun": "b",
-        "noun_probability": pytest.approx(0.75),
-        "verb": "d",
-        "verb_probability": pytest.approx(0.75),
-    }
+    nowhere = {"video": None, "start": None, "end": None}
+    row = {"noun": "b", "noun_score": 0.75, "verb": "d", "verb_score": 0.75}
+    assert two.row() == {**nowhere, **row}
+    best = [{"label": "d", "score": 0.75}, {"label": "c", "score": 0.25}]
+    assert two.row(2)["verb_top"] == best
 
 
 def test_several_labels() -> None:
     logits, task = torch.tensor([0.0, 2.0]), TASKS["labels"]
     found = task.predict({"class": logits}, NAMES)
     assert found.text() == "b 88%, a 50%" and not found.values
+    assert found.row()["labels"] == "a;b" and found.row()["score"] == 0.880797
     (bars,) = task.bars(found, 1, "now")
     assert bars == Bars("now", [("b", pytest.approx(0.8808, abs=1e-4))], 0.5)
     found = task.predict({"class": logits.sigmoid()}, NAMES, is_logits=False)
@@ -55,8 +54,9 @@ def test_values() -> None:
     task, scores = TASKS["number"], torch.tensor([0.0, 2.0])
     found = task.predict({"class": scores}, NAMES, source="x.mp4")
     assert found.text() == "a 0, b 2" and found.values == {"a": 0, "b": 2}
-    record = {"source": "x.mp4", "seconds": None, "values": {"a": 0, "b": 2}}
-    assert found.record() == record and task.columns(found) == {"a": 0, "b": 2}
+    assert found.row() == {"video": "x.mp4", "start": None, "end": None, "a": 0, "b": 2}
+    unknown = task.predict({"class": torch.tensor([torch.nan, 1 / 3])}, NAMES)
+    assert (unknown.row()["a"], unknown.row()["b"]) == (None, 0.333333)  # JSON has no NaN
     assert task.summary([found, task.predict({"class": scores + 1}, NAMES)], 5) == "a 0.5, b 2.5"
     with pytest.raises(ValueError, match="values, not classes"):
         found.top()
@@ -71,7 +71,9 @@ def test_segments_have_one_class() -> None:
     )
     first, second = task.answers(output, NAMES, source="x.mp4")
     assert (first.start, first.end, first.top()) == (0.5, 2, [(1, "b", 0.75)])
-    assert second.record()["predictions"] == {"class": [{"class": 0, "name": "a", "score": 0.5}]}
+    row = {"video": "x.mp4", "start": 1, "end": 4, "label": "a", "score": 0.5}
+    assert second.row() == row
+    assert second.row(5) == {**row, "top": [{"label": "a", "score": 0.5}]}
     assert task.shown_at([first, second], 1.5) == [first, second]
     assert task.shown_at([first, second], 2.0) == [second] and not task.shown_at([first], 2.0)
     assert task.summary([first, second], 5) == {"b": 0.75, "a": 0.5}
@@ -83,6 +85,9 @@ def test_boxes_are_shown_around_their_moment() -> None:
     output = SimpleNamespace(pred_instances=InstanceData(scores=scores, bboxes=corners))
     (box,) = task.answers(output, NAMES, seconds=(3, 3))
     assert box.box == (0.25, 0, 0.5, 1) and box.top(1) == [(1, "b", 0.75)]
+    corners = {"x1": 0.25, "y1": 0, "x2": 0.5, "y2": 1}
+    where = {"video": None, "start": 3, "end": 3}
+    assert box.row() == {**where, **corners, "label": "b", "score": 0.75, "labels": "b"}
     shown = [bool(task.shown_at([box], seconds)) for seconds in (2.4, 2.5, 3.5, 3.6)]
     assert shown == [False, True, True, False]
 

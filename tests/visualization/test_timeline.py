@@ -8,8 +8,9 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from mmvidformer.apis import Prediction
+from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.table import find_task
-from mmvidformer.visualization.part_tables import PartTable, Segment, list_segments
+from mmvidformer.visualization.part_tables import PartTable
 from mmvidformer.visualization.timeline import draw_timeline
 
 NUMBER, SEGMENTS = find_task("number"), find_task("segments")
@@ -24,6 +25,11 @@ def windows(*rights: float) -> list[Prediction]:
     ]
 
 
+def rows_of(segments: list[Prediction]) -> list[tuple]:
+    rows = [segment.row() for segment in segments]
+    return [tuple(row[name] for name in ("start", "end", "label", "score")) for row in rows]
+
+
 @pytest.mark.parametrize(
     "rights, expected",
     [
@@ -34,7 +40,7 @@ def windows(*rights: float) -> list[Prediction]:
     ],
 )  # fmt: skip
 def test_segments_meet_between_windows(rights, expected) -> None:
-    assert list_segments(windows(*rights)) == [Segment("x.mp4", *row) for row in expected]
+    assert rows_of(list_segments(windows(*rights))) == expected
 
 
 def test_a_segment_ends_at_a_cut_also_if_the_class_stays() -> None:
@@ -45,7 +51,7 @@ def test_a_segment_ends_at_a_cut_also_if_the_class_stays() -> None:
         for window, start in zip(windows(0.5, 1.0), (3.5, 4.5), strict=True)
     ]
     expected = [(0, 3.5, "left", 0.875), (3.5, 5, "left", 0.5), (5, 6.5, "right", 1.0)]
-    assert list_segments(before + after) == [Segment("x.mp4", *row) for row in expected]
+    assert rows_of(list_segments(before + after)) == expected
 
 
 def test_cuts_are_dashed_lines() -> None:
@@ -77,7 +83,7 @@ def test_rows_are_written_as_segments_end(tmp_path) -> None:
         raise KeyboardInterrupt
     assert counts == [0, 2, 3, 3, 4]
     whole = rows.read_text()
-    assert whole.splitlines()[3:] == ["y.mp4,0.00,2.50,left,0.8750", "y.mp4,2.50,4.00,right,1.0000"]
+    assert whole.splitlines()[3:] == ["y.mp4,0.0,2.5,left,0.875", "y.mp4,2.5,4.0,right,1.0"]
     write_parts(rows, first)
     assert whole.startswith(rows.read_text())
 
@@ -86,11 +92,11 @@ def test_segments_are_a_table(tmp_path) -> None:
     write_parts(tmp_path / "a.csv", windows(0.25, 1.0))
     with open(tmp_path / "a.csv", newline="") as file:
         rows = list(csv.reader(file))
-    assert rows[0] == ["video", "start", "end", "label", "probability"]
-    assert rows[1:] == [["x.mp4", "0.00", "1.50", "left", "0.7500"],
-                        ["x.mp4", "1.50", "3.00", "right", "1.0000"]]  # fmt: skip
+    assert rows[0] == ["video", "start", "end", "label", "score"]
+    assert rows[1:] == [["x.mp4", "0.0", "1.5", "left", "0.75"],
+                        ["x.mp4", "1.5", "3.0", "right", "1.0"]]  # fmt: skip
     write_parts(tmp_path / "a.csv", [])  # of no segments there is a header
-    assert (tmp_path / "a.csv").read_text() == "video,start,end,label,probability\n"
+    assert (tmp_path / "a.csv").read_text() == "video,start,end,label,score\n"
 
 
 def values(*speeds: float) -> list[Prediction]:
@@ -107,7 +113,7 @@ def test_values_are_a_table_and_a_line(tmp_path) -> None:
     with open(tmp_path / "a.csv", newline="") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["video", "start", "end", "speed"]
-    assert rows[1:] == [["x.mp4", "0.00", "2.00", "0.25"], ["x.mp4", "1.00", "3.00", "1.5"]]
+    assert rows[1:] == [["x.mp4", "0.0", "2.0", "0.25"], ["x.mp4", "1.0", "3.0", "1.5"]]
     axes = draw_timeline(values(0.25, 1.5)).axes[0]
     assert axes.lines[0].get_xydata().tolist() == [[1, 0.25], [2, 1.5]]
     assert axes.get_ylabel() == "" and not axes.patches

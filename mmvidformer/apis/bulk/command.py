@@ -13,10 +13,11 @@ from mmvidformer.apis.bulk.on_ray import answer_on_ray
 from mmvidformer.apis.bulk.processes import Named
 from mmvidformer.apis.bulk.run import Answer, Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.saving import PartWriter, Table, stopped_by_signals
-from mmvidformer.apis.bulk.settings import spell, write_failed
+from mmvidformer.apis.bulk.settings import write_failed
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.data.sources import VideoInputs
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.storage.names import spell
 
 WORKERS = 4  # that read for a model
 

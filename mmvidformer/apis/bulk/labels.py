@@ -1,6 +1,7 @@
 """Labels of many videos: the predictions of a recognizer as rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,7 @@ from mmvidformer.tasks.prediction import Prediction
 class Labeler:
     """Makes a row of each ``Prediction`` of a recognizer.
 
-    Columns are those of the csv files of ``demo``: video, start and end in seconds (None for whole
-    videos), and the most likely class and its probability by output, or the values. Further
-    columns: ``probabilities`` of all classes, ``box`` and ``ahead`` for tasks that have them.
+    Columns are those of ``Prediction.row``, and ``probabilities`` of all classes.
 
     Args:
         config: See ``Recognizer``.
@@ -84,7 +83,6 @@ class Labeler:
         # Of videos that are being answered: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())
         self.columns = {name: _type_of(cell) for name, cell in self._row(self._example()).items()}
-        self.columns |= dict(start=float, end=float)
 
     def _reader(self, window: float | None, stride: float | None, cuts: str | None) -> ReadClips:
         if not self.recognizer.task.has_windows:
@@ -102,7 +100,8 @@ class Labeler:
         probabilities = zeros if task.activation else {}
         box = (0.0, 0.0, 1.0, 1.0) if task.needs_boxes else None
         ahead = 0.0 if task.is_about_future else None
-        where = dict(source="", seconds=(0.0, 0.0), box=box, ahead=ahead)
+        shot = 0 if isinstance(self.read_clips, Windows) else None
+        where = dict(source="", seconds=(0.0, 0.0), box=box, ahead=ahead, shot=shot)
         return Prediction(zeros, probabilities, names, task=task, **where)
 
     def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
@@ -113,8 +112,8 @@ class Labeler:
             predictions = self._answer_samples(clips)
         answers = []
         for clip, of_clip in zip(clips, predictions, strict=True):
-            rows = [self._row(prediction) for prediction in of_clip]
-            answers.append([{**row, "video": clip.name} for row in rows])
+            named = [replace(prediction, source=clip.name) for prediction in of_clip]
+            answers.append([self._row(prediction) for prediction in named])
         return answers
 
     def _answer_samples(self, clips: Sequence[Clip]) -> list[list[Prediction]]:
@@ -140,14 +139,7 @@ class Labeler:
         return predictions
 
     def _row(self, prediction: Prediction) -> dict[str, Any]:
-        task = self.recognizer.task
-        start, end = prediction.seconds or (None, None)
-        row: dict[str, Any] = dict(video=prediction.source, start=start, end=end)
-        if task.needs_boxes:
-            row["box"] = list(prediction.box or ())
-        if task.is_about_future:
-            row["ahead"] = prediction.ahead
-        row |= task.columns(prediction)
+        row = prediction.row()
         is_single = len(prediction.scores) == 1
         for name, shares in prediction.probabilities.items():
             row["probabilities" if is_single else f"{name}_probabilities"] = shares
@@ -155,7 +147,7 @@ class Labeler:
 
 
 def _type_of(cell: object) -> type:
-    """Return the type of a column: text, numbers, or a number."""
+    """Return the type of a column: text, numbers, a number, or a count."""
     if isinstance(cell, str):
         return str
-    return list if isinstance(cell, (list, np.ndarray)) else float
+    return {np.ndarray: list, int: int}.get(type(cell), float)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmvidformer.apis.bulk.run import Answer
-from mmvidformer.apis.bulk.settings import check_settings, spell
+from mmvidformer.apis.bulk.settings import check_settings
 from mmvidformer.storage.files import join, list_files, write_to
 from mmvidformer.storage.range_file import RangeFile
 
@@ -20,7 +20,8 @@ class ParquetTable:
     A file is written as a whole, under a name of its videos, and its footer names them. So what is
     done is what stands in the files: a run that was killed at any moment loses the part that it had
     not written, and the next one writes no row twice. Names with ``_`` are for people; readers of
-    tables leave them out. Names of videos that are not UTF-8 are spelled as by ``settings.spell``.
+    tables leave them out. Names of videos that are not UTF-8 are spelled as by
+    ``storage.names.spell``.
 
     Args:
         folder: The folder or address.
@@ -50,6 +51,7 @@ class ParquetTable:
         types = {
             str: pyarrow.string(),
             float: pyarrow.float64(),
+            int: pyarrow.int64(),
             list: pyarrow.list_(pyarrow.float32()),
             tuple: pyarrow.list_(pyarrow.int64()),
         }
@@ -89,9 +91,7 @@ class ParquetTable:
         rows = [row for answer in answers for row in answer.rows]
         columns = []
         for field in self.schema:
-            values = [row[field.name] for row in rows]
-            if field.name == "video":
-                values = [spell(name) for name in values]
+            values = [row.get(field.name) for row in rows]
             columns.append(pyarrow.array(values, field.type))
         metadata = {NOTES: json.dumps(notes).encode()}  # names as they are, in ASCII
         schema = self.schema.with_metadata(metadata)

@@ -15,6 +15,7 @@ from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.config import config_name
 from mmvidformer.data.sources import VideoInputs
 from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file, write_to
+from mmvidformer.storage.names import spell
 
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
 # Options that say where and how rows are made. The first four are recorded in other words; all
@@ -129,11 +130,3 @@ def write_failed(folder: str, failed: Mapping[str, str]) -> str:
     with write_to(table) as part, part.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("video", "reason"), *rows])
     return table
-
-
-def spell(name: str) -> str:
-    r"""Spell a file name that is not UTF-8 for tables: its foreign bytes as in ``caf\xe9.mp4``.
-
-    ``os.fsencode(name)`` would be the bytes of the file name; tables hold only UTF-8.
-    """
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
