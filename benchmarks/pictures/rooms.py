@@ -27,6 +27,7 @@ ROOMS = {
     "apis": (0.5, "green", "predictions"),
     "export": (1.8, "green", "ONNX, torch.export"),
     "finetune": (1, "green", "your own videos"),
+    "sinks": (3.05, "green", "csv, JSON, subtitles"),
     "visualization": (0, "green", "pictures"),
     "web": (0, "gray", "page in a browser"),
     "cli": (2, "gray", "commands"),

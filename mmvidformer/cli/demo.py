@@ -40,9 +40,9 @@ from mmvidformer.engine.arguments import (
     positive,
     positive_number,
 )
+from mmvidformer.sinks import SINKS
 from mmvidformer.tasks.annotations import match_spans
 from mmvidformer.video.writer import check_display
-from mmvidformer.visualization.part_tables import open_tables
 from mmvidformer.visualization.source_answers import SourceAnswers
 
 SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
@@ -144,25 +144,8 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
 def add_output_arguments(parser: ArgumentParser) -> None:
     """Add where answers go."""
     output = parser.add_argument_group("output")
-    output.add_argument(
-        "--json",
-        type=Path,
-        help="file of JSON lines, each written after its prediction; - is the standard output",
-        metavar="FILE",
-    )
-    output.add_argument(
-        "--csv",
-        type=Path,
-        help="csv file of segments of one class, or of values, each written when it has ended",
-        metavar="FILE",
-    )
-    output.add_argument(
-        "--windows",
-        type=Path,
-        help="csv file with a row for each window, for long videos; run the same command again to "
-        "continue after the last row; beside it FILE.settings.json tells what the rows depend on",
-        metavar="FILE",
-    )
+    for name, sink in SINKS.items():
+        output.add_argument(f"--{name}", type=Path, help=sink.help, metavar="FILE")
     output.add_argument(
         "--timeline",
         type=Path,
@@ -225,7 +208,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 
 def check_options(parser: ArgumentParser, args: Namespace) -> None:
     """End with an error if an option has a wrong value, or no effect without another one."""
-    results = ("json", "csv", "out", "timeline", "show", "boxes")
+    results = ("json", "csv", "subtitles", "out", "timeline", "show", "boxes")
     asked = [name for name in results if getattr(args, name)]
     if args.windows and asked:
         parser.error(f"--windows keeps rows only, which is not enough for --{asked[0]}")
@@ -240,7 +223,7 @@ def check_options(parser: ArgumentParser, args: Namespace) -> None:
     is_live = any(source.is_stream for source in args.sources)
     if args.timeline and is_live:
         parser.error("--timeline needs a file or a folder, got a stream")
-    sizes = (args.window, args.stride, args.windows, args.csv, args.timeline)
+    sizes = (args.window, args.stride, args.windows, args.csv, args.subtitles, args.timeline)
     has_windows = is_live or any(size is not None for size in sizes)
     needs = {
         "cuts": (has_windows, "--window"),
@@ -268,13 +251,13 @@ def check_apart(out: Path, folders: Sequence[Path]) -> None:
 
 def check_results(args: Namespace) -> None:
     """Raise an error if a file to write is read, or there already (``check_targets``)."""
-    outputs = ("out", "timeline", "csv", "json", "windows")
+    outputs = ("out", "timeline", *SINKS)
     targets: list[tuple[str, Path]] = []
     for suffix, place in ((".mp4", args.out), ("_timeline.png", args.timeline)):
         if place:
             targets += [(source.name, source.target(place, suffix)) for source in args.sources]
-    options = {"--csv": args.csv, "--json": args.json if str(args.json) != "-" else None}
-    targets += [(option, path) for option, path in options.items() if path]
+    files = {name: getattr(args, name) for name in SINKS if name != "windows"}
+    targets += [(f"--{name}", path) for name, path in files.items() if path and str(path) != "-"]
     check_outputs(args, targets, *outputs)
     if args.windows:  # which adds rows to a file of its own
         old = Namespace(**{**vars(args), "force": True})
@@ -295,26 +278,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     # How to end a camera, or a video that is answered while it runs.
     interrupt = [KeyboardInterrupt] if answers.may_interrupt else []
     failed, repeated, count = [], 0, 0
-    tables = (args.json, args.csv, answers.window_table)
-    with open_tables(*tables, args.topk, args.force) as write, contextlib.suppress(*interrupt):
+    targets = {name: getattr(args, name) for name in SINKS if getattr(args, name)}
+    with contextlib.suppress(*interrupt), contextlib.ExitStack() as stack:
+        for name, target in targets.items():
+            sink = SINKS[name](target, answers.sink_options)
+            answers.sinks.append(stack.enter_context(sink))
         for answer in answers:
             if isinstance(answer, dict):
                 tqdm.write(f"failed: {answer['error']}", file=sys.stderr)
                 failed.append(answer["video"])
-                write(answer)
+                for sink in answers.sinks:
+                    sink.fail(**answer)
                 continue
             is_shown = answer.ahead == answers.shown_ahead
             if is_shown:
                 answers.print_prediction(answer)
-            write(answer, in_tables=is_shown)
+            for sink in answers.sinks:
+                if is_shown or sink.has_all_times:
+                    sink.append(answer)
             repeated += bool(answer.static)
             count += 1
     if args.skip_static is not None:
         print(f"{repeated} of {count} windows repeat the last answer", file=sys.stderr)
     if recognizer.check is not None:
         print(recognizer.check.report(), file=sys.stderr)
-    for path in (args.json, args.csv):
-        if path and str(path) != "-":
+    for name, path in targets.items():
+        if name != "windows" and str(path) != "-":
             print(f"written: {path}", file=sys.stderr)
     if failed:
         print(f"{len(failed)} of {len(args.sources)} videos failed:", file=sys.stderr)

@@ -18,11 +18,12 @@ from mmvidformer.apis.bulk.extraction import FeatureExtractor
 from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.saving import Table, locked
-from mmvidformer.apis.bulk.settings import SETTINGS, check_settings, make_writable, row_settings
+from mmvidformer.apis.bulk.settings import make_writable, row_settings
 from mmvidformer.apis.bulk.video_files import VideoFiles
 from mmvidformer.data.sources import list_inputs
 from mmvidformer.engine.arguments import add_bulk_arguments, inexact_options, positive
 from mmvidformer.storage.files import exists, join
+from mmvidformer.storage.settings import SETTINGS, check_settings
 
 
 def main(argv: Sequence[str] | None = None) -> int:

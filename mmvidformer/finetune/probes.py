@@ -22,7 +22,6 @@ from tqdm import tqdm
 from mmvidformer.apis.bulk.processes import Lost
 from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
-from mmvidformer.apis.bulk.settings import check_settings
 from mmvidformer.apis.bulk.video_files import place_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.download import hash_of
@@ -36,6 +35,7 @@ from mmvidformer.finetune.ridge import fit_changes
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.layers.changes import measure_changes
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.settings import check_settings
 from mmvidformer.storage.targets import identity_of
 
 logger = logging.getLogger("mmvidformer")

@@ -15,6 +15,7 @@ from mmvidformer.apis.bulk.settings import model_settings
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.data.sources import Source
+from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.storage.names import spell
 from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.video.writer import VideoOutput
@@ -22,7 +23,6 @@ from mmvidformer.visualization import annotate
 from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.horst import look_back
 from mmvidformer.visualization.options import check_options
-from mmvidformer.visualization.part_tables import WindowTable
 from mmvidformer.visualization.shown_frames import ShownFrames
 from mmvidformer.visualization.timeline import draw_timeline
 
@@ -43,7 +43,8 @@ class SourceAnswers:
     Attributes:
         shown_ahead: Seconds ahead of the predictions that are printed and drawn; None if the model
             names no time.
-        window_table: Table of windows, if it is asked for.
+        sink_options: How outputs write.
+        sinks: Open outputs; some know what is done already.
         may_interrupt: Whether Ctrl-C is how to end a source.
         is_closed: Whether a window was closed, or a source interrupted: no other one follows.
 
@@ -65,7 +66,7 @@ class SourceAnswers:
         has_windows = any(value is not None for value in self.options.values())
         self.least_score = recognizer.least_score(args.min_score)
         self.options |= dict(min_score=args.min_score, cuts=args.cuts)
-        self.has_parts = bool(args.timeline or args.csv or has_windows)
+        self.has_parts = bool(args.timeline or args.csv or args.subtitles or has_windows)
         self.has_parts |= not task.has_windows
         self.frame_by_frame = recognizer.is_recurrent and not has_windows
         self.may_interrupt = self.frame_by_frame or any(x.is_stream for x in args.sources)
@@ -78,7 +79,8 @@ class SourceAnswers:
         self.boxes = None
         if args.boxes and str(args.boxes) != PERSONS:
             self.boxes = VideoBoxes(args.boxes, [source.name for source in args.sources])
-        self.window_table = WindowTable(args.windows, self._settings()) if args.windows else None
+        self.sink_options = SinkOptions(self._settings(), args.topk, args.force)
+        self.sinks: list[Sink] = []
         self.is_closed = False
 
     def _settings(self) -> dict[str, Any]:
@@ -162,9 +164,8 @@ class SourceAnswers:
             sizes = self.options["window"], self.args.stride, self.args.cuts
             windows = self.recognizer.windows(opened, *sizes)
             total, times = len(windows), times_of(opened)
-            if self.window_table:
-                seconds = [times.span(*window.span) for window in windows]
-                done = self.window_table.count(str(video), seconds)
+            spans = [times.span(*window.span) for window in windows]
+            done = max((sink.count(str(video), spans) for sink in self.sinks), default=0)
         predictions = self.recognizer.timeline(video, **self.options, first=done)
         bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
         return total, iter(tqdm(predictions, **bar, disable=None))
@@ -281,7 +282,7 @@ class SourceAnswers:
             self._say(f"  {part}: {text}")
 
     def _has_table(self) -> bool:
-        return bool(self.args.json or self.args.csv or self.window_table)
+        return bool(self.sinks)
 
     def _capture(self, source: Source) -> Capture:
         limits = dict(queue=self.args.queue, patience=self.args.patience)

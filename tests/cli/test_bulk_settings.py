@@ -10,8 +10,9 @@ import torch
 
 from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.saving import locked
-from mmvidformer.apis.bulk.settings import WITHOUT_EFFECT, check_settings
+from mmvidformer.apis.bulk.settings import WITHOUT_EFFECT
 from mmvidformer.engine.arguments import add_bulk_arguments
+from mmvidformer.storage.settings import check_settings
 
 pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
 

@@ -146,7 +146,7 @@ def test_rows_of_one_video_are_written_as_they_come(
     with pytest.raises(KeyboardInterrupt):
         demo(main_of, model, tiny_videos.root / "val_0.mp4", *options)
     assert [[row["start"], row["end"]] for row in read_lines(lines)] == [[0, 0.5], [0.5, 1]]
-    assert rows.read_text().splitlines()[-1].split(",")[2] == "1.00"
+    assert rows.read_text().splitlines()[-1].split(",")[2] == "1.0"
 
 
 def test_rows_of_other_settings_are_not_continued(main_of, model, tiny_videos, tmp_path) -> None:
@@ -189,7 +189,7 @@ def test_names_that_are_no_text_are_spelled(main_of, model, tiny_videos, tmp_pat
     options = ["--window", 1, "--json", lines, "--csv", rows, "--out", film]
     assert demo(main_of, model, video, *options, "--timeline", tmp_path / "a.png") == 0
     assert {line["video"] for line in read_lines(lines)} == {spelled}
-    assert rows.read_text().splitlines()[1].startswith(f"{spelled},0.00,")
+    assert rows.read_text().splitlines()[1].startswith(f"{spelled},0.0,")
     for _ in range(2):
         assert demo(main_of, model, video, "--window", 1, "--windows", table) == 0
         assert table.read_text().count(spelled) == 3

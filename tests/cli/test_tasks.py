@@ -92,7 +92,7 @@ def test_a_task_from_annotation_to_picture(
         has_length = any(one["start"] < one["end"] for one in records)
         assert has_length == (task == "segments")
     elif task == "number":
-        assert list(rows[0]) == ["video", "start", "end", "level", "size"]
+        assert list(rows[0]) == ["video", "start", "end", "shot", "level", "size"]
         for name in ("level", "size"):
             assert records[0][name] == float(rows[0][name])
     else:

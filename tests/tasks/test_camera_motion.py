@@ -9,12 +9,13 @@ from mmaction.structures import ActionDataSample
 
 from mmvidformer.data.transforms.structure import MeasureStructure, structure_of
 from mmvidformer.models.camera_head import PER_SPEED, THRESHOLD
+from mmvidformer.sinks import SegmentsCsv
+from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.synthetic.camera.paths import CLASSES
 from mmvidformer.synthetic.camera.textures import texture
 from mmvidformer.tasks.camera_motion import LEAST_SHAKE, LIMITS
 from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.table import CAMERA, task_of_head
-from mmvidformer.visualization.part_tables import PartTable
 from mmvidformer.visualization.timeline import draw_timeline
 
 NAMES = {"class": CLASSES}
@@ -94,9 +95,9 @@ def test_an_uncertain_answer_has_no_class() -> None:
 def test_segments_have_mean_rates_and_end_at_cuts(tmp_path) -> None:
     """The third window begins where the second one ends."""
     windows = [answer(pan=0.25), answer(start=0.5, pan=0.75), answer("static", 1.5, 0.0)]
-    with PartTable(tmp_path / "a.csv") as table:
+    with SegmentsCsv(tmp_path / "a.csv", SinkOptions()) as table:
         for window in windows:
-            table.add(window)
+            table.append(window)
     with open(tmp_path / "a.csv", newline="") as file:
         first, second = csv.DictReader(file)
     assert (first["start"], first["end"], first["label"]) == ("0.0", "1.5", "pan right")

@@ -8,9 +8,10 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from mmvidformer.apis import Prediction
+from mmvidformer.sinks import SegmentsCsv
+from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.table import find_task
-from mmvidformer.visualization.part_tables import PartTable
 from mmvidformer.visualization.timeline import draw_timeline
 
 NUMBER, SEGMENTS = find_task("number"), find_task("segments")
@@ -66,9 +67,9 @@ def test_cuts_are_dashed_lines() -> None:
 
 
 def write_parts(path, predictions) -> None:
-    with PartTable(path, force=True) as table:
+    with SegmentsCsv(path, SinkOptions(force=True)) as table:
         for prediction in predictions:
-            table.add(prediction)
+            table.append(prediction)
 
 
 def test_rows_are_written_as_segments_end(tmp_path) -> None:
@@ -76,9 +77,9 @@ def test_rows_are_written_as_segments_end(tmp_path) -> None:
     first, second = windows(0.25, 1.0), windows(0.0, 0.25, 1.0)
     second = [replace(one, source="y.mp4") for one in second]
     rows, counts = tmp_path / "a.csv", []
-    with pytest.raises(KeyboardInterrupt), PartTable(rows) as table:
+    with pytest.raises(KeyboardInterrupt), SegmentsCsv(rows, SinkOptions()) as table:
         for prediction in first + second:
-            table.add(prediction)
+            table.append(prediction)
             counts.append(len(rows.read_text().splitlines()))
         raise KeyboardInterrupt
     assert counts == [0, 2, 3, 3, 4]

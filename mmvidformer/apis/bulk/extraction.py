@@ -18,6 +18,7 @@ from mmvidformer.apis.windows import check_step, list_windows, times_of
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
+from mmvidformer.storage.names import spell
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class FeatureExtractor:
         rows = []
         for clip, values in zip(clips, self._features(clips), strict=True):
             start, end = clip.where.get("seconds", (None, None))
-            row = dict(video=clip.name, start=start, end=end, features=values.numpy().ravel())
+            row = dict(video=spell(clip.name), start=start, end=end)
+            row["features"] = values.numpy().ravel()
             row |= dict(shape=list(values.shape), facts=clip.where.get("facts", {}))
             rows.append([row])
         return rows

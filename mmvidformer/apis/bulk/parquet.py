@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmvidformer.apis.bulk.run import Answer
-from mmvidformer.apis.bulk.settings import check_settings
 from mmvidformer.storage.files import join, list_files, write_to
 from mmvidformer.storage.range_file import RangeFile
+from mmvidformer.storage.settings import check_settings
 
 NOTES = b"mmvidformer"  # key of the footer: names of the videos, and reasons of the bad ones
 

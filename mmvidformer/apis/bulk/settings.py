@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import json
 import os
 from argparse import Namespace
 from collections.abc import Mapping
@@ -14,10 +13,10 @@ from mmengine.config import Config
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.config import config_name
 from mmvidformer.data.sources import VideoInputs
-from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file, write_to
+from mmvidformer.storage.files import is_remote, join, write_to
 from mmvidformer.storage.names import spell
+from mmvidformer.storage.settings import FAILED
 
-SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
 # Options that say where and how rows are made. The first four are recorded in other words; all
 # further options of a command are recorded as they are.
 WITHOUT_EFFECT = frozenset(
@@ -88,39 +87,6 @@ def make_writable(folder: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"{folder} cannot be written")
-
-
-def check_settings(
-    results: str | Path, settings: Mapping[str, Any], record: str | Path | None = None
-) -> None:
-    """Record the settings of results, or compare them with those of old ones.
-
-    Args:
-        results: A folder, or a table.
-        settings: What the results depend on.
-        record: File of the settings; default: one in the folder.
-
-    Raises:
-        FileExistsError: If they differ, or there is a table of failures without settings.
-    """
-    record = record or join(results, SETTINGS)
-    settings = json.loads(json.dumps(dict(settings)))  # lists for tuples
-    if not exists(record):
-        failed = join(results, FAILED)
-        if exists(failed):
-            raise FileExistsError(f"{failed} is there without {SETTINGS}; use another place")
-        write_file(record, f"{json.dumps(settings, indent=1)}\n".encode())
-        return
-    try:
-        recorded = dict(json.loads(read_file(record)))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{record} is damaged; use another place") from error
-    unknown = object()
-    names = sorted({*recorded, *settings})
-    differ = [name for name in names if recorded.get(name, unknown) != settings.get(name, unknown)]
-    if differ:
-        what = f"{results} has results with another {', '.join(differ)} ({record})"
-        raise FileExistsError(f"{what}; use another place")
 
 
 def write_failed(folder: str, failed: Mapping[str, str]) -> str:

@@ -1,0 +1,15 @@
+"""Outputs of predictions, a file each."""
+
+from mmvidformer.sinks.base import Sink as Sink
+from mmvidformer.sinks.jsonl import JsonLines as JsonLines
+from mmvidformer.sinks.segments import SegmentsCsv as SegmentsCsv
+from mmvidformer.sinks.subtitles import Subtitles as Subtitles
+from mmvidformer.sinks.windows import WindowsCsv as WindowsCsv
+
+# Of the command line: ``demo --NAME FILE`` writes with the class. A new output has a line here.
+SINKS: dict[str, type[Sink]] = {
+    "json": JsonLines,
+    "csv": SegmentsCsv,
+    "windows": WindowsCsv,
+    "subtitles": Subtitles,
+}

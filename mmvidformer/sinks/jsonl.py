@@ -1,0 +1,43 @@
+"""JSON lines."""
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from mmvidformer.sinks.base import Sink, SinkOptions
+from mmvidformer.storage.atomic import open_rows
+from mmvidformer.tasks.prediction import Prediction
+
+
+class JsonLines(Sink):
+    """A line of JSON for each prediction, and for each video that could not be read.
+
+    ``-`` is the standard output.
+    """
+
+    help = "file of JSON lines, each written after its prediction; - is the standard output"
+
+    has_all_times = True
+
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        self._files, self._top = ExitStack(), options.top
+        self._file = sys.stdout
+        if str(target) != "-":
+            self._file = self._files.enter_context(open_rows(target, options.force))
+
+    def append(self, prediction: Prediction) -> None:
+        """Write a prediction, with its best classes as ``top``."""
+        self._write(prediction.row(self._top))
+
+    def fail(self, video: str, error: str) -> None:
+        """Write what is wrong with a video."""
+        self._write({"video": video, "error": error})
+
+    def close(self, *error: object) -> None:
+        """Close the file."""
+        self._files.__exit__(*(error or (None, None, None)))
+
+    def _write(self, line: dict[str, Any]) -> None:
+        print(json.dumps(line, ensure_ascii=False), file=self._file, flush=True)

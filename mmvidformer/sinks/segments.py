@@ -1,0 +1,72 @@
+"""A csv file of segments of one class."""
+
+import csv
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TextIO
+
+from mmvidformer.sinks.base import Sink, SinkOptions
+from mmvidformer.storage.atomic import open_rows
+from mmvidformer.tasks.joined_windows import JoinedWindows
+from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.rows import WHERE
+
+COLUMNS = (*WHERE, "label", "score")  # of a file without any segment
+
+
+class SegmentsCsv(Sink):
+    """A row for each segment of one class, or for each window of values.
+
+    A row is written when its segment has ended, the last one at the end, also of an interrupted
+    run. Errors are those of ``open_rows``.
+    """
+
+    help = "csv file of segments of one class, or of values, each written when it has ended"
+
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        self._files = ExitStack()
+        self._rows = CsvRows(self._files.enter_context(open_rows(target, options.force)))
+        self._joined = JoinedWindows()
+
+    def append(self, prediction: Prediction) -> None:
+        """Take the next prediction of a video, or the first of the next video."""
+        self._write(self._joined.add(prediction))
+
+    def close(self, *error: object) -> None:
+        """Write the last segment."""
+        try:
+            self._write(self._joined.end())
+            if not self._rows.has_header:  # nothing was found
+                self._rows.write_header(COLUMNS)
+        finally:
+            self._files.__exit__(*(error or (None, None, None)))
+
+    def _write(self, segment: Prediction | None) -> None:
+        if segment is not None:
+            self._rows.write(segment)
+
+
+class CsvRows:
+    """Writes rows of predictions to an open csv file, the names of the columns first.
+
+    Args:
+        file: The file.
+        has_header: Whether the names of the columns are in it.
+    """
+
+    def __init__(self, file: TextIO, has_header: bool = False) -> None:
+        self.has_header = has_header
+        self._writer = csv.writer(file, lineterminator="\n")
+
+    def write(self, prediction: Prediction) -> None:
+        """Write a row."""
+        row = prediction.row()
+        if not self.has_header:
+            self.write_header(row)
+        self._writer.writerow(row.values())
+
+    def write_header(self, columns: Iterable[str]) -> None:
+        """Write the names of the columns."""
+        self._writer.writerow(columns)
+        self.has_header = True

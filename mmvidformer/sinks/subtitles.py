@@ -1,0 +1,65 @@
+"""Subtitles, which players show and editors import: SubRip (.srt) and WebVTT (.vtt)."""
+
+from contextlib import ExitStack
+from html import escape
+from pathlib import Path
+
+from mmvidformer.sinks.base import Sink, SinkOptions
+from mmvidformer.storage.atomic import open_rows
+from mmvidformer.tasks.joined_windows import JoinedWindows
+from mmvidformer.tasks.prediction import Prediction
+
+LEAST = 0.001  # seconds for which a moment is shown, since a cue must end after it begins
+
+
+class Subtitles(Sink):
+    """A cue for each segment of one class of a video, with its class and score.
+
+    Raises:
+        ValueError: If the file is neither ``.srt`` nor ``.vtt``, or has several videos.
+    """
+
+    help = "subtitles of one video, a line for each segment of one class: .srt or .vtt"
+
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        suffix = target.suffix.lower()
+        if suffix not in (".srt", ".vtt"):
+            raise ValueError(f"subtitles are .srt or .vtt, got {target}")
+        self.target = target
+        self._comma = "," if suffix == ".srt" else "."
+        self._files = ExitStack()
+        self._file = self._files.enter_context(open_rows(target, options.force))
+        if suffix == ".vtt":
+            self._file.write("WEBVTT\n\n")
+        self._joined, self._count = JoinedWindows(), 0
+        self._video: str | None = None
+
+    def append(self, prediction: Prediction) -> None:
+        """Take the next prediction of the video."""
+        if self._video is not None and prediction.source != self._video:
+            raise ValueError(f"{self.target} has the subtitles of {self._video}; use one video")
+        self._video = prediction.source
+        self._write(self._joined.add(prediction))
+
+    def close(self, *error: object) -> None:
+        """Write the last segment."""
+        try:
+            self._write(self._joined.end())
+        finally:
+            self._files.__exit__(*(error or (None, None, None)))
+
+    def _write(self, segment: Prediction | None) -> None:
+        if segment is None:
+            return
+        start, end = segment.seconds
+        self._count += 1
+        times = f"{self._clock(start)} --> {self._clock(max(end, start + LEAST))}"
+        text = " ".join(segment.text(1).split())
+        text = escape(text, quote=False) if self._comma == "." else text  # SubRip has no entities
+        self._file.write(f"{self._count}\n{times}\n{text}\n\n")
+
+    def _clock(self, seconds: float) -> str:
+        minutes, milliseconds = divmod(round(1000 * seconds), 60_000)
+        hours, minutes = divmod(minutes, 60)
+        whole, part = divmod(milliseconds, 1000)
+        return f"{hours:02}:{minutes:02}:{whole:02}{self._comma}{part:03}"

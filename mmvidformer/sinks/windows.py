@@ -1,0 +1,82 @@
+"""A csv file of windows, to which the same command adds rows."""
+
+import csv
+import fcntl
+import io
+from collections import defaultdict
+from pathlib import Path
+
+from mmvidformer.sinks.base import Sink, SinkOptions
+from mmvidformer.sinks.segments import CsvRows
+from mmvidformer.storage.names import spell
+from mmvidformer.storage.settings import check_settings
+from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.rows import WHERE, round_number
+
+START = ",".join(WHERE).encode()  # of each such file
+
+
+class WindowsCsv(Sink):
+    """A csv file with a row for each window, to which the same command adds rows.
+
+    A row that was not written completely is removed. A file beside it, with ``.settings.json`` at
+    its end, has what the rows depend on.
+
+    Raises:
+        FileExistsError: If the rows depend on something else, or are of unknown origin.
+        OSError: If another process writes the file.
+        ValueError: If it is another table.
+    """
+
+    help = (
+        "csv file with a row for each window, for long videos; run the same command again to "
+        "continue after the last row; beside it FILE.settings.json tells what the rows depend on"
+    )
+
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        self.target = target
+        self._windows: dict[str, list[list[str]]] = defaultdict(list)  # start and end, by video
+        if target.exists() and not target.is_file():
+            raise ValueError(f"{target} is no file, to which rows could be added")
+        text = target.read_bytes() if target.is_file() else b""
+        kept = text[: text.rfind(b"\n") + 1]
+        rows = [row for row in csv.reader(io.StringIO(kept.decode(errors="replace"))) if row]
+        is_begun = START.startswith(text) or text.startswith(START)  # also of a header alone
+        if rows and tuple(rows[0][:3]) != WHERE or not is_begun and not rows:
+            raise ValueError(f"{target} is no table of windows; use another file")
+        record = target.with_name(f"{target.name}.settings.json")
+        if not text:
+            record.unlink(missing_ok=True)  # of a table that was deleted
+        elif not record.is_file():
+            raise FileExistsError(f"{target} has rows of unknown settings, without {record}")
+        check_settings(target, options.settings, record)
+        for row in rows[1:]:
+            self._windows[row[0]].append(row[1:3])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self._file = target.open("a", 1, encoding="utf-8", newline="")  # row by row
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OSError(f"another process writes to {target}; use another file") from error
+        self._file.truncate(len(kept))
+        self._rows = CsvRows(self._file, bool(kept))
+
+    def append(self, prediction: Prediction) -> None:
+        """Write the row of a window."""
+        self._rows.write(prediction)
+
+    def count(self, video: str, spans: list[tuple[float, float]]) -> int:
+        """Return how many of the windows of a video the file has.
+
+        Raises:
+            ValueError: If it has others.
+        """
+        rows = self._windows[spell(video)]
+        expected = [[str(round_number(x, 3)) for x in span] for span in spans[: len(rows)]]
+        if rows != expected:
+            raise ValueError(f"{self.target} has other windows of {video}; use another file")
+        return len(rows)
+
+    def close(self, *error: object) -> None:
+        """Close the file."""
+        self._file.close()

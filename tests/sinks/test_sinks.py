@@ -1,0 +1,75 @@
+"""Outputs: what they share, and subtitles as FFmpeg reads them."""
+
+import csv
+import json
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from mmvidformer.apis import Prediction
+from mmvidformer.sinks import SINKS, Subtitles
+from mmvidformer.sinks.base import SinkOptions
+
+NAMES = {"class": ["left", "<b>& right"]}
+RIGHTS = (0.25, 1.0, 0.875)
+
+
+def windows(video: str = "x.mp4") -> list[Prediction]:
+    """Windows of 2 s every second, with the probability of the second class."""
+    shares = [np.array([1 - right, right]) for right in RIGHTS]
+    return [
+        Prediction({"class": share}, {"class": share}, NAMES, video, (start, start + 2), shot=0)
+        for start, share in enumerate(shares)
+    ]
+
+
+def write(name: str, target: Path, predictions: list[Prediction]) -> None:
+    with SINKS[name](target, SinkOptions()) as sink:
+        for prediction in predictions:
+            sink.append(prediction)
+
+
+def test_json_and_csv_have_the_same_rows(tmp_path) -> None:
+    write("json", tmp_path / "a.jsonl", windows())
+    write("windows", tmp_path / "a.csv", windows())
+    lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    with (tmp_path / "a.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for line, row in zip(lines, rows, strict=True):
+        best = line.pop("top")
+        assert row == {name: str(cell) for name, cell in line.items()}
+        assert best[0] == {"label": line["label"], "score": line["score"]}
+
+
+@pytest.mark.parametrize("suffix", [".srt", ".vtt"])
+def test_subtitles_are_read_by_ffmpeg(suffix, tmp_path) -> None:
+    file = tmp_path / f"a{suffix}"
+    write("subtitles", file, windows())
+    with av.open(str(file)) as opened:
+        (stream,) = opened.streams
+        packets = [packet for packet in opened.demux(stream) if packet.size]
+        cues = [(float(x.pts * x.time_base), float(x.duration * x.time_base)) for x in packets]
+        texts = [bytes(packet).decode() for packet in packets]
+    assert cues == [(0, 1.5), (1.5, 2.5)]  # they meet between the centers of two windows
+    right = "&lt;b&gt;&amp; right 94%" if suffix == ".vtt" else "<b>& right 94%"
+    assert texts == ["left 75%", right]
+
+
+def test_subtitles_are_of_one_video(tmp_path) -> None:
+    with Subtitles(tmp_path / "a.srt", SinkOptions()) as sink:
+        sink.append(windows()[0])
+        with pytest.raises(ValueError, match="has the subtitles of x.mp4; use one video"):
+            sink.append(windows("y.mp4")[0])
+    with pytest.raises(ValueError, match=r"subtitles are .srt or .vtt, got .*a.txt"):
+        Subtitles(tmp_path / "a.txt", SinkOptions())
+
+
+def test_no_output_writes_over_another_file(tmp_path) -> None:
+    for name in ("json", "csv", "subtitles"):
+        target = tmp_path / f"{name}.srt"
+        target.write_text("mine")
+        with pytest.raises(FileExistsError, match="exists already"):
+            SINKS[name](target, SinkOptions())
+        assert target.read_text() == "mine"
