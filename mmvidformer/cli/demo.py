@@ -223,6 +223,8 @@ def check_options(parser: ArgumentParser, args: Namespace) -> None:
     is_live = any(source.is_stream for source in args.sources)
     if args.timeline and is_live:
         parser.error("--timeline needs a file or a folder, got a stream")
+    if args.subtitles and len(args.sources) > 1:
+        parser.error(f"--subtitles are of one video, got {len(args.sources)} sources")
     sizes = (args.window, args.stride, args.windows, args.csv, args.subtitles, args.timeline)
     has_windows = is_live or any(size is not None for size in sizes)
     needs = {

@@ -119,3 +119,12 @@ def test_a_refused_folder_stays_as_it_is(tmp_path) -> None:
     with pytest.raises(ValueError, match="was not written by this command"):
         ParquetTable(str(tmp_path), {"video": str}, {"command": "label"}, ["a.mp4"])
     assert [*tmp_path.iterdir()] == [foreign]
+
+
+def test_rows_of_other_columns_are_refused(tmp_path) -> None:
+    """Such as those of an earlier version."""
+    settings = dict(model="a")
+    ParquetTable(str(tmp_path), dict(video=str, score=float), settings, ["a.mp4"])
+    ParquetTable(str(tmp_path), dict(video=str, score=float), settings, ["a.mp4"])
+    with pytest.raises(FileExistsError, match="has results with another columns"):
+        ParquetTable(str(tmp_path), dict(video=str, probability=float), settings, ["a.mp4"])

@@ -446,6 +446,9 @@ def test_several_sources_with_a_checkpoint_or_without(
         main_of("demo")([*model, videos[0], "gone.mp4"])
     with pytest.raises(KeyError, match="random"):  # no weights are published for it
         main_of("demo")([str(config), *videos])
+    with pytest.raises(SystemExit):
+        main_of("demo")([*model, *videos, "--subtitles", str(tmp_path / "a.srt")])
+    assert "--subtitles are of one video, got 2 sources" in capsys.readouterr().err
 
 
 def test_json_lines_on_the_standard_output(main_of, model, tiny_videos, capsys) -> None:

@@ -115,7 +115,7 @@ def test_mistakes(label, model, folder, tiny_videos, tmp_path, monkeypatch) -> N
     assert label(command) == 1
     for changes, what in (
         (["--cfg-options", "model.cls_head.num_classes=3", "model.backbone.pool=cls"], "config"),
-        (["--window", "1"], "window"),
+        (["--window", "1"], "columns, window"),
     ):
         with pytest.raises(FileExistsError, match=f"another {what} .*_settings.json.; use another"):
             label([*command, *changes])

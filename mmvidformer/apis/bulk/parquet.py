@@ -30,7 +30,7 @@ class ParquetTable:
         names: Names of all videos, for the order of the files.
 
     Raises:
-        FileExistsError: If the folder has rows of other settings.
+        FileExistsError: If the folder has rows of other settings or columns.
         ImportError: If pyarrow is missing.
         OSError: If the folder cannot be written, or storage does not answer.
     """
@@ -64,6 +64,8 @@ class ParquetTable:
         for name in list_files(folder):
             if name.startswith("part-") and name.endswith(".parquet"):
                 self._take(self._read_notes(join(folder, name)))
+        types_of_columns = {name: python_type.__name__ for name, python_type in columns.items()}
+        settings = dict(settings, columns=types_of_columns)
         check_settings(folder, settings)  # last, as it writes: a refused folder stays as it is
 
     def missing(self, retry: bool = False) -> list[str]:
