@@ -25,8 +25,9 @@ class MomentsHead(FindingHead):
     The tokens of each step of time are averaged over space, and those of all clips of a video put
     one after another. Two convolutions over time and a linear layer give the logits of all classes
     and of the background, which the cross-entropy trains. The classes weigh more than the
-    background, and the steps beside a moment have its class, too. Of moments of a class within
-    0.5 s, the one with the highest probability is kept. Unlike E2E-Spot, layers are convolutions.
+    background, and the steps beside a moment have its class, too. A moment is a step with no less
+    probability than its neighbors; of those of a class within 0.5 s, the best is kept. Unlike
+    E2E-Spot, layers are convolutions.
 
     Args:
         num_classes: Number of classes, without that of the background.
@@ -107,7 +108,9 @@ class MomentsHead(FindingHead):
         (logits,) = self(tokens[:, :, None, None], len(tokens))
         middles = (torch.arange(len(logits), device=logits.device) + 0.5) * step
         scores = logits.softmax(dim=-1)[:, :-1] * (middles < total)[:, None]
-        which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
+        highest = F.max_pool1d(scores.T, 3, stride=1, padding=1).T  # of a step and its neighbors
+        is_peak = (scores == highest) & (scores > self.score_thr)
+        which, labels = is_peak.nonzero(as_tuple=True)
         seconds = times.seconds(middles)[which, None].expand(-1, 2)
         segments, kept, labels = soft_nms(
             seconds, scores[which, labels], labels, SUPPRESS, self.max_segments

@@ -127,6 +127,16 @@ def test_head_learns_where_moments_are() -> None:
     assert abs(first - 0.5) <= 0.3 and abs(second - 1.7) <= 0.3  # a step beside it is trained, too
 
 
+def test_a_wide_peak_is_one_moment() -> None:
+    """Steps beside it are less likely, however far they reach."""
+    head = MomentsHead(1, 1, hidden_dim=1)
+    scores = torch.tensor([0.1, 0.8, 0.95, 0.99, 0.95, 0.9, 0.1, 0.1, 0.7, 0.1])
+    head.forward = lambda x, clips: torch.stack([scores.logit(), torch.zeros(10)], dim=-1)[None]
+    found = head.segments(torch.zeros(1, 10, 1), 4.0, 40, FrameTimes(10.0))
+    assert found.segments[:, 0].tolist() == pytest.approx([1.4, 3.4])
+    assert found.scores.tolist() == pytest.approx([0.99, 0.7])
+
+
 def test_moments_are_the_same_within_half_a_second() -> None:
     moment = torch.tensor([1.0, 1.0])
     others = torch.tensor([[1.0, 1.0], [1.5, 1.5], [0.4, 0.4], [0.0, 2.0]])
