@@ -107,7 +107,7 @@ def _segment(row: dict[str, str], where: str) -> dict:
     else:
         classes = ("verb_class", "noun_class")
         frame = int(read_seconds(row, TIMES[0], where) * FPS)
-    labeled = row.get(classes[0]) is not None
+    labeled = row.get(classes[0], "") != ""
     return {  # the label may have the action too; it is empty in test sets
         # Only RULSTM's lists of EPIC-Kitchens-55 have leading zeros.
         "narration_id": str(int(name)) if name.isdigit() else name,

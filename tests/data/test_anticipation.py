@@ -159,7 +159,7 @@ def test_official_paths_are_the_default(kitchen: Path) -> None:
 @pytest.mark.parametrize(
     ("ann", "match"),
     [
-        ("7,P01_01,54,60,1,0\n", r"a\.csv, line 1: action is None, not a whole"),
+        ("7,P01_01,54,60,1,0\n", r"a\.csv, line 1: action is '', not a whole"),
         ("7,P01_01,54,60,1,0,2\n7,P01_01,x,60,1,0,2\n", r"line 2: start is 'x', not a whole"),
         ("7,P01_01,54,60,2,0,2\n", "line 1: .* has another action for verb 2 and noun 0, or none"),
         ("7,P01_01,54,60,1,0,3\n", "line 1: .*actions.csv has another action for verb 1"),
