@@ -27,7 +27,7 @@ class MomentsHead(FindingHead):
     and of the background, which the cross-entropy trains. The classes weigh more than the
     background, and the steps beside a moment have its class, too. A moment is a step with no less
     probability than its neighbors; of those of a class within 0.5 s, the best is kept. Unlike
-    E2E-Spot, layers are convolutions.
+    E2E-Spot, layers are convolutions, and labels are wider by default (``dilation``).
 
     Args:
         num_classes: Number of classes, without that of the background.

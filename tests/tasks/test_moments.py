@@ -16,7 +16,7 @@ from mmvidformer.tasks.moments_metric import MomentsMetric
 from mmvidformer.tasks.table import find_task
 from mmvidformer.video.times import FrameTimes
 
-# What ``SoccerNet.Evaluation.ActionSpotting.average_mAP`` of the package SoccerNet 0.1.62 returned
+# What ``SoccerNet.Evaluation.ActionSpotting.average_mAP`` of the package SoccerNet 0.2.0 returned
 # for the moments below, at 2 frames per second: ``deltas`` of its tight and its loose metric, and
 # one at a time.
 TIGHT, LOOSE = 0.37480486224320114, 0.7808347831770255
