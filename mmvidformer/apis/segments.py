@@ -69,9 +69,10 @@ def stream_segments(
     """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
 
     The backbone runs once for each clip, the head on the last 64 clips. What was told is never
-    revised: a segment of the same class that overlaps it by more than half (IoU) is left out. When
-    the stream ends, the rest is found. ``model`` is the recognizer, and ``check`` compares what is
-    found in the first clips with what the exact one finds.
+    revised: a segment of the same class that overlaps it by more than half (IoU) is left out. Those
+    that are found at one time are told in the order of their starts. When the stream ends, the rest
+    is found. ``model`` is the recognizer, and ``check`` compares what is found in the first clips
+    with what the exact one finds.
     """
     from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
 
@@ -100,10 +101,13 @@ def stream_segments(
         told = told[told[:, 1] > start]
         is_sure = segments.scores >= min_score
         is_sure &= (segments.segments[:, 1] <= end - delay) | ended
+        fresh = []
         for number in is_sure.nonzero().flatten().tolist():
             segment = segments[number]
             row = torch.cat([segment.segments, segment.labels[:, None].to(told)], dim=1)
             of_class = told[told[:, 2] == row[0, 2], :2]
             if not (segment_iou(row[0, :2], of_class) > 0.5).any():
                 told = torch.cat([told, row])
-                yield segment, {}
+                fresh.append(segment)
+        for segment in sorted(fresh, key=lambda segment: segment.segments[0].tolist()):
+            yield segment, {}

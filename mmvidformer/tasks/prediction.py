@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mmvidformer.tasks.rows import class_cells, row_of
+from mmvidformer.tasks.rows import class_cells, place_cells
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -155,7 +155,8 @@ class Answers:
             prediction: The prediction.
             k: Number of classes of ``top``; None: there is no such cell.
         """
-        cells = class_cells(prediction, k)
+        best_of = {name: prediction.top(k or 1, name) for name in prediction.scores}
+        cells = class_cells(best_of, k is not None)
         if self.threshold is not None:
             (shares,) = prediction.probabilities.values()
             (names,) = prediction.names.values()
@@ -312,4 +313,5 @@ class Prediction:
             k: Number of classes of ``top``, for formats that nest: a list of ``label`` and
                 ``score``, of several outputs such as ``verb_top``. Default: there is none.
         """
-        return row_of(self, k)
+        where = self.source, self.seconds, self.box, self.ahead, self.shot, self.static
+        return place_cells(*where) | self.task.cells(self, k)

@@ -1,53 +1,58 @@
 """The row of a prediction: what all outputs write, with the same names and digits."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mmvidformer.storage.names import spell
 
-if TYPE_CHECKING:
-    from mmvidformer.tasks.prediction import Prediction
-
+Best = tuple[int, str, float]  # number, name and probability of a class
 WHERE = ("video", "start", "end")  # the first columns of all tasks
 CORNERS = ("x1", "y1", "x2", "y2")  # left, top, right and bottom, as AVA calls them
 
 
-def row_of(prediction: Prediction, k: int | None = None) -> dict[str, Any]:
-    """Return the row of a prediction; see ``Prediction.row``."""
-    start, end = prediction.seconds or (None, None)
-    row: dict[str, Any] = {
-        "video": None if prediction.source is None else spell(prediction.source),
+def place_cells(
+    source: str | None,
+    seconds: tuple[float, float] | None,
+    box: Sequence[float] | None,
+    ahead: float | None,
+    shot: int | None,
+    static: bool | None,
+) -> dict[str, Any]:
+    """Return where a prediction is; arguments are attributes of ``Prediction``."""
+    start, end = seconds or (None, None)
+    cells: dict[str, Any] = {
+        "video": None if source is None else spell(source),
         "start": round_number(start, 3),
         "end": round_number(end, 3),
     }
-    if prediction.box:
-        corners = [round_number(share, 4) for share in prediction.box]
-        row |= dict(zip(CORNERS, corners, strict=True))
-    if prediction.ahead is not None:
-        row["ahead"] = round_number(prediction.ahead, 3)
-    if prediction.shot is not None:
-        row["shot"] = prediction.shot
-    if prediction.static is not None:
-        row["static"] = prediction.static
-    return row | prediction.task.cells(prediction, k)
+    if box:
+        corners = [round_number(share, 4) for share in box]
+        cells |= dict(zip(CORNERS, corners, strict=True))
+    if ahead is not None:
+        cells["ahead"] = round_number(ahead, 3)
+    if shot is not None:
+        cells["shot"] = shot
+    if static is not None:
+        cells["static"] = static
+    return cells
 
 
-def class_cells(prediction: Prediction, k: int | None) -> dict[str, Any]:
-    """Return the most likely class and its score by output, and with ``k`` the best classes."""
+def class_cells(best_of: Mapping[str, Sequence[Best]], has_top: bool) -> dict[str, Any]:
+    """Return the most likely class and its score by output, and with ``has_top`` all of them.
+
+    Args:
+        best_of: Number, name and probability of the best classes, by output of the head.
+        has_top: Whether to nest a list of the classes.
+    """
     cells: dict[str, Any] = {}
-    is_single = len(prediction.scores) == 1
-    for output in prediction.scores:
-        best = [
-            {"label": label, "score": round_number(score, 6)}
-            for _, label, score in prediction.top(k or 1, output)
-        ]
-        cells["label" if is_single else output] = best[0]["label"]
-        cells["score" if is_single else f"{output}_score"] = best[0]["score"]
-        if k is not None:
-            cells["top" if is_single else f"{output}_top"] = best
+    is_single = len(best_of) == 1
+    for output, best in best_of.items():
+        top = [{"label": label, "score": round_number(score, 6)} for _, label, score in best]
+        cells["label" if is_single else output] = top[0]["label"]
+        cells["score" if is_single else f"{output}_score"] = top[0]["score"]
+        if has_top:
+            cells["top" if is_single else f"{output}_top"] = top
     return cells
 
 
