@@ -88,7 +88,7 @@ class PartReader:
         """Find the segments of an opened video."""
         return list_segments(self.pipeline, self.start(), video, options["min_score"])
 
-    def boxes_at(self, video: dict, second: int, boxes: Boxes) -> ActionDataSample:
+    def boxes_at(self, video: dict, second: float, boxes: Boxes) -> ActionDataSample:
         """Classify boxes of an opened video at a moment."""
         times_of(video)  # which numbers frames by time
         sample = dict(

@@ -254,7 +254,7 @@ class Recognizer(LoadedModel):
             yield frame._replace(predictions=tuple(predictions))
 
     def boxes(
-        self, video: str | Path, second: int, boxes: Sequence[Sequence[float]]
+        self, video: str | Path, second: float, boxes: Sequence[Sequence[float]]
     ) -> list[Prediction]:
         """Classify boxes at a moment of a video, by a model of boxes (``BoxesHead``).
 

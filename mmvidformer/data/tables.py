@@ -14,7 +14,7 @@ from mmvidformer.data.text import read_text
 # Columns whose names may have capitals.
 KNOWN = frozenset(
     ("video", "label", "start", "end", "split", "group", "fold")
-    + ("second", "x1", "y1", "x2", "y2", "class", "person", "track")
+    + ("time", "x1", "y1", "x2", "y2", "track")
 )
 SEPARATORS = (",", ";", "\t")
 STATED_SEPARATOR = re.compile(r"sep=([,;\t])\r?\n")  # Excel's first line

@@ -1,5 +1,6 @@
 """Spatio-temporal action detection: the classes of boxes at moments."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,18 @@ from mmengine.config import Config
 
 from mmvidformer.config import clip_shape
 from mmvidformer.data.folders import find_named
-from mmvidformer.data.own_videos import CLASSES, VideoLists
-from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of, write_csv
-from mmvidformer.tasks.boxes import COLUMNS, CORNERS, Box, group_boxes, parse_boxes
+from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.data.text import read_text
+from mmvidformer.tasks.base import (
+    Steps,
+    Task,
+    nothing_found,
+    rates_of,
+    sampler_of,
+    write_csv,
+    write_lines,
+)
+from mmvidformer.tasks.boxes import CORNERS, Box, group_boxes, parse_boxes
 from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.reading import Annotations
 
@@ -36,16 +46,16 @@ class ActionDetection(Task):
     worst = staticmethod(nothing_found)
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
-        """Whether there are corners, or no names but a video, a whole second, a box and a class."""
+        """Whether there are corners, or no names but a video, a time, a box and a class."""
         if "video" in columns:
             return set(CORNERS) <= set(columns)
-        return len(columns) >= 7 and columns[1].isdigit()
+        return len(columns) >= 7 and bool(re.fullmatch(r"[0-9]+(\.[0-9]+)?", columns[1]))
 
     def read(
         self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
     ) -> Annotations:
         """Read the boxes of each video (``parse_boxes``)."""
-        return parse_boxes(file, len(classes))
+        return parse_boxes(file, classes)
 
     def video_paths(self, annotations: Annotations, folder: Path) -> dict[str, Path]:
         """Return the files of the names, with any suffix, in the folder or below.
@@ -58,29 +68,48 @@ class ActionDetection(Task):
         return paths | {name: path.absolute() for name, path in named.items()}
 
     def last_second(self, annotation: Box) -> float:
-        """Return the second of a box."""
-        return annotation.second
+        """Return the time of a box."""
+        return annotation.time
 
     def write_lists(
         self, annotations: Annotations, splits: Mapping[str, str], root: Path, paths: Mapping
     ) -> None:
-        """Write the rows of each split, and copy the names of the classes.
+        """Write the boxes of each split as AVA does, and the names of the classes.
 
         Names of videos stay, but if these are not below ``root``: then they are absolute paths.
+        The classes are those of ``classes.txt`` beside the annotations, else their names in order.
         """
+        names = self.classes_in(annotations)
+        numbers: dict[int | str, int] = {name: i for i, name in enumerate(names, start=1)}
         folder = annotations.file.parent.resolve()
         files: Mapping[str, Path] = {}
         if not folder.is_relative_to(root):
             files = self.video_paths(annotations, folder)
-        for split, rows in annotations.rows_by_split(splits).items():
-            lines = []
-            for row in rows:
-                name = files.get(row["video"], row["video"])
-                others = [row[column] for column in COLUMNS[1:] if row.get(column) is not None]
-                lines.append([str(name), *others])
-            write_csv(root / f"{split}.csv", lines)
-        names = (annotations.file.parent / CLASSES).read_bytes()
-        (root / CLASSES).write_bytes(names)
+        lines: dict[str, list[list]] = {split: [] for split in SPLITS}
+        for video, boxes in annotations.videos.items():
+            for time, corners, label, track, _ in boxes:
+                second = int(time) if time.is_integer() else time
+                number = numbers.get(label, label)
+                row = [str(files.get(video, video)), second, *corners, number, track]
+                lines[splits[video]].append(row)
+        for split, rows in lines.items():
+            write_csv(root / f"{split}.csv", rows)
+        write_lines(root / CLASSES, names)
+
+    def classes_in(self, annotations: Annotations) -> Sequence[str]:
+        """Return the names of ``classes.txt``, else those of the annotations, in order.
+
+        Raises:
+            FileNotFoundError: If there is no such file, and a class is a number.
+        """
+        file = annotations.file.parent / CLASSES
+        if file.is_file():
+            return read_text(file).splitlines()
+        labels = {box.label for boxes in annotations.videos.values() for box in boxes}
+        if numbers := [label for label in labels if isinstance(label, int)]:
+            what = f"{annotations.file} has the number {min(numbers)} of a class"
+            raise FileNotFoundError(f"{what}, but {file}, which names them, does not exist")
+        return sorted(labels)
 
     def count_samples(self, annotations: Annotations) -> int:
         """Return the number of moments."""

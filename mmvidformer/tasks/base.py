@@ -42,7 +42,8 @@ class Task(Answers, Exported):
         name: Name on the command line.
         field_names: What papers call the task, as further names on the command line.
         suffix: Suffix of the lists of the splits.
-        has_classes_file: Whether ``classes.txt`` lies beside annotations, which number its lines.
+        has_classes_file: Whether ``classes.txt`` may lie beside annotations, which number its
+            lines.
         has_seconds: Whether annotations state seconds of a video.
         least_classes: Least number of classes, or of values.
         has_classes: Whether the names in the lists are classes, in ``classes.txt``, or values.

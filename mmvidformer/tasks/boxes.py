@@ -1,7 +1,7 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,32 +11,38 @@ import torch
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.data.folders import find_named
-from mmvidformer.data.tables import read_float, read_header, read_number, read_rows
+from mmvidformer.data.tables import read_float, read_header, read_rows
 from mmvidformer.data.transforms.rates import known_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
-from mmvidformer.tasks.reading import Annotations, Row
+from mmvidformer.tasks.reading import Annotations, Row, unknown_class
 
-COLUMNS = ("video", "second", "x1", "y1", "x2", "y2", "class", "person")
+COLUMNS = ("video", "time", "x1", "y1", "x2", "y2", "label", "track")
 CORNERS = COLUMNS[2:6]
 Corners = tuple[float, ...]
-Moments = dict[tuple[str, int], dict[Corners, set[int]]]  # classes of each box, by video and second
+Moments = dict[tuple[str, float], dict[Corners, set]]  # classes of each box, by video and time
 
 
 class Box(NamedTuple):
-    """A box at a second of a video, with the number of its class, from 1, and the line of the file.
+    """A box at a time of a video, with its class and the line of the file.
 
-    ``corners`` are left, top, right and bottom, as shares of width and height.
+    Attributes:
+        time: Time in seconds.
+        corners: Left, top, right and bottom, as shares of width and height.
+        label: Number of the class, from 1; its name if the classes are not known.
+        track: Who or what it is, of the boxes of a video; empty if nobody says.
+        where: File and line.
     """
 
-    second: int
+    time: float
     corners: Corners
-    label: int
+    label: int | str
+    track: str
     where: str
 
 
-def read_boxes(file: str | Path, classes: int | None = None) -> Moments:
-    """Return the classes of each box of each moment, which is a video and a second.
+def read_boxes(file: str | Path, classes: Sequence[str] = ()) -> Moments:
+    """Return the classes of each box of each moment, which is a video and a time.
 
     Raises:
         ValueError: If something is wrong in the file (``parse_boxes``); names file and line.
@@ -56,9 +62,9 @@ class VideoBoxes:
     """
 
     def __init__(self, file: str | Path, videos: Iterable[str]) -> None:
-        self._moments: dict[str, list[tuple[int, list[Corners]]]] = {}
-        for (name, second), boxes in read_boxes(file).items():
-            self._moments.setdefault(name, []).append((second, list(boxes)))
+        self._moments: dict[str, list[tuple[float, list[Corners]]]] = {}
+        for (name, time), boxes in read_boxes(file).items():
+            self._moments.setdefault(name, []).append((time, list(boxes)))
         owners: dict[str, str] = {}
         for video in videos:
             name = self._name_of(video)
@@ -66,8 +72,8 @@ class VideoBoxes:
             if name in self._moments and other != video:
                 raise ValueError(f"{file} has boxes of {name!r}, which are {other} and {video}")
 
-    def of(self, video: str | Path) -> list[tuple[int, list[Corners]]]:
-        """Return seconds and boxes of a video, in the order of the file."""
+    def of(self, video: str | Path) -> list[tuple[float, list[Corners]]]:
+        """Return times and boxes of a video, in the order of the file."""
         return self._moments.get(self._name_of(video), [])
 
     def _name_of(self, video: str | Path) -> str:
@@ -77,48 +83,65 @@ class VideoBoxes:
 
 
 def group_boxes(annotations: Annotations) -> Moments:
-    """Return the classes of each box of each moment, which is a video and a second."""
+    """Return the classes of each box of each moment, which is a video and a time."""
     moments: Moments = {}
     for video, boxes in annotations.videos.items():
         for box in boxes:
-            of_moment = moments.setdefault((video, box.second), {})
+            of_moment = moments.setdefault((video, box.time), {})
             of_moment.setdefault(box.corners, set()).add(box.label)
     return moments
 
 
-def parse_boxes(file: str | Path, classes: int | None = None) -> Annotations:
-    """Read annotations in AVA's format.
+def parse_boxes(file: str | Path, classes: Sequence[str] = ()) -> Annotations:
+    """Read annotations of boxes, such as AVA's.
 
     Columns are ``COLUMNS``, in this order if there is no header as in AVA's files: name of the
-    video, whole second, left, top, right and bottom as shares of width and height, number of the
-    class, and perhaps the person. A box of several classes has several rows.
+    video, time in seconds, left, top, right and bottom as shares of width and height, name of the
+    class or its number from 1, and perhaps the track, which AVA calls the person. A box of several
+    classes has several rows.
 
     Args:
         file: The file.
-        classes: Number of classes, if it is known.
+        classes: Names of the classes; empty if they are not known.
     """
     annotations = Annotations(Path(file))
     names = read_header(file)
     if "video" in names and not any(re.match("[-0-9.]", name) for name in names):
-        rows = read_rows(file, *COLUMNS[:-1], numbers=CORNERS)
+        rows = read_rows(file, *COLUMNS[:-1], numbers=CORNERS, times=("time",))
     else:
-        rows = read_rows(file, header=COLUMNS, numbers=CORNERS)
-    annotations.add_rows(rows, lambda row, place: [_read_box(row, place, classes)])
+        rows = read_rows(file, header=COLUMNS, numbers=CORNERS, times=("time",))
+    numbers = {name: number for number, name in enumerate(classes, start=1)}
+    annotations.add_rows(rows, lambda row, place: [_read_box(row, place, numbers)])
     return annotations
 
 
-def _read_box(row: Row, place: str, classes: int | None) -> Box:
+def _read_box(row: Row, place: str, numbers: Mapping[str, int]) -> Box:
     """Read a row; raises a ``ValueError`` if its box is not inside the frame, or has no class."""
-    second = read_number(row, "second", place)
+    time = read_float(row, "time", place)
     x1, y1, x2, y2 = corners = tuple(read_float(row, name, place) for name in CORNERS)
-    label = read_number(row, "class", place)
-    if second < 0:
-        raise ValueError(f"{place}: second must be at least 0, got {second}")
+    if time < 0:
+        raise ValueError(f"{place}: time must be at least 0, got {time:g}")
     if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
         raise ValueError(f"{place}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {corners}")
-    if label < 1 or classes and label > classes:
-        raise ValueError(f"{place}: class must be in 1 to {classes or '...'}, got {label}")
-    return Box(second, corners, label, place)
+    label = _read_class(row["label"], place, numbers)
+    return Box(time, corners, label, row.get("track", ""), place)
+
+
+def _read_class(label: str, place: str, numbers: Mapping[str, int]) -> int | str:
+    """Return the number of a class, which is stated by name or number, or the name of one."""
+    if label in numbers:
+        return numbers[label]
+    if not label:
+        raise ValueError(f"{place}: label is empty")
+    if not re.fullmatch("-?[0-9]+", label):
+        if numbers:
+            raise ValueError(unknown_class(label, numbers, place))
+        return label
+    number = int(label)
+    if number < 1 or numbers and number > len(numbers):
+        limit = len(numbers) or "..."
+        raise ValueError(f"{place}: label must be a class or in 1 to {limit}, got {number}")
+    return number
 
 
 @DATASETS.register_module()
@@ -136,20 +159,20 @@ class BoxDataset(VideoDataset):
 
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
-        count = len(self.metainfo["classes"])
-        annotations = parse_boxes(self.ann_file, count).check_rows()
+        names = self.metainfo["classes"]
+        annotations = parse_boxes(self.ann_file, names).check_rows()
         paths = find_named(self.data_prefix["video"] or ".", annotations.videos)
         samples = []
-        for (video, second), boxes in group_boxes(annotations).items():
+        for (video, time), boxes in group_boxes(annotations).items():
             if video not in paths:
                 raise FileNotFoundError(f"{self.ann_file}: there is no file of video {video!r}")
-            labels = torch.zeros(len(boxes), count)
+            labels = torch.zeros(len(boxes), len(names))
             for number, classes in enumerate(boxes.values()):
                 labels[number, [label - 1 for label in classes]] = 1
             sample = dict(
                 filename=str(paths[video]),
                 video_id=video,
-                timestamp=second,
+                timestamp=time,
                 gt_bboxes=np.array(list(boxes), np.float32),
                 gt_labels=labels,
             )
@@ -178,7 +201,7 @@ class FramesAround(FrameSampler):
     target_fps: float | None = None
 
     def needs_times(self, results: dict) -> bool:
-        """Return True: a box stands at a second."""
+        """Return True: a box stands at a time."""
         return True
 
     def sample(self, total: int, results: dict) -> np.ndarray:

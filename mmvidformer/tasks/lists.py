@@ -47,7 +47,8 @@ def split_annotations(
     Paths are relative to the folder of the file, and those of the lists to ``folder``.
 
     Args:
-        file: What ``Task.read`` reads, with ``classes.txt`` beside it if the task has such a file.
+        file: What ``Task.read`` reads, with ``classes.txt`` beside it if the task has such a file,
+            and classes are numbers.
             Of a file in ActivityNet's format, videos that are missing are left out.
         task: Name of a task, as in ``find_task``.
         folder: Folder to write to.
@@ -64,7 +65,7 @@ def split_annotations(
     file, root, found_task = Path(file), Path(folder).resolve(), find_task(task)
     _check_targets(file, root, found_task, force)
     classes: list[str] = []
-    if found_task.has_classes_file:
+    if found_task.has_classes_file and (file.parent / CLASSES).is_file():
         classes = read_text(file.parent / CLASSES).splitlines()
     annotations = found_task.read(file, classes)
     if check:

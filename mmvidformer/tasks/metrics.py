@@ -167,24 +167,23 @@ class BoxesMetric(AVAMetric):
         """Compute the metrics.
 
         Raises:
-            ValueError: If there are predicted boxes, but of no annotated moment.
+            ValueError: If there are predicted boxes, but of no annotated moment; or if a time is no
+                whole second, and there is an ``exclude_file``, which has those.
         """
         predicted = {
-            (x["video_id"], int(x["timestamp"])) for x in results if any(map(len, x["outputs"]))
+            (x["video_id"], x["timestamp"]) for x in results if any(map(len, x["outputs"]))
         }
-        moments = read_boxes(self.ann_file)
+        moments = read_boxes(self.ann_file, _read_names(self.label_file))
         if predicted and not predicted & moments.keys():
             raise ValueError(
                 f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
             )
-        if self.exclude_file is None:  # MMAction2 writes names as they are, also with a comma
-            numbers = {video: str(number) for number, (video, _) in enumerate(moments)}
-            moments = {(numbers[video], second): x for (video, second), x in moments.items()}
-            results = [
-                {**result, "video_id": numbers[result["video_id"]]}
-                for result in results
-                if result["video_id"] in numbers
-            ]
+        if self.exclude_file is None:
+            moments, results = _number_moments(moments, results)
+        elif not all(float(time).is_integer() for _, time in moments):
+            raise ValueError(
+                f"{self.ann_file} has parts of seconds, which exclude_file cannot name"
+            )
         # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
         with TemporaryDirectory() as folder, multiprocessing.Pool() as pool:
             predictions, truth = Path(folder, "predictions.csv"), Path(folder, "truth.csv")
@@ -206,12 +205,35 @@ class BoxesMetric(AVAMetric):
         return {k: float(v) for k, v in metrics.items() if has_groups or k == "overall"}
 
 
+def _read_names(file: str) -> list[str]:
+    """Read the names of classes, by number from 1; a number without a name has its own."""
+    with open(file) as lines:
+        classes, _ = ava_utils.read_labelmap(lines)
+    names = {item["id"]: item["name"] for item in classes}
+    return [names.get(number, str(number)) for number in range(1, max(names, default=0) + 1)]
+
+
+def _number_moments(moments: Moments, results: list[dict]) -> tuple[Moments, list[dict]]:
+    """Return moments, and what was found at them, as second 0 of videos that are numbers.
+
+    MMAction2 keeps neither a part of a second, nor a name with a comma.
+    """
+    numbers = {moment: str(number) for number, moment in enumerate(moments)}
+    numbered = {(numbers[moment], 0): boxes for moment, boxes in moments.items()}
+    answers = []
+    for result in results:
+        moment = result["video_id"], result["timestamp"]
+        if moment in numbers:
+            answers.append({**result, "video_id": numbers[moment], "timestamp": 0})
+    return numbered, answers
+
+
 def _rows_of_truth(moments: Moments) -> Iterator[tuple]:
     """Yield a row of AVA's format for each class of each box."""
     for (video, second), boxes in moments.items():
         for corners, labels in boxes.items():
             for label in sorted(labels):
-                yield video, second, *corners, label
+                yield video, int(second), *corners, label
 
 
 def _add_missed_classes(predictions: Path, moments: Moments) -> None:
@@ -220,9 +242,9 @@ def _add_missed_classes(predictions: Path, moments: Moments) -> None:
     Its precision is then 0, where MMAction2 would leave the class out.
     """
     classes: dict[int, tuple[str, int]] = {}  # a moment of each
-    for moment, boxes in moments.items():
+    for (video, second), boxes in moments.items():
         for label in set().union(*boxes.values()):
-            classes.setdefault(label, moment)
+            classes.setdefault(label, (video, int(second)))
     with predictions.open("a+", newline="") as file:
         file.seek(0)
         for video, second, *_, label, _score in csv.reader(file):

@@ -11,7 +11,7 @@ import pytest
 from mmvidformer.engine.errors import run_tool
 
 SPANS = "video,start,end,label,split\n"
-BOXES = "video,second,x1,y1,x2,y2,class,split\n"
+BOXES = "video,time,x1,y1,x2,y2,label,split\n"
 # Rows of a csv file, of which ``a`` is for training, ``b`` for validation and ``c`` for testing.
 SIZES = {
     "classes": {

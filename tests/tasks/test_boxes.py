@@ -13,7 +13,16 @@ from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.lists import read_task_lists, split_annotations
 from mmvidformer.tasks.metrics import BoxesMetric
 
+CLASSES = ("walk", "sit", "run")
 ROWS = "val_0,1,0.1,0.2,0.5,0.6,1,0\nval_0,1,0.1,0.2,0.5,0.6,3,0\nval_0,2,0,0,1,1,2,4\n"
+
+
+def write_names(folder: Path) -> Path:
+    """Write the names of the classes as ``AVAMetric`` reads them."""
+    file = folder / "names.pbtxt"
+    items = (f'item {{\n  name: "{name}"\n  id: {i}\n}}\n' for i, name in enumerate(CLASSES, 1))
+    file.write_text("".join(items))
+    return file
 
 
 def test_boxes_of_moments(tiny_videos, tmp_path) -> None:
@@ -36,11 +45,13 @@ def test_boxes_of_moments(tiny_videos, tmp_path) -> None:
     [
         ("v,1,0.5,0.2,0.1,0.6,1", "line 2: box must be x1 < x2 and y1 < y2 in 0 to 1"),
         ("v,1,0.1,0.2,1.1,0.6,1", "line 2: box must be x1 < x2 and y1 < y2 in 0 to 1"),
-        ("v,1,0.1,0.2,0.5,0.6,4", "line 2: class must be in 1 to 3, got 4"),
-        ("v,1,0.1,0.2,0.5,0.6,0", "line 2: class must be in 1 to 3, got 0"),
+        ("v,1,0.1,0.2,0.5,0.6,4", "line 2: label must be a class or in 1 to 3, got 4"),
+        ("v,1,0.1,0.2,0.5,0.6,0", "line 2: label must be a class or in 1 to 3, got 0"),
         ("v,1,x,0.2,0.5,0.6,1", "line 2: x1 must be a number, got 'x'"),
-        ("v,-1,0.1,0.2,0.5,0.6,1", "line 2: second must be at least 0, got -1"),
-        ("v,1.5,0.1,0.2,0.5,0.6,1", "line 2: second is '1.5', not a whole number"),
+        ("v,-1,0.1,0.2,0.5,0.6,1", "line 2: time must be at least 0, got -1"),
+        ("v,soon,0.1,0.2,0.5,0.6,1", "line 2: time must be a number, got 'soon'"),
+        ("v,1.5,0.1,0.2,0.5,0.6,hop", "line 2: 'hop' is no class; they are walk, sit, run"),
+        ("v,1.5,0.1,0.2,0.5,0.6,", "line 2: label is empty"),
         ("v,1,0.1,0.2", "line 2: x2 must be a number, got ''"),
     ],
 )
@@ -48,14 +59,14 @@ def test_wrong_boxes(tmp_path, row: str, error: str) -> None:
     file = tmp_path / "train.csv"
     file.write_text(f"v,0,0.1,0.2,0.5,0.6,1,0\n{row}\n")
     with pytest.raises(ValueError, match=error):
-        read_boxes(file, 3)
+        read_boxes(file, CLASSES)
     (tmp_path / "classes.txt").write_text("walk\nsit\nrun\n")
     faults = find_annotation_faults(file, tmp_path)[0]
     (found,) = [fault for fault in faults if "does not exist" not in fault]
     assert re.search(error, found) and len(faults) == 2  # and the video is missing
 
 
-HEADER = "video,second,x1,y1,x2,y2,class,person\n"
+HEADER = "video,time,x1,y1,x2,y2,label,track\n"
 
 
 @pytest.mark.parametrize(
@@ -66,10 +77,12 @@ HEADER = "video,second,x1,y1,x2,y2,class,person\n"
         f"{ROWS}\n,,,,,,,\n",
         ROWS.replace("val_0,", "val_0 , "),
         ROWS + ROWS[:28],
-        "class,video,x1,y1,x2,y2,second,note\n1,val_0,.1,.2,.5,.6,1,\n3,val_0,.1,.2,.5,.6,1,x\n"
+        "label,video,x1,y1,x2,y2,time,note\n1,val_0,.1,.2,.5,.6,1,\n3,val_0,.1,.2,.5,.6,1,x\n"
         "2,val_0,0,0,1,1,2,\n",
+        "video,time,x1,y1,x2,y2,label,track\nval_0,00:01.0,.1,.2,.5,.6,walk,0\n"
+        "val_0,1,.1,.2,.5,.6,run,0\nval_0,2,0,0,1,1,sit,4\n",
     ],
-    ids=["header", "empty line", "empty rows", "spaces", "a row twice", "other columns"],
+    ids=["header", "empty line", "empty rows", "spaces", "a row twice", "other columns", "names"],
 )
 def test_spellings_of_the_same_boxes(tiny_videos, tmp_path, text: str) -> None:
     """Training and the metric, which MMAction2 computes from a file of its own, read them alike."""
@@ -78,13 +91,11 @@ def test_spellings_of_the_same_boxes(tiny_videos, tmp_path, text: str) -> None:
         file = tmp_path / f"{number}.csv"
         file.write_text(content)
         options = dict(data_prefix=dict(video=str(tiny_videos.root)))
-        dataset = BoxDataset(str(file), [], **options, metainfo=dict(classes=[*"abc"]))
+        dataset = BoxDataset(str(file), [], **options, metainfo=dict(classes=CLASSES))
         infos = [dataset.get_data_info(i) for i in range(len(dataset))]
         results.append([(info["timestamp"], info["gt_labels"].tolist()) for info in infos])
-        results.append(read_boxes(file, 3))
-        labels = tmp_path / "names.pbtxt"
-        labels.write_text("".join(f'item {{\n  name: "{i}"\n  id: {i}\n}}\n' for i in (1, 2, 3)))
-        metric = BoxesMetric(str(file), None, str(labels), num_classes=4)
+        results.append(read_boxes(file, CLASSES))
+        metric = BoxesMetric(str(file), None, str(write_names(tmp_path)), num_classes=4)
         boxes = torch.tensor([[0.1, 0.2, 0.5, 0.6], [0.0, 0.0, 0.2, 0.2]])
         scores = torch.tensor([[0.0, 0.9, 0.2, 0.3], [0.0, 0.4, 0.8, 0.7]])
         for second in (1, 2):
@@ -143,7 +154,7 @@ def test_moments_are_in_their_video(tiny_videos, tmp_path) -> None:
 def test_a_metric_needs_predictions(tmp_path) -> None:
     file = tmp_path / "truth.csv"
     file.write_text(ROWS)
-    metric = BoxesMetric(str(file), None, "none.pbtxt", num_classes=4)
+    metric = BoxesMetric(str(file), None, str(write_names(tmp_path)), num_classes=4)
     boxes = InstanceData(bboxes=torch.zeros(1, 4), scores=torch.ones(1, 4))
     metric.process(None, [dict(video_id="other", timestamp=1, pred_instances=boxes)])
     with pytest.raises(ValueError, match="truth.csv: none of its 2 moments has a prediction"):
@@ -174,3 +185,43 @@ def test_frames_around_a_moment(options, expected) -> None:
     """Second 1 of a video of 24 frames at 20 per second."""
     info = dict(total_frames=24, avg_fps=20.0, timestamp=1, start_index=0)
     assert FramesAround(4, **options)(info)["frame_inds"].tolist() == expected
+
+
+def test_boxes_at_any_time_by_the_names_of_their_classes(tiny_videos, tmp_path) -> None:
+    """Lists have numbers as AVA's; classes are those of the file, or of ``classes.txt``."""
+    for number in range(3):
+        (tmp_path / f"val_{number}.mp4").symlink_to(tiny_videos.root / f"val_{number}.mp4")
+    rows = (
+        "val_0,0.04,0.1,0.2,0.5,0.6,sit,ann",
+        "val_0,0.08,0.1,0.2,0.5,0.6,sit,ann",
+        "val_0,0.08,0.1,0.2,0.5,0.6,run,ann",
+        "val_1,1.25,0,0,1,1,run,",
+        "val_2,1,0,0,1,1,run,bo",
+    )
+    (tmp_path / "all.csv").write_text("\n".join(("video,time,x1,y1,x2,y2,label,track", *rows)))
+    lists = split_annotations(tmp_path / "all.csv", "boxes", tmp_path / "out", 0, 0)
+    assert lists.classes == ("run", "sit") and lists.counts["train"] == 4
+    text = (tmp_path / "out" / "train.csv").read_text()
+    assert "0.08,0.1,0.2,0.5,0.6,1,ann" in text and "val_2.mp4,1,0.0,0.0,1.0,1.0,1,bo" in text
+    (tmp_path / "classes.txt").write_text("sit\nhop\nrun\n")
+    lists = split_annotations(tmp_path / "all.csv", "boxes", tmp_path / "out", 0, 0, force=True)
+    assert lists.classes == ("sit", "hop", "run")
+    assert "0.08,0.1,0.2,0.5,0.6,3,ann" in (tmp_path / "out" / "train.csv").read_text()
+
+
+def test_the_metric_tells_parts_of_a_second_apart(tmp_path) -> None:
+    """What is right at 0.04 s is wrong at 0.08 s; MMAction2 knows whole seconds only."""
+    file = tmp_path / "truth.csv"
+    file.write_text(HEADER + "v,0.04,0.1,0.2,0.5,0.6,walk,\nv,0.08,0.6,0.6,0.9,0.9,walk,\n")
+    metric = BoxesMetric(str(file), None, str(write_names(tmp_path)), num_classes=4)
+    scores = torch.tensor([[0, 0.9, 0, 0]])
+    corners = torch.tensor([[0.1, 0.2, 0.5, 0.6], [0.6, 0.6, 0.9, 0.9]])
+    for times, expected in (((0.04, 0.08), 1), ((0.08, 0.04), 0)):
+        for time, box in zip(times, corners, strict=True):
+            instances = InstanceData(bboxes=box[None], scores=scores)
+            metric.process(None, [dict(video_id="v", timestamp=time, pred_instances=instances)])
+        assert metric.evaluate(2)["mAP/overall"] == expected
+    metric.exclude_file = "excluded.csv"
+    metric.process(None, [dict(video_id="v", timestamp=0.04, pred_instances=instances)])
+    with pytest.raises(ValueError, match="truth.csv has parts of seconds"):
+        metric.evaluate(1)

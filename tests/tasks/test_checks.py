@@ -262,8 +262,11 @@ BOXES = "val_0,1,0,0,1,1,1\nval_1,1,0,0,1,1,1\n"
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (BOXES.replace("1,1,1\n", "1,1,7\n", 1), "line 1: class must be in 1 to 1, got 7"),
-        (f"{BOXES}val_1,1,0,0,1,1\n", "line 3: class is '', not a whole number"),
+        (
+            BOXES.replace("1,1,1\n", "1,1,7\n", 1),
+            "line 1: label must be a class or in 1 to 1, got 7",
+        ),
+        (f"{BOXES}val_1,1,0,0,1,1\n", "line 3: label is empty"),
     ],
 )
 @pytest.mark.parametrize("check", [True, False])
