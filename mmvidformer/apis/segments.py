@@ -37,6 +37,11 @@ class LastClips:
         steps = pool_space(self._model.extract_feat(data["inputs"])[0])
         self._tokens.append(steps.mean(dim=0))  # of the crops
 
+    def settling_seconds(self, size: int, times: FrameTimes) -> float:
+        """Return how long the head waits; see ``FindingHead.settling_seconds``."""
+        step = times.seconds(size / len(self._tokens[-1]))
+        return self._model.cls_head.settling_seconds(step)
+
     def find(self, first: int, total: int, size: int, times: FrameTimes) -> InstanceData:
         """Run the head on the clips.
 
@@ -68,7 +73,8 @@ def stream_segments(
 ) -> Iterator[Answer]:
     """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
 
-    The backbone runs once for each clip, the head on the last 64 clips. What was told is never
+    Moments are told about a second later, when what follows does not change them any more. The
+    backbone runs once for each clip, the head on the last 64 clips. What was told is never
     revised: a segment of the same class that overlaps it by more than half (IoU) is left out. Those
     that are found at one time are told in the order of their starts. When the stream ends, the rest
     is found. ``model`` is the recognizer, and ``check`` compares what is found in the first clips
@@ -100,7 +106,8 @@ def stream_segments(
         start, end = times.seconds(first), times.seconds(total)
         told = told[told[:, 1] > start]
         is_sure = segments.scores >= min_score
-        is_sure &= (segments.segments[:, 1] <= end - delay) | ended
+        wait = max(delay, clips.settling_seconds(size, times))
+        is_sure &= (segments.segments[:, 1] <= end - wait) | ended
         fresh = []
         for number in is_sure.nonzero().flatten().tolist():
             segment = segments[number]

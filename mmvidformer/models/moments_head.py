@@ -10,11 +10,18 @@ from torch import Tensor, nn
 
 from mmvidformer.models.heads import Samples, refuse_unread
 from mmvidformer.models.horst.layer import Features
-from mmvidformer.models.segments_head import ConvBlock, FindingHead, count_steps, soft_nms
+from mmvidformer.models.segments_head import (
+    SAME_MOMENT,
+    ConvBlock,
+    FindingHead,
+    count_steps,
+    soft_nms,
+)
 from mmvidformer.models.task_heads import pool_space
 from mmvidformer.registry.repairs.half_scores import widen
 from mmvidformer.video.times import FrameTimes
 
+SEEN_AFTER = 3  # steps that decide about one: a step for each convolution, and its neighbor
 SUPPRESS = 1e-3  # width of the Gaussian of soft-NMS: what is near the best moment is dropped
 
 
@@ -117,3 +124,7 @@ class MomentsHead(FindingHead):
         )
         good = kept > self.score_thr
         return InstanceData(segments=segments[good], scores=kept[good], labels=labels[good])
+
+    def settling_seconds(self, step: float) -> float:
+        """Return until when a step sees all that it can see, and a better moment may be near."""
+        return SEEN_AFTER * step + SAME_MOMENT

@@ -60,6 +60,13 @@ class FindingHead(BaseHead):
             sample.pred_instances = instances
         return data_samples
 
+    def settling_seconds(self, step: float) -> float:
+        """Return for how long after its end later steps, of ``step`` s, can change a segment.
+
+        Default: 0. What comes next may always change a long segment, which is not waited for.
+        """
+        return 0.0
+
 
 @MODELS.register_module()
 class SegmentsHead(FindingHead):

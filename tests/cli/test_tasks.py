@@ -266,6 +266,29 @@ def test_a_stream_gives_each_segment_once_after_the_delay(
     ]
 
 
+@pytest.fixture(scope="module")
+def moments_model(annotate, main_of, make_config, tmp_path_factory) -> Recognizer:
+    """A model of moments with random weights."""
+    root, run = annotate("moments"), tmp_path_factory.mktemp("moments_model")
+    main_of("data.list")([str(root / "all.csv"), "--task", "moments"])
+    options = ["--config", str(make_config("moments_model")), "--data", str(root), "--prepare"]
+    main_of("finetune")([*options, "--task", "moments", "--work-dir", str(run)])
+    return Recognizer(Config.fromfile(run / "finetune" / "config.py"), None)
+
+
+@pytest.mark.parametrize("delay", [0.0, 2.5])
+@pytest.mark.parametrize("frames", [45, 80, 143])
+def test_a_stream_gives_the_moments_of_the_file(moments_model, frames, delay) -> None:
+    """Also without a delay: a moment beside the end of what was seen would move later."""
+    video, options = noise(frames), dict(fps=10, min_score=0.2)
+    expected = [(one.start, one.label) for one in moments_model.timeline(video, **options)]
+    found = list(moments_model.stream(iter(video), **options, delay=delay))
+    assert len(expected) > 2
+    assert sorted((one.start, one.label) for one in found) == sorted(expected)
+    assert [one.start for one in found] == sorted(one.start for one in found)
+    assert all(one.start == one.end for one in found)
+
+
 def test_segments_in_8_bits_are_compared(segments_config) -> None:
     """Those of a stream for its first 16 clips, of 8 frames each; the last one has 4."""
     recognizer = Recognizer(segments_config, None, "cpu", int8=True)
