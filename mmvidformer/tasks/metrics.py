@@ -181,9 +181,8 @@ class BoxesMetric(AVAMetric):
         if self.exclude_file is None:
             moments, results = _number_moments(moments, results)
         elif not all(float(time).is_integer() for _, time in moments):
-            raise ValueError(
-                f"{self.ann_file} has parts of seconds, which exclude_file cannot name"
-            )
+            what = "has parts of seconds, which exclude_file cannot name"
+            raise ValueError(f"{self.ann_file} {what}")
         # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
         with TemporaryDirectory() as folder, multiprocessing.Pool() as pool:
             predictions, truth = Path(folder, "predictions.csv"), Path(folder, "truth.csv")
