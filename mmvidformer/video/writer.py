@@ -14,6 +14,8 @@ import numpy as np
 from av.container import OutputContainer
 
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.video.sound import SoundTrack
+from mmvidformer.video.times import FrameTimes
 
 
 def check_display() -> None:
@@ -53,15 +55,21 @@ class VideoOutput(AbstractContextManager):
         path: The .mp4 file; None: no file. Its folder is created, and an old file is replaced.
         fps: Pages per second of the file.
         title: Title of the window; None: no window.
+        sound: Video of the pages, whose sound the file gets; None: no sound.
 
     Raises:
         OSError: If there is no display for the window.
     """
 
     def __init__(
-        self, path: str | Path | None = None, fps: float = 30.0, title: str | None = None
+        self,
+        path: str | Path | None = None,
+        fps: float = 30.0,
+        title: str | None = None,
+        sound: str | Path | None = None,
     ) -> None:
-        self.path, self.fps, self.title = path, fps, title
+        self.path, self.fps, self.title, self.sound = path, fps, title, sound
+        self._count = 0  # of pages
         self._start: float | None = None
         self._file: OutputContainer | None = None
         self._files = ExitStack()
@@ -111,6 +119,9 @@ class VideoOutput(AbstractContextManager):
                 self._stream = self._file.add_stream("h264", Fraction(self.fps).limit_denominator())
                 self._stream.height, self._stream.width = height, width
                 self._stream.pix_fmt = "yuv420p"
+                self._track = None
+                if self.sound is not None:
+                    self._track = SoundTrack(self.sound, self._file, self._files)
                 yield
                 self._encode(None)
             finally:
@@ -120,8 +131,11 @@ class VideoOutput(AbstractContextManager):
                 raise FileExistsError(f"{self.path} was written by another process meanwhile")
 
     def _encode(self, frame: av.VideoFrame | None) -> None:
+        self._count += frame is not None
         with self._named_errors():
             self._file.mux(self._stream.encode(frame))
+        if self._track is not None:
+            self._track.write_until(FrameTimes(self.fps).seconds(self._count))
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from matplotlib.font_manager import findfont
 from PIL import Image, ImageDraw, ImageFont
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, StreamFrame
+from mmvidformer.sinks.fonts import find_font
 from mmvidformer.tasks.prediction import Bars
 from mmvidformer.video.writer import VideoOutput
 
@@ -131,7 +131,7 @@ def annotate_video(
         title: Title of a window to show.
         k: Number of classes, except of boxes.
     """
-    with Capture(video) as source, VideoOutput(target, source.fps, title) as output:
+    with Capture(video) as source, VideoOutput(target, source.fps, title, video) as output:
         frames = tqdm(source.frames(), total=source.total, unit="frame", leave=False, disable=None)
         for number, seconds, pixels in frames:
             shown = predictions and predictions[0].task.shown_at(predictions, seconds)
@@ -168,7 +168,8 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
         named = [row for row in best if row[2] >= prediction.task.threshold] or best[:1]
         for line, (_, name, probability) in enumerate(named):
             text, top_y = f"{name} {probability:.0%}", y1 + 16 * line
-            wide = round(_font(SMALL_TEXT).getlength(_line(text)) + 1)
+            file, drawn = find_font(_line(text))
+            wide = round(_font(file, SMALL_TEXT).getlength(drawn) + 1)
             cv2.rectangle(image, (x1, top_y), (x1 + wide + 6, top_y + 16), BLUE, cv2.FILLED)
             _write(image, text, (x1 + 3, top_y + 12), wide, size=SMALL_TEXT)
     return image
@@ -184,13 +185,14 @@ def _write(
 ) -> None:
     """Write a line on an image, in place, from the left of its baseline, small enough to fit."""
     x, y = place
-    smaller = min(1, width / max(_font(size).getlength(_line(text)), 1))
+    file, line = find_font(_line(text))
+    smaller = min(1, width / max(_font(file, size).getlength(line), 1))
     top = max(y - size, 0)
     part = image[top : y + size // 2, x : x + width]
     if part.size:
         picture = Image.fromarray(np.ascontiguousarray(part))
-        options = dict(fill=color, font=_font(max(int(size * smaller), 1)), anchor="ls")
-        ImageDraw.Draw(picture).text((0, y - top), _line(text), **options)
+        options = dict(fill=color, font=_font(file, max(int(size * smaller), 1)), anchor="ls")
+        ImageDraw.Draw(picture).text((0, y - top), line, **options)
         part[:] = np.asarray(picture)
 
 
@@ -200,6 +202,5 @@ def _line(text: str) -> str:
 
 
 @lru_cache
-def _font(size: int) -> ImageFont.FreeTypeFont:
-    """Return the font of matplotlib's figures; those of OpenCV have ASCII alone."""
-    return ImageFont.truetype(findfont("DejaVu Sans"), size)
+def _font(file: str, size: int) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(file, size)

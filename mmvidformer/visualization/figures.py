@@ -6,13 +6,20 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from mmvidformer.sinks.fonts import find_font
 from mmvidformer.storage.atomic import write_atomically
 
 
 def without_formulas(figure: Figure) -> Figure:
-    """Let texts show ``$``, which names of files and classes may have, as it is; in place."""
+    """Let texts show names of files and classes, with ``$`` and all alphabets; in place."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)
+        lines = text.get_text().split("\n")
+        file, _ = find_font("".join(lines))
+        text.set_text("\n".join(find_font(line)[1] for line in lines))
+        properties = text.get_fontproperties().copy()
+        properties.set_file(file)
+        text.set_fontproperties(properties)
     return figure
 
 

@@ -181,7 +181,8 @@ class SourceAnswers:
         with contextlib.ExitStack() as stack:
             capture = stack.enter_context(self._capture(source))
             rate, title = runner.pipeline.rate(capture.fps), self._window_title(source)
-            output = stack.enter_context(VideoOutput(target, rate, title))
+            sound = None if source.is_stream else source.name
+            output = stack.enter_context(VideoOutput(target, rate, title, sound))
             bar = tqdm(total=capture.total, unit="frame", leave=False, disable=None)
             stack.enter_context(bar)
             try:

@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib import font_manager
 
 from mmvidformer.apis import Prediction, StreamFrame
+from mmvidformer.sinks.fonts import find_font
 from mmvidformer.tasks.table import ANTICIPATION, find_task
 from mmvidformer.visualization.annotate import (
     Bars,
@@ -123,6 +127,36 @@ def test_letters_of_other_alphabets_are_drawn(names: tuple[str, str]) -> None:
     """OpenCV draws a question mark for each byte of them."""
     one, other = (annotate_frame(gray(100), "", [Bars("", [(name, None)])]) for name in names)
     assert one.shape == other.shape and (one != other).any()
+
+
+def test_letters_of_a_font_of_the_machine_are_drawn(tmp_path, monkeypatch) -> None:
+    """DejaVu has none of China; a font that has one draws it, here as a filled square."""
+    with pytest.warns(UserWarning, match="no font here has 跳"):
+        missing = find_font("a 跳")
+    assert missing[1] == r"a \u8df3" and "DejaVu" in missing[0]
+    square = TTGlyphPen(None)
+    for move, corner in zip("mlll", [(0, 0), (1000, 0), (1000, 1000), (0, 1000)], strict=True):
+        (square.moveTo if move == "m" else square.lineTo)(corner)
+    square.closePath()
+    glyphs = {".notdef": TTGlyphPen(None).glyph(), "jump": square.glyph()}
+    builder = FontBuilder(1000)
+    builder.setupGlyphOrder(list(glyphs))
+    builder.setupCharacterMap({ord("跳"): "jump"})
+    builder.setupGlyf(glyphs)
+    builder.setupHorizontalMetrics({name: (1000, 0) for name in glyphs})
+    builder.setupHorizontalHeader(ascent=1000, descent=0)
+    builder.setupNameTable({"familyName": "Square", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(tmp_path / "square.ttf")
+    entry = font_manager.FontEntry(fname=str(tmp_path / "square.ttf"), name="Square")
+    old = font_manager.fontManager.ttflist
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [*old, entry])
+    find_font.cache_clear()
+    assert find_font("跳") == (entry.fname, "跳")
+    image = annotate_frame(gray(100), "跳", [])
+    assert (image[12:18, 9:20] == 255).all()  # as high as a letter
+    find_font.cache_clear()
 
 
 def test_texts_that_are_no_line_are_drawn_within_the_image() -> None:
