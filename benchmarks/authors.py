@@ -33,8 +33,8 @@ from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.engine.tables import print_table
 from mmvidformer.layers import POOLINGS
 from mmvidformer.models import VideoTransformer
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.heads import HiddenLayerHead
-from mmvidformer.models.inference import optimize_for_inference
 
 # Frames, rows and columns of the published base models; V-JEPA 2.1 was trained with 64 frames, too.
 CLIPS = {

@@ -32,8 +32,8 @@ from benchmarks.transformers_models import build_classifier
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.config import clip_shape, type_name
 from mmvidformer.models import TimeSformer, ViViT
-from mmvidformer.models.cpu import optimize_for_training
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
+from mmvidformer.models.fast.onednn import optimize_for_training
 from mmvidformer.papers.complexity import count_macs
 from mmvidformer.registry import MODELS
 

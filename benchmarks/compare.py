@@ -16,7 +16,7 @@ from benchmarks.baselines import OPTIMIZED, OURS, Entry, build_entries
 from benchmarks.memory import peak_memory
 from benchmarks.timing import copy_rate, matmul_rate, time_call
 from mmvidformer.config import clip_shape
-from mmvidformer.models.compiling import compile_blocks
+from mmvidformer.models.fast.compiled_blocks import compile_blocks
 
 PASSES = ("inference", "training")
 COMPILED = ("model", "blocks")

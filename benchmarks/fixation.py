@@ -26,7 +26,7 @@ from benchmarks.timing import time_call
 from mmvidformer.layers import AttentionSubLayer, Context, Grid, TransformerBlock
 from mmvidformer.layers.shift import Shift
 from mmvidformer.models import FeatureFixationTransformer
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 
 TOLERANCE = {"fp32": 1e-5, "bf16": 5e-2}
 COLUMNS = ("form", "ms", "times faster", "peak MiB", "largest difference")

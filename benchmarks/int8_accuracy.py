@@ -25,8 +25,8 @@ from mmvidformer.config import config_name, view_shape
 from mmvidformer.data.lists import read_list
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.export import export, make_graph
-from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.int8 import input_bits
+from mmvidformer.models.fast.inference import optimize_for_inference
+from mmvidformer.models.fast.int8 import input_bits
 
 FORMS = ("float32", "int8", "ONNX int8")
 COLUMNS = ("model", "clips", *(f"{form}, top-1" for form in FORMS), "int8, differ", "ONNX, differ")

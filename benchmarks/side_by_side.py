@@ -31,8 +31,8 @@ from benchmarks.models import machine
 from benchmarks.onnx_models import OnnxModel, export_onnx, round_to_int8
 from benchmarks.versions import versions
 from mmvidformer.config import clip_shape, config_name, load_config
-from mmvidformer.models.inference import optimize_for_inference
-from mmvidformer.models.int8 import bytes_of_weights
+from mmvidformer.models.fast.inference import optimize_for_inference
+from mmvidformer.models.fast.int8 import bytes_of_weights
 
 COLUMNS = ("config", "still", "model", "CPU s", "s", "faster", "weights MiB", "error")
 PEER = "HuggingFace"

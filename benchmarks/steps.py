@@ -28,7 +28,7 @@ from mmvidformer.config import clip_shape, config_scope, is_recurrent, load_conf
 from mmvidformer.engine.fsdp import shard_model
 from mmvidformer.engine.loading import default_device
 from mmvidformer.layers import TransformerBlock
-from mmvidformer.models.compiling import compile_blocks
+from mmvidformer.models.fast.compiled_blocks import compile_blocks
 from mmvidformer.registry import MODELS
 
 CONFIGS = ("timesformer_motion", "vivit_fe_motion", "feature_fixation_motion",

@@ -14,8 +14,8 @@ _LAZY = {
     "create_model": "mmvidformer.apis",
     "get_config": "mmvidformer.config",
     "list_models": "mmvidformer.config",
-    "optimize_for_inference": "mmvidformer.models.inference",
-    "optimize_for_training": "mmvidformer.models.cpu",
+    "optimize_for_inference": "mmvidformer.models.fast.inference",
+    "optimize_for_training": "mmvidformer.models.fast.onednn",
 }
 
 __all__ = ["__version__", *_LAZY]

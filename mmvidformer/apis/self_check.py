@@ -9,7 +9,7 @@ import torch
 from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.tasks.changes import Change, Scores, largest_difference
 from mmvidformer.tasks.table import task_of_head

@@ -14,8 +14,8 @@ import torch
 
 from mmvidformer.apis.pipeline import normalize
 from mmvidformer.apis.self_check import Answer, add_change, answer_of, gives_classes, make_fast
-from mmvidformer.models.compiling import compile_blocks
-from mmvidformer.models.int8 import bytes_of_weights, layer_errors
+from mmvidformer.models.fast.compiled_blocks import compile_blocks
+from mmvidformer.models.fast.int8 import bytes_of_weights, layer_errors
 from mmvidformer.models.run_lengths import find_runs, share_computed, without_runs
 from mmvidformer.models.run_rules import rule_of
 from mmvidformer.tasks.changes import Change
@@ -108,7 +108,7 @@ def make_variants(
     yield Variant("optimized", fast)
     device = next(model.parameters()).device.type
     autocast = partial(torch.autocast, device, torch.bfloat16)
-    note = "weights are kept in 16 bits, too" if device == "cpu" else ""  # models.cpu.CpuLinear
+    note = "weights are kept in 16 bits, too" if device == "cpu" else ""
     yield Variant("bfloat16", fast, autocast, note)
     options: dict[str, dict[str, Any]] = {"int8": dict(int8=True)}
     if static is not None:

@@ -117,7 +117,7 @@ class Encoder(EncoderInput):
     Attributes:
         passes_grid: Whether the places are read by others; otherwise ``cls_only`` may be set.
         cls_only: Whether to return the prefix alone, and to compute only what it needs in the last
-            block. ``models.inference`` sets it if nothing reads the places.
+            block. ``models.fast.inference`` sets it if nothing reads the places.
 
     Args:
         config: As for ``EncoderInput``, like the next two.

@@ -45,7 +45,7 @@ def full_bias(bias: Tensor) -> Tensor:
 def is_plain(layer: nn.Module, layer_type: type[Layer]) -> TypeGuard[Layer]:
     """Return whether a module is what its class says: no wrapper, hook or quantized weight.
 
-    A forward method in its place is none if it computes the same (``models.cpu.CpuLinear``).
+    A forward method in its place is none if it computes the same, as that of a pass.
     """
     replacement = vars(layer).get("forward")
     same_output = replacement is None or getattr(replacement, "is_linear", False)

@@ -128,8 +128,8 @@ HOOKS = _child(
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
     "mmvidformer.models.all_tokens_hook",
-    "mmvidformer.models.compile_hook",
-    "mmvidformer.models.cpu_training",
+    "mmvidformer.models.fast.compile_hook",
+    "mmvidformer.models.fast.training_hook",
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
 DATA_SAMPLERS = _child(

@@ -26,7 +26,7 @@ from mmvidformer.apis.self_check import (
     is_due,
     make_fast,
 )
-from mmvidformer.models.int8 import Int8Linear, bytes_of_weights
+from mmvidformer.models.fast.int8 import Int8Linear, bytes_of_weights
 from mmvidformer.tasks.changes import Change, TooInexact
 
 ARCH = dict(embed_dims=64, depth=2, num_heads=2)

@@ -21,7 +21,7 @@ from mmvidformer.checkpoints.reading import Checkpoint
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.layers import POOLINGS
 from mmvidformer.models import VideoTransformer
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CLIPS = ["whole", "short", "large"]

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.cli import train as train_command
 from mmvidformer.config.shipped import config_folder
-from mmvidformer.models import cpu, cpu_training
+from mmvidformer.models.fast import onednn, training_hook
 
 
 @pytest.mark.slow
@@ -24,14 +24,14 @@ def test_a_compiled_run_ends_where_a_plain_one_does(train, make_config, weights,
 
 
 def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
-    product, shapes = cpu._multiply, []
+    product, shapes = onednn._multiply, []
 
     def spy(*tensors):
         shapes.append(tensors[0].shape)
         return product(*tensors)
 
-    monkeypatch.setattr(cpu, "_multiply", spy)
-    monkeypatch.setattr(cpu_training, "mkl_is_slow", lambda: True)
+    monkeypatch.setattr(onednn, "_multiply", spy)
+    monkeypatch.setattr(training_hook, "mkl_is_slow", lambda: True)
     hooks = dict(cpu_training=dict(type="mmvidformer.CpuTrainingHook"))
     config = make_config("options", train_cfg=dict(max_epochs=1), default_hooks=hooks)
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
@@ -47,7 +47,7 @@ def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
     cfg = Config.fromfile(tmp_path / config.name)
     assert cfg.randomness == dict(seed=0, deterministic=True)
     assert not list(tmp_path.glob("best_*"))
-    assert shapes or not cpu.onednn_types()  # linear layers train in oneDNN
+    assert shapes or not onednn.onednn_types()  # linear layers train in oneDNN
 
 
 def test_tensorboard_gets_what_the_log_has(train, make_config, tmp_path):

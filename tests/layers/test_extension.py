@@ -21,7 +21,7 @@ from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.masks import ABILITIES
 from mmvidformer.models import VideoTransformer
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from tests.layers.dense import masked_attention
 from tests.layers.pairs import run
 

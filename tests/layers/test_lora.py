@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.linear import LoraLinear, add_lora, merge_lora
 from mmvidformer.models import TimeSformer, VideoTransformer
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from tests.models.tiny import perturb
 
 SIZES = dict(arch=dict(embed_dims=24, depth=2, num_heads=2), img_size=32, clip_len=4)

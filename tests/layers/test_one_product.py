@@ -13,7 +13,7 @@ from mmvidformer.layers import EncoderConfig, SubLayer, TransformerBlock
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.sublayer import AttentionSubLayer
 from mmvidformer.layers.tokens import Context, Grid
-from mmvidformer.models.cpu import optimize_for_training
+from mmvidformer.models.fast.onednn import optimize_for_training
 
 DIM = 8
 GRID = Grid(2, 3, 4, prefix=1)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.feature_fixation import SCHEMES as FIXATION_SCHEMES
 from mmvidformer.models.horst.layer import KEY_VALUE, VARIANTS
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import ATTENTIONS
-from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER_SCHEMES
 from mmvidformer.models.vivit import SCHEMES as VIVIT_SCHEMES
 from tests.properties import check_rows, close

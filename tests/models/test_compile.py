@@ -11,7 +11,7 @@ from torch._dynamo.testing import CompileCounter
 
 from mmvidformer.layers import KERNELS, ROPES
 from mmvidformer.models import TimeSformer, feature_fixation, timesformer, vivit
-from mmvidformer.models.compiling import compile_blocks
+from mmvidformer.models.fast.compiled_blocks import compile_blocks
 from mmvidformer.registry import HOOKS, MODELS
 from tests.models.tiny import PARTS
 

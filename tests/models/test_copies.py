@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from tests.models.tiny import ARCH, STEM, perturb
 
 SIZE = dict(arch=ARCH, clip_len=4, img_size=32)

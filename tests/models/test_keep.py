@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import KERNELS, Attention, Context, Grid, Places
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from tests.models.tiny import perturb
 
 EXACT = dict(rtol=1e-10, atol=1e-10)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import KERNELS, DropPath
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.feature_fixation import SCHEMES as FIXATION_SCHEMES
-from mmvidformer.models.inference import optimize_for_inference
 from mmvidformer.models.lengths import run_by_length, valid_frames
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER_SCHEMES
 from mmvidformer.models.vivit import SCHEMES as VIVIT_SCHEMES

@@ -6,7 +6,7 @@ from transformers import VideoMAEConfig, VideoMAEForPreTraining
 
 from mmvidformer.layers.tokens import Places
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.masked import MaskedPretraining
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT

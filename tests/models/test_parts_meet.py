@@ -11,8 +11,8 @@ from mmvidformer.layers.positions import POSITIONS, sine_positions
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.tokens import Places
 from mmvidformer.models import TimeSformer, VideoTransformer
-from mmvidformer.models.cpu import CpuLinear
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
+from mmvidformer.models.fast.onednn import CpuLinear
 from mmvidformer.models.masked import MaskedPretraining
 
 SIZES: dict = dict(arch=dict(embed_dims=24, depth=2, num_heads=2), img_size=64, clip_len=4)

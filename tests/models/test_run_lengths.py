@@ -9,7 +9,7 @@ from mmvidformer.models import (
     ViViT,
     run_lengths,
 )
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.run_lengths import (
     begins_run,
     find_runs,

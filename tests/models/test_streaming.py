@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 from mmvidformer.layers import KERNELS
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.models import VideoTransformer
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from tests.models.tiny import ARCH, STEM, perturb, same_examples
 
 FRAMES = 12

@@ -8,7 +8,7 @@ from mmengine.config import Config
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.models import feature_fixation, timesformer, vivit
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.papers.complexity import count
 from mmvidformer.registry import MODELS
 from mmvidformer.visualization import rollout

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import KERNELS, Attention, Places
 from mmvidformer.models import VideoTransformer
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.papers.complexity import count_macs
 from mmvidformer.visualization import rollout
 from tests.layers.dense import attend

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mmvidformer.layers import Attention
 from mmvidformer.layers.kernels.naive import attend_naively
 from mmvidformer.models import VideoTransformer, timesformer, vivit
-from mmvidformer.models.inference import optimize_for_inference
+from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.visualization.attention_rollout import rollout
 from tests.visualization.dense_rollout import dense_rollout
 

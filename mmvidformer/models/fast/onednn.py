@@ -12,7 +12,7 @@ from torch.nn.functional import linear
 from mmvidformer.layers import Mlp
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.linear import QueryValueBias, full_bias, has_hooks, is_plain
-from mmvidformer.models.int8 import Int8Linear
+from mmvidformer.models.fast.int8 import Int8Linear
 
 ONEDNN = torch.ops.mkldnn
 CPUINFO = Path("/proc/cpuinfo")

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from mmvidformer.models import cpu
-from mmvidformer.models.cpu import CpuLinear, mkl_is_fast, mkl_is_slow
+from mmvidformer.models.fast import onednn
+from mmvidformer.models.fast.onednn import CpuLinear, mkl_is_fast, mkl_is_slow
 
 
 @pytest.fixture
@@ -16,12 +16,12 @@ def processor(tmp_path, monkeypatch):
         cpuinfo = tmp_path / "cpuinfo"
         core = f"vendor_id\t: {vendor}\nmodel name\t: a name\nflags\t\t: {flags}\n\n"
         cpuinfo.write_text(2 * core)
-        monkeypatch.setattr(cpu, "CPUINFO", cpuinfo)
-        cpu._processor.cache_clear()
+        monkeypatch.setattr(onednn, "CPUINFO", cpuinfo)
+        onednn._processor.cache_clear()
 
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     yield pretend
-    cpu._processor.cache_clear()
+    onednn._processor.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_mkl_is_slow_on_processors_of_amd_with_avx512(
     assert not mkl_is_slow() and not mkl_is_fast()
 
 
-@pytest.mark.skipif(not cpu.onednn_types(), reason="PyTorch was built without oneDNN")
+@pytest.mark.skipif(not onednn.onednn_types(), reason="PyTorch was built without oneDNN")
 @pytest.mark.parametrize("flags", ["avx2", "avx2 avx512f"])
 def test_inference_multiplies_where_it_is_fast(flags: str, processor, monkeypatch) -> None:
     processor("AuthenticAMD", flags)
     layer, x = nn.Linear(4, 3), torch.randn(2, 4)
     multiplied = []
-    monkeypatch.setattr(cpu, "_multiply", lambda *args: multiplied.append(args) or layer(x))
+    monkeypatch.setattr(onednn, "_multiply", lambda *args: multiplied.append(args) or layer(x))
     with torch.no_grad():
         torch.testing.assert_close(CpuLinear(layer, frozen=True)(x), layer(x))
     assert len(multiplied) == ("avx512f" in flags)

@@ -14,8 +14,13 @@ from torch.nn.functional import linear
 
 from mmvidformer.layers import Mlp
 from mmvidformer.layers.linear import QueryValueBias, add_lora
-from mmvidformer.models import cpu
-from mmvidformer.models.cpu import CpuLinear, feed_forward, onednn_types, optimize_for_training
+from mmvidformer.models.fast import onednn
+from mmvidformer.models.fast.onednn import (
+    CpuLinear,
+    feed_forward,
+    onednn_types,
+    optimize_for_training,
+)
 
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
@@ -23,9 +28,9 @@ pytestmark = pytest.mark.skipif(not onednn_types(), reason="PyTorch was built wi
 
 
 @pytest.fixture(autouse=True)
-def onednn(monkeypatch) -> None:
+def in_onednn(monkeypatch) -> None:
     """Multiply in oneDNN on all processors."""
-    monkeypatch.setattr(cpu, "mkl_is_fast", lambda: False)
+    monkeypatch.setattr(onednn, "mkl_is_fast", lambda: False)
 
 
 @pytest.mark.parametrize("act", [None, nn.GELU(), nn.GELU("tanh")])

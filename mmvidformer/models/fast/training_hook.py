@@ -3,7 +3,7 @@ from mmvidformer.registry import HOOKS  # isort: skip  (repairs MMAction2 first)
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from mmvidformer.models.cpu import mkl_is_slow, optimize_for_training
+from mmvidformer.models.fast.onednn import mkl_is_slow, optimize_for_training
 
 
 @HOOKS.register_module()

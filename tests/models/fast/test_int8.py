@@ -13,14 +13,9 @@ from torch import Tensor, nn
 
 import mmvidformer
 from mmvidformer.layers.linear import add_lora
-from mmvidformer.models import (
-    FeatureFixationTransformer,
-    TimeSformer,
-    VideoTransformer,
-    ViViT,
-    int8,
-)
-from mmvidformer.models.int8 import Int8Linear, bytes_of_weights, layer_errors, linear_layers
+from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models.fast import int8
+from mmvidformer.models.fast.int8 import Int8Linear, bytes_of_weights, layer_errors, linear_layers
 from mmvidformer.models.single_frames import encode_frames, forward_frames
 
 ARCH = dict(embed_dims=32, depth=2, num_heads=2)

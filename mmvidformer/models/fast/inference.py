@@ -17,8 +17,8 @@ from mmvidformer.layers import (
 )
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
-from mmvidformer.models.cpu import CpuLinear, feed_forward
-from mmvidformer.models.int8 import round_to_int8
+from mmvidformer.models.fast.int8 import round_to_int8
+from mmvidformer.models.fast.onednn import CpuLinear, feed_forward
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -35,7 +35,7 @@ def optimize_for_inference(
       places, and ``forward_features`` of the copy returns none.
     - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next, unless MKL is
-      faster (``models.cpu.mkl_is_fast``). For bfloat16, a copy of the weights is kept.
+      faster (``models.fast.onednn.mkl_is_fast``). For bfloat16, a copy of the weights is kept.
 
     Weights are folded in float64, so outputs change by rounding only. Names and values of the
     weights change: load checkpoints first, and save those of the original. Hooks, wrappers (such as
@@ -47,9 +47,9 @@ def optimize_for_inference(
             MMAction2 built from a config.
         share_weights: Whether the copy shares the weights that are not folded, which saves memory.
             The model must not change then.
-        int8: Whether linear layers of the backbones multiply in 8 bits (``models.int8``), on a CPU.
-            Outputs change by more than rounding then (``models.int8.layer_errors``). Memory is
-            saved once the model itself is freed.
+        int8: Whether linear layers of the backbones multiply in 8 bits (``models.fast.int8``), on a
+            CPU. Outputs change by more than rounding then (``models.fast.int8.layer_errors``).
+            Memory is saved once the model itself is freed.
 
     Returns:
         The copy, in evaluation mode; its ``train()`` raises a RuntimeError. A model without such a

@@ -3,7 +3,7 @@ from mmvidformer.registry import HOOKS  # isort: skip  (repairs MMAction2 first)
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from mmvidformer.models.compiling import compile_blocks
+from mmvidformer.models.fast.compiled_blocks import compile_blocks
 
 
 @HOOKS.register_module()
