@@ -16,9 +16,9 @@ class Repetitions(Regression):
     head, metric = "mmvidformer.CountHead", "mmvidformer.CountMetric"
     best_metric = "count/off_by_one"
 
-    def read(self, file, classes=(), folder=None):
+    def read(self, table, classes=()):
         """Read the columns, and note counts that are none as faults."""
-        annotations = super().read(file)
+        annotations = super().read(table)
         for rows in annotations.videos.values():
             for values, place in rows:
                 if any(value < 0 or value % 1 for value in values):

@@ -8,7 +8,7 @@ from mmengine.fileio import list_from_file
 from torch import nn
 
 from mmvidformer.config import leaf_datasets
-from mmvidformer.data.tables import read_header, read_number, read_rows
+from mmvidformer.data.tables import read_number, read_table
 from mmvidformer.data.text import read_text
 
 # Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
@@ -89,13 +89,13 @@ def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
         raise ValueError(f"class names must be given as {known}, got {file!r}")
     if not path.lower().endswith(".csv"):
         return task, read_text(path).splitlines()
-    header = read_header(path)
-    number = next((column for column in IDS if column in header), None)
-    name = next((column for column in NAMES if column in header), None)
+    table = read_table(path)
+    number = next((column for column in IDS if column in table.columns), None)
+    name = next((column for column in NAMES if column in table.columns), None)
     if number is None or name is None:
         raise ValueError(f"{path} must have a column of {IDS} and one of {NAMES}")
     labels: dict[int, str] = {}
-    for row, where in read_rows(path):
+    for row, where in table.read():
         if not row[name]:
             raise ValueError(f"{where}: there is no {name}")
         if labels.setdefault(read_number(row, number, where), row[name]) != row[name]:

@@ -2,9 +2,12 @@
 
 import os
 import sys
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import takewhile
+from pathlib import Path, PureWindowsPath
+from urllib.parse import unquote, urlsplit
 
 from mmvidformer.data.lists import say_count
 from mmvidformer.video.containers import SUFFIXES
@@ -130,29 +133,62 @@ def walk_files(folder: str, above: frozenset[tuple[int, int]] = frozenset()) -> 
             yield path
 
 
-def find_named(folder: str | Path, names: Collection[str], prefix: str = "") -> dict[str, Path]:
-    """Find the videos of names, which are paths in a folder, or names of files in or below it.
+def find_named(folder: str | Path, names: Collection[str]) -> dict[str, Path]:
+    """Find the videos of names (``NamedVideos``); those without a file are left out."""
+    videos = NamedVideos(folder)
+    paths = ((name, videos.find(name, prefix="")) for name in names)
+    return {name: path for name, path in paths if path is not None}
 
-    Args:
-        folder: Folder to search, with its subfolders.
-        names: Names of videos, with or without suffixes. Those without a file are left out of the
-            result.
-        prefix: What files or names may have before the name, unless a name fits without it.
 
-    Raises:
-        ValueError: If two files have the same one of the names.
-    """
-    paths = {name: Path(folder, name) for name in names if Path(folder, name).is_file()}
-    known = set(names) - paths.keys()
-    if not known:
+class NamedVideos:
+    """The videos in and below a folder, by the names that lists and tools give them."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        """Paths by the names of files, with and without suffix."""
+        paths = defaultdict(list)
+        for path in map(Path, filter(is_video, walk_files(str(self.folder)))):
+            for name in {path.name, path.stem}:
+                paths[name].append(path)
         return paths
-    for path in map(Path, filter(is_video, walk_files(str(folder)))):
+
+    def find(self, name: str, prefix: str = "v_") -> Path | None:
+        """Find a video: a path in the folder, or the only file of that name in or below it.
+
+        Args:
+            name: Path on any system, address of a file (``file://``), or name, with or without a
+                suffix.
+            prefix: What the file or the name may have before, unless a name fits without it.
+
+        Raises:
+            ValueError: If two files have the name.
+        """
+        if name.startswith("file:"):
+            name = unquote(urlsplit(name).path)
+        if name and (self.folder / name).is_file():
+            return self.folder / name
+        path = PureWindowsPath(name)
         plain = path.stem.removeprefix(prefix)
-        spellings = (path.name, path.stem, plain, f"{prefix}{plain}")
-        name = next((name for name in spellings if name in known), None)
-        if name is None:
-            continue
-        if name in paths:
-            raise ValueError(f"two files have the name {name!r}: {paths[name]} and {path}")
-        paths[name] = path
-    return paths
+        for spelling in (path.name, path.stem, plain, f"{prefix}{plain}"):
+            paths = self._by_name.get(spelling, [])
+            if len(paths) > 1:
+                paths = _nearest(paths, path)
+            if len(paths) > 1:
+                raise ValueError(f"two files have the name {name!r}: {paths[0]} and {paths[1]}")
+            if paths:
+                return paths[0]
+        return None
+
+
+def _nearest(paths: Sequence[Path], wanted: PureWindowsPath) -> list[Path]:
+    """Return the paths that share the most folders with a path, from the end."""
+
+    def count_shared(path: Path) -> int:
+        pairs = zip(reversed(path.parts[:-1]), reversed(wanted.parts[:-1]), strict=False)
+        return len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
+
+    most = max(map(count_shared, paths))
+    return [path for path in paths if count_shared(path) == most]

@@ -122,5 +122,6 @@ def write_report(
 
 
 def say_count(count: int, noun: str) -> str:
-    """Return a number and a noun, such as ``'1 fault'`` and ``'2 faults'``."""
-    return f"{count} {noun}{'s' * (count != 1)}"
+    """Return a number and a noun, such as ``'1 fault'`` and ``'2 boxes'``."""
+    ending = "" if count == 1 else "es" if noun.endswith(("s", "x")) else "s"
+    return f"{count} {noun}{ending}"

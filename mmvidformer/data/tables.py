@@ -1,13 +1,16 @@
 """Tables of text, whatever program wrote them: Excel, LibreOffice, R, pandas."""
 
+from __future__ import annotations
+
 import csv
 import io
 import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmvidformer.data.text import read_text
 
@@ -25,68 +28,146 @@ THOUSANDS = 3  # digits after a comma that may separate thousands
 Row = dict[Any, Any]  # text by the name of the column; under None what is beyond the last column
 
 
-def read_rows(
-    path: str | Path,
-    *columns: str,
-    header: Sequence[str] | None = None,
-    numbers: Collection[str] = (),
-    times: Collection[str] = (),
-) -> Iterator[tuple[Row, str]]:
-    """Read a table: each row, with its file and line for messages.
+@dataclass
+class Table:
+    """Rows of text under names of columns, read from a file of any format.
 
-    Text is in UTF-8, UTF-16 or Windows-1252 (``read_text``). Columns are separated by commas,
-    semicolons or tabs. Spaces at the ends of names and values do not count, nor do capitals in
-    names of ``KNOWN`` and of ``columns``, nor rows and columns without values.
+    Attributes:
+        file: The file.
+        names: Names of the columns; empty if a column has none.
+        rows: Values of each row, and its file and line for messages.
+        folder: Folder that paths of videos are relative to.
+        separator: What separates the columns in the file.
+        header: The first row as it stands in the file.
+        importer: Name of the importer that read it; empty for tables of text.
+        missing: Names of videos of an export that have no file.
+        left_out: What else of an export was left out, with its number.
+    """
+
+    file: Path
+    names: list[str]
+    rows: list[tuple[list[str], str]]
+    folder: Path
+    separator: str = ","
+    header: tuple[list[str], str] | None = None
+    importer: str = ""
+    missing: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns that have one."""
+        return [name for name in self.names if name]
+
+    def without_header(self, names: Sequence[str]) -> Table:
+        """Return the table of a file whose first row is one of values, with names of columns."""
+        rows = self.rows if self.header is None else [self.header, *self.rows]
+        return replace(self, names=[*names], rows=rows, header=None)
+
+    def rename(self, columns: Mapping[str, str]) -> Table:
+        """Return a table with other names of columns: the name here by the new name.
+
+        A column that had the new name is left out.
+
+        Raises:
+            ValueError: If there is no such column.
+        """
+        new_names = {" ".join(old.split()): new for new, old in columns.items()}
+        for old in new_names:
+            if old not in self.names:
+                raise ValueError(f"{self.file} has no column {old!r}, only {self._shown_columns()}")
+        kept = [i for i, name in enumerate(self.names) if name in new_names or name not in columns]
+        names = [new_names.get(self.names[i], self.names[i]) for i in kept]
+        rows = []
+        for values, place in self.rows:
+            beyond = values[len(self.names) :]
+            rows.append(([*(values[i] for i in kept if i < len(values)), *beyond], place))
+        return replace(self, names=names, rows=rows)
+
+    def read(
+        self, *columns: str, numbers: Collection[str] = (), times: Collection[str] = ()
+    ) -> Iterator[tuple[Row, str]]:
+        """Read the rows: values by name, and file and line.
+
+        Capitals in the names of ``columns`` do not count.
+
+        Args:
+            *columns: Columns that it must have.
+            numbers: Columns of numbers. A decimal comma becomes a point.
+            times: Columns of numbers or times, ``mm:ss`` or ``hh:mm:ss.mmm``, which become seconds.
+
+        Raises:
+            ValueError: If a column is missing or there twice, or a comma in a number may separate
+                decimals or thousands.
+        """
+        wanted = {name.lower(): name for name in columns}
+        names = [wanted.get(name.lower(), name) for name in self.names]
+        if missing := [name for name in columns if name not in names]:
+            shown = self._shown_columns()
+            raise ValueError(f"{self.file} has no column {', '.join(missing)}, only {shown}")
+        counts = Counter(name for name in names if name)
+        if repeated := [name for name, count in counts.items() if count > 1]:
+            raise ValueError(f"{self.file} has the column {repeated[0]!r} twice")
+        rows = [(_fill_row(names, values), place) for values, place in self.rows]
+        has_commas = _has_decimal_commas(rows, (*numbers, *times), self.separator)
+        for row, place in rows:
+            for name in times:
+                if name in row:
+                    row[name] = _seconds(row[name])
+            for name in (*numbers, *times) if has_commas else ():
+                if NUMBER.fullmatch(row.get(name, "")):
+                    row[name] = row[name].replace(",", ".")
+            yield row, place
+
+    def _shown_columns(self) -> str:
+        return str(self.columns)[:200]
+
+
+def read_rows(
+    path: str | Path, *columns: str, header: Sequence[str] | None = None
+) -> Iterator[tuple[Row, str]]:
+    """Read the rows of a table of text (``read_table``, ``Table.read``).
 
     Args:
         path: The file.
         *columns: Columns that it must have.
         header: Names of the columns of a file without a first row of names.
-        numbers: Columns of numbers. A decimal comma becomes a point.
-        times: Columns of numbers or times, ``mm:ss`` or ``hh:mm:ss.mmm``, which become seconds.
+    """
+    table = read_table(path)
+    if header is not None:
+        table = table.without_header(header)
+    return table.read(*columns)
+
+
+def read_table(path: str | Path, folder: str | Path | None = None) -> Table:
+    """Read a table of text: in UTF-8, UTF-16 or Windows-1252 (``read_text``).
+
+    Columns are separated by commas, semicolons or tabs. Spaces at the ends of names and values do
+    not count, nor do capitals in names of ``KNOWN``, nor rows and columns without values.
+
+    Args:
+        path: The file.
+        folder: Folder that paths of videos are relative to. Default: that of the file.
 
     Raises:
-        ValueError: If a column is missing or there twice, it is no table, or a comma in a number
-            may separate decimals or thousands.
+        ValueError: If it is no table.
     """
-    table = _read_table(path, header, columns)
-    missing = [name for name in columns if name not in table.names]
-    if missing:
-        shown = str([name for name in table.names if name])[:200]
-        raise ValueError(f"{path} has no column {', '.join(missing)}, only {shown}")
-    if repeated := [name for name, count in Counter(table.names).items() if name and count > 1]:
-        raise ValueError(f"{path} has the column {repeated[0]!r} twice")
-    rows = [(_fill_row(table.names, values), f"{path}, line {line}") for line, values in table.rows]
-    has_commas = _has_decimal_commas(rows, (*numbers, *times), table.separator)
-    for row, place in rows:
-        for name in times:
-            if name in row:
-                row[name] = _seconds(row[name])
-        for name in (*numbers, *times) if has_commas else ():
-            if NUMBER.fullmatch(row.get(name, "")):
-                row[name] = row[name].replace(",", ".")
-        yield row, place
+    separator, rows = _split_lines(path)
+    folder = Path(path).parent if folder is None else Path(folder)
+    if not rows:
+        return Table(Path(path), [], [], folder, separator)
+    header = rows.pop(0)
+    known = {name.lower(): name for name in KNOWN}
+    names = [" ".join(name.split()) for name in header[0]]
+    names = [known.get(name.lower(), name) for name in names]
+    if names and names[0] in INDEX_NAMES:
+        names, header = names[1:], (header[0][1:], header[1])
+        rows = [(values[1:], place) for values, place in rows]
+    return Table(Path(path), names, rows, folder, separator, header)
 
 
-def read_header(path: str | Path) -> list[str]:
-    """Read the names of the columns of a table; a ``ValueError`` if it is none."""
-    return [name for name in _read_table(path, None, (), header_only=True).names if name]
-
-
-class _Table(NamedTuple):
-    """Names of the columns, empty if a column has none, and rows with their line."""
-
-    names: list[str]
-    rows: list[tuple[int, list[str]]]
-    separator: str
-
-
-def _read_table(
-    path: str | Path,
-    header: Sequence[str] | None,
-    columns: Iterable[str],
-    header_only: bool = False,
-) -> _Table:
+def _split_lines(path: str | Path) -> tuple[str, list[tuple[list[str], str]]]:
+    """Return the separator, and values and place of each row that has values."""
     text = read_text(path)
     stated = STATED_SEPARATOR.match(text)
     separator = stated[1] if stated else _find_separator(text)
@@ -102,22 +183,11 @@ def _read_table(
         for values in reader:
             values = [value.strip() for value in values]
             if any(values):
-                rows.append((skipped + reader.line_num, values))
+                rows.append((values, f"{path}, line {skipped + reader.line_num}"))
             line = skipped + reader.line_num + 1
-            if rows and header_only:
-                break
     except csv.Error as error:
         raise ValueError(f"{path}, line {line}: {error}") from error
-    if header is not None:
-        return _Table([*header], rows, separator)
-    first = rows.pop(0)[1] if rows else []
-    wanted = {name.lower(): name for name in (*KNOWN, *columns)}
-    names = [" ".join(name.split()) for name in first]
-    names = [wanted.get(name.lower(), name) for name in names]
-    if names and names[0] in INDEX_NAMES:
-        names = names[1:]
-        rows = [(number, values[1:]) for number, values in rows]
-    return _Table(names, rows, separator)
+    return separator, rows
 
 
 def _find_separator(text: str) -> str:

@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmvidformer.config import type_name
 from mmvidformer.config.fragments import Change, replace
 from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.tables import read_table
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATA_SAMPLERS
@@ -78,7 +79,7 @@ def samples_per_process(cfg: Config, lists: VideoLists, recipe: Recipe) -> int:
     sampler = cfg.train_dataloader.get("sampler") or {}
     if type_name(sampler) == "CoverSampler":
         task = find_task(recipe.task)
-        videos = task.read(lists.root / f"train.{task.suffix}").check().videos
+        videos = task.read(read_table(lists.root / f"train.{task.suffix}")).check().videos
         ends = [max(map(task.last_second, spans), default=0.0) for spans in videos.values()]
         count = int(samples_of(ends, sampler["seconds"]).sum())
     return math.ceil(count / recipe.procs)

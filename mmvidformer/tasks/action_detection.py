@@ -11,6 +11,7 @@ from mmengine.config import Config
 from mmvidformer.config import clip_shape
 from mmvidformer.data.folders import find_named
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.tasks.base import (
     Steps,
@@ -35,6 +36,7 @@ class ActionDetection(Task):
 
     name, sample_unit = "boxes", "moments"
     field_names = ("action-detection", "spatio-temporal-action-detection")
+    nouns = ("box",)
     has_classes_file = has_seconds = needs_places = True
     head = "mmvidformer.BoxesHead"
     metric, best_metric = "mmvidformer.BoxesMetric", "mAP/overall"
@@ -51,11 +53,9 @@ class ActionDetection(Task):
             return set(CORNERS) <= set(columns)
         return len(columns) >= 7 and bool(re.fullmatch(r"[0-9]+(\.[0-9]+)?", columns[1]))
 
-    def read(
-        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
-    ) -> Annotations:
+    def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:
         """Read the boxes of each video (``parse_boxes``)."""
-        return parse_boxes(file, classes)
+        return parse_boxes(table, classes)
 
     def video_paths(self, annotations: Annotations, folder: Path) -> dict[str, Path]:
         """Return the files of the names, with any suffix, in the folder or below.
@@ -81,7 +81,7 @@ class ActionDetection(Task):
         """
         names = self.classes_in(annotations)
         numbers: dict[int | str, int] = {name: i for i, name in enumerate(names, start=1)}
-        folder = annotations.file.parent.resolve()
+        folder = annotations.table.folder.resolve()
         files: Mapping[str, Path] = {}
         if not folder.is_relative_to(root):
             files = self.video_paths(annotations, folder)

@@ -8,8 +8,8 @@ import numpy as np
 from torch.nn.functional import one_hot
 
 from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.tables import Table
 from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
-from mmvidformer.tasks.activitynet import parse_activitynet
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans
 from mmvidformer.tasks.base import nothing_found
 from mmvidformer.tasks.prediction import Names, Prediction
@@ -34,18 +34,13 @@ class ActionLocalization(ActionSegmentation):
     has_one_class, finds_parts = False, True
     combine = staticmethod(np.max)
 
-    def fits_file(self, file: Path, columns: Sequence[str]) -> bool:
-        """Whether it is in ActivityNet's format; csv files may be those of frames as well."""
-        return file.suffix.lower() == ".json"
+    def fits_columns(self, columns: Sequence[str]) -> bool:
+        """Spans of csv files may be those of frames as well."""
+        return False
 
-    def read(
-        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
-    ) -> Annotations:
-        """Read spans, which may overlap, from a csv file or one in ActivityNet's format."""
-        file = Path(file)
-        if file.suffix.lower() == ".json":
-            return parse_activitynet(file, folder or file.parent, classes)
-        return parse_spans(file, overlap=True, classes=classes)
+    def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:
+        """Read spans, which may overlap."""
+        return parse_spans(table, overlap=True, classes=classes)
 
     def classes_in(self, annotations: Annotations) -> Sequence[str]:
         """Return the sorted names of the classes."""

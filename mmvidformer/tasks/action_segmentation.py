@@ -5,7 +5,6 @@ seconds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import is_recurrent, type_name
 from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.tables import Table, read_table
 from mmvidformer.tasks.annotations import BACKGROUND, COLUMNS, Span, parse_spans
 from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
 from mmvidformer.tasks.classification import share_of_commonest
@@ -36,6 +36,7 @@ class ActionSegmentation(Task):
 
     name, least_classes, size_unit = "frames", 2, "seconds"
     field_names = ("action-segmentation", "temporal-action-segmentation")
+    nouns = ("segment", "")
     has_seconds = True
     balances = ("weights",)
     head = "mmvidformer.FramesHead"
@@ -48,11 +49,9 @@ class ActionSegmentation(Task):
         """Whether there are times of spans."""
         return "start" in columns or "end" in columns
 
-    def read(
-        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
-    ) -> Annotations:
+    def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:
         """Read the spans of each video (``parse_spans``), of which no two overlap."""
-        return parse_spans(file, classes=classes)
+        return parse_spans(table, classes=classes)
 
     def last_second(self, annotation: Span) -> float:
         """Return the end of a span."""
@@ -78,7 +77,7 @@ class ActionSegmentation(Task):
         known here.
         """
         seconds = dict.fromkeys(lists.classes, 0.0)
-        for spans in self.read(lists.root / f"{split}.csv").check().videos.values():
+        for spans in self.read(read_table(lists.root / f"{split}.csv")).check().videos.values():
             covered = 0.0
             for span in spans:
                 seconds[span.label] = seconds.get(span.label, 0.0) + span.end - span.start

@@ -14,11 +14,11 @@ import torch
 from mmaction.datasets import VideoDataset
 from mmcv.transforms import BaseTransform
 
-from mmvidformer.data.tables import read_float, read_header, read_rows
+from mmvidformer.data.tables import Row, Table, read_float, read_table
 from mmvidformer.data.transforms.rates import constant_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
-from mmvidformer.tasks.reading import Annotations, Row, unknown_class
+from mmvidformer.tasks.reading import Annotations, unknown_class
 from mmvidformer.tasks.span_samples import NO_LABEL, SpanSamples
 from mmvidformer.video.times import FrameTimes
 
@@ -43,7 +43,7 @@ def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]
     Raises:
         ValueError: If something is wrong in the file (``parse_spans``); names file and line.
     """
-    return parse_spans(file, overlap, moments=overlap).check().videos
+    return parse_spans(read_table(file), overlap, moments=overlap).check().videos
 
 
 def match_spans(file: str | Path, videos: Iterable[str]) -> dict[str, list[Span]]:
@@ -76,34 +76,28 @@ def match_spans(file: str | Path, videos: Iterable[str]) -> dict[str, list[Span]
 
 
 def parse_spans(
-    file: str | Path,
+    table: Table,
     overlap: bool = False,
     classes: Sequence[str] = (),
-    rows: Iterable[tuple[Row, str]] | None = None,
     moments: bool = False,
 ) -> Annotations:
-    """Read a csv file with the columns ``video``, ``start``, ``end`` (seconds) and ``label``.
+    """Read a table with the columns ``video``, ``start``, ``end`` (seconds) and ``label``.
 
     Of moments, start and end are equal; a column ``time`` may stand for both. A row with a video
     alone is a video without a span. The spans of each video are in order.
 
     Args:
-        file: The file.
+        table: The rows of a file.
         overlap: Whether spans of a video may overlap.
         classes: Names of the classes; empty if all names are allowed.
-        rows: Rows of another format that say the same, and their places; default: those of the
-            csv file.
         moments: Whether spans may have no length.
 
     Raises:
-        ValueError: If the file is no csv file with these columns.
+        ValueError: If the table has not these columns.
     """
-    annotations = Annotations(Path(file))
-    if rows is None:
-        has_time = moments and "time" in read_header(Path(file))
-        columns = MOMENT_COLUMNS if has_time else COLUMNS
-        rows = read_rows(file, *columns, times=columns[1:-1])
-    annotations.add_rows(rows, _read_span)
+    annotations = Annotations(table)
+    columns = MOMENT_COLUMNS if moments and "time" in table.columns else COLUMNS
+    annotations.add_rows(table.read(*columns, times=columns[1:-1]), _read_span)
     for video, spans in annotations.videos.items():
         annotations.videos[video] = sorted(spans)
     known = dict.fromkeys(classes)  # in order, and found at once
@@ -178,7 +172,7 @@ class SpanDataset(VideoDataset):
         folder, classes = self.data_prefix["video"] or "", list(self.metainfo["classes"])
         numbers = {name: number for number, name in enumerate(classes)}
         annotations = parse_spans(
-            self.ann_file, self.overlap, classes, moments=self.moments
+            read_table(self.ann_file), self.overlap, classes, moments=self.moments
         ).check_rows()
         background = numbers.get(BACKGROUND, NO_LABEL)
         return SpanSamples(annotations.videos, numbers, folder, self.suffix, background)

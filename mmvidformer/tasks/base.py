@@ -12,6 +12,7 @@ import numpy as np
 
 from mmvidformer.config import type_name
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.exported import Exported
@@ -42,6 +43,7 @@ class Task(Answers, Exported):
         name: Name on the command line.
         field_names: What papers call the task, as further names on the command line.
         suffix: Suffix of the lists of the splits.
+        nouns: What it takes of exports: boxes, moments, segments, labels, and '' for videos alone.
         has_classes_file: Whether ``classes.txt`` may lie beside annotations, which number its
             lines.
         has_seconds: Whether annotations state seconds of a video.
@@ -64,6 +66,7 @@ class Task(Answers, Exported):
     name: str
     field_names: tuple[str, ...] = ()
     suffix = "csv"
+    nouns: tuple[str, ...] = ()
     has_classes_file = False
     has_seconds = False
     least_classes = 1
@@ -79,29 +82,21 @@ class Task(Answers, Exported):
     best_metric: str | None = None
     unaware: tuple[str, ...] = ("blending",)
 
-    def fits_file(self, file: Path, columns: Sequence[str]) -> bool:
-        """Whether a file annotates this task, by its suffix and the names in its first row."""
-        return file.suffix != ".json" and self.fits_columns(columns)
-
     def fits_columns(self, columns: Sequence[str]) -> bool:
         """Whether a csv file with these columns annotates this task."""
         return False
 
-    def read(
-        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
-    ) -> Annotations:
-        """Read an annotation file, or the list of a split. What is wrong is in ``faults``.
+    def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:
+        """Read annotations, or the list of a split. What is wrong is in ``faults``.
 
         Args:
-            file: The file.
+            table: The rows of a file.
             classes: Names of the classes; empty if they are not known yet.
-            folder: Folder of the videos, for formats that do not say where these are. Default:
-                that of the file.
 
         Raises:
-            ValueError: If the file has another format, such as other columns.
+            ValueError: If the table has other columns.
         """
-        raise ValueError(f"the task {self.name} reads no such file as {file}")
+        raise ValueError(f"the task {self.name} reads no such file as {table.file}")
 
     def video_paths(self, annotations: Annotations, folder: Path) -> dict[str, Path]:
         """Return where the annotated videos should be, which ``folder`` contains."""
@@ -159,7 +154,7 @@ class Task(Answers, Exported):
             file = root / f"{split}.csv"
             if not file.is_file():
                 continue
-            annotations = self.read(file, names).check()
+            annotations = self.read(read_table(file), names).check()
             if not self.has_classes:
                 names = names or annotations.names
                 if annotations.rows and annotations.names != names:

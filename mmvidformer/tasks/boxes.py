@@ -11,11 +11,11 @@ import torch
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.data.folders import find_named
-from mmvidformer.data.tables import read_float, read_header, read_rows
+from mmvidformer.data.tables import Row, Table, read_float, read_table
 from mmvidformer.data.transforms.rates import known_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.registry import DATASETS, TRANSFORMS
-from mmvidformer.tasks.reading import Annotations, Row, unknown_class
+from mmvidformer.tasks.reading import Annotations, unknown_class
 
 COLUMNS = ("video", "time", "x1", "y1", "x2", "y2", "label", "track")
 CORNERS = COLUMNS[2:6]
@@ -47,7 +47,7 @@ def read_boxes(file: str | Path, classes: Sequence[str] = ()) -> Moments:
     Raises:
         ValueError: If something is wrong in the file (``parse_boxes``); names file and line.
     """
-    return group_boxes(parse_boxes(file, classes).check())
+    return group_boxes(parse_boxes(read_table(file), classes).check())
 
 
 class VideoBoxes:
@@ -92,7 +92,7 @@ def group_boxes(annotations: Annotations) -> Moments:
     return moments
 
 
-def parse_boxes(file: str | Path, classes: Sequence[str] = ()) -> Annotations:
+def parse_boxes(table: Table, classes: Sequence[str] = ()) -> Annotations:
     """Read annotations of boxes, such as AVA's.
 
     Columns are ``COLUMNS``, in this order if there is no header as in AVA's files: name of the
@@ -101,15 +101,14 @@ def parse_boxes(file: str | Path, classes: Sequence[str] = ()) -> Annotations:
     classes has several rows.
 
     Args:
-        file: The file.
+        table: The rows of a file.
         classes: Names of the classes; empty if they are not known.
     """
-    annotations = Annotations(Path(file))
-    names = read_header(file)
-    if "video" in names and not any(re.match("[-0-9.]", name) for name in names):
-        rows = read_rows(file, *COLUMNS[:-1], numbers=CORNERS, times=("time",))
-    else:
-        rows = read_rows(file, header=COLUMNS, numbers=CORNERS, times=("time",))
+    names = table.columns
+    if "video" not in names or any(re.match("[-0-9.]", name) for name in names):
+        table = table.without_header(COLUMNS)
+    annotations = Annotations(table)
+    rows = table.read(*COLUMNS[:-1], numbers=CORNERS, times=("time",))
     numbers = {name: number for number, name in enumerate(classes, start=1)}
     annotations.add_rows(rows, lambda row, place: [_read_box(row, place, numbers)])
     return annotations
@@ -160,7 +159,7 @@ class BoxDataset(VideoDataset):
     def load_data_list(self) -> list[dict]:
         """Read the annotation file."""
         names = self.metainfo["classes"]
-        annotations = parse_boxes(self.ann_file, names).check_rows()
+        annotations = parse_boxes(read_table(self.ann_file), names).check_rows()
         paths = find_named(self.data_prefix["video"] or ".", annotations.videos)
         samples = []
         for (video, time), boxes in group_boxes(annotations).items():

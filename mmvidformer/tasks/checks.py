@@ -5,12 +5,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from mmvidformer.data.own_videos import CLASSES
-from mmvidformer.data.tables import read_header
+from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.imports import guess_task, select_rows
 from mmvidformer.tasks.reading import Annotations
-from mmvidformer.tasks.table import TASKS, find_task
+from mmvidformer.tasks.table import find_task
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 
@@ -18,10 +19,7 @@ TOLERANCE = 0.5  # seconds by which an annotation may be after the end of its vi
 
 
 def find_annotation_faults(
-    file: str | Path,
-    folder: str | Path,
-    task: str | None = None,
-    classes: Sequence[str] | None = None,
+    table: Table, task: str | None = None, classes: Sequence[str] | None = None
 ) -> tuple[list[str], list[Path]]:
     """Find all that is wrong in a file of annotations, by file and line, and in its videos.
 
@@ -29,9 +27,8 @@ def find_annotation_faults(
     has seconds, what is after the end of its video, and videos whose frame rate is unknown.
 
     Args:
-        file: What ``split_annotations`` reads.
-        folder: Folder that the paths of the videos are relative to.
-        task: Name of a task, as in ``find_task``; default: the one that the columns fit.
+        table: What ``open_annotations`` returns.
+        task: Name of a task, as in ``find_task``; default: ``guess_task``.
         classes: Names of the classes; default: those of ``classes.txt`` beside the file, if any.
 
     Returns:
@@ -40,35 +37,25 @@ def find_annotation_faults(
     Raises:
         ValueError: If a column is missing.
     """
-    file = Path(file)
-    found_task = find_task(task) if task else guess_task(file)
+    file, folder = table.file, table.folder
+    found_task = find_task(task) if task else guess_task(table)
     if classes is None:
         names = file.parent / CLASSES
         classes = read_text(names).splitlines() if names.is_file() else []
-    annotations = found_task.read(file, classes, Path(folder))
+    annotations = found_task.read(select_rows(table, found_task), classes)
     faults = list(annotations.faults)
     if not annotations.rows and not faults:
         faults.append(f"{file} has no rows")
     faults += annotations.repeated
-    faults += [
-        f"{file}, {name}: video {Path(folder, name)} does not exist" for name in annotations.missing
-    ]
-    video_faults, videos = check_videos(found_task, annotations, Path(folder))
+    faults += [f"{file}, {name}: video {folder / name} does not exist" for name in table.missing]
+    video_faults, videos = check_videos(found_task, annotations)
     return faults + video_faults, videos
 
 
-def guess_task(file: Path) -> Task:
-    """Return the last task of the table that a file fits."""
-    columns = [] if file.suffix.lower() == ".json" else read_header(file)
-    return next(task for task in reversed(TASKS.values()) if task.fits_file(file, columns))
-
-
-def check_videos(
-    task: Task, annotations: Annotations, folder: Path
-) -> tuple[list[str], list[Path]]:
+def check_videos(task: Task, annotations: Annotations) -> tuple[list[str], list[Path]]:
     """Return what is wrong with the annotated videos, and those that exist."""
     try:
-        paths = task.video_paths(annotations, folder)
+        paths = task.video_paths(annotations, annotations.table.folder)
     except ValueError as error:  # two files have one name
         return [str(error)], []
     faults, videos = [], []

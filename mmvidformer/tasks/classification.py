@@ -10,29 +10,28 @@ from torch import Tensor
 
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists, check_names, read_lists
-from mmvidformer.data.tables import read_rows
+from mmvidformer.data.tables import Row, Table
 from mmvidformer.tasks.base import Task, write_lines
-from mmvidformer.tasks.reading import Annotations, Row, unknown_class
+from mmvidformer.tasks.reading import Annotations, unknown_class
 
 
 class Classification(Task):
     """One class a video: configs stay as they are."""
 
     name, suffix, least_classes = "classes", "txt", 2
+    nouns = ("label",)
     field_names = ("video-classification", "action-recognition")
     balances = ("weights", "sampling")
     has_probes = True
     heads_by_classifier: Mapping[str, str] | None = {}
 
-    def read(
-        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
-    ) -> Annotations:
-        """Read a csv file with the columns ``video`` and ``label``.
+    def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:
+        """Read a table with the columns ``video`` and ``label``.
 
         A video has one label, and with ``has_one_class`` no other one in another row. Else it has a
         row for each label, or names that are separated by semicolons.
         """
-        annotations, known = Annotations(Path(file)), dict.fromkeys(classes)
+        annotations, known = Annotations(table), dict.fromkeys(classes)
 
         def read_row(row: Row, place: str) -> list[str]:
             names = [row["label"] or ""]
@@ -50,7 +49,7 @@ class Classification(Task):
                 self._check_label(annotations, row["video"], names, place)
             return names
 
-        annotations.add_rows(read_rows(file, "video", "label"), read_row)
+        annotations.add_rows(table.read("video", "label"), read_row)
         return annotations
 
     def _check_label(

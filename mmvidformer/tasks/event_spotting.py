@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.tables import Table, read_table
 from mmvidformer.tasks.action_localization import ActionLocalization
 from mmvidformer.tasks.annotations import COLUMNS, MOMENT_COLUMNS, parse_spans
 from mmvidformer.tasks.prediction import Prediction
@@ -20,19 +20,18 @@ class EventSpotting(ActionLocalization):
 
     name, size_unit = "moments", "moments"
     field_names = ("event-spotting", "action-spotting")
+    nouns = ("moment", "")
     head = "mmvidformer.MomentsHead"
     metric, best_metric = "mmvidformer.MomentsMetric", "moments/mAP"
     part, activation = "moments", "softmax"
 
-    def fits_file(self, file: Path, columns: Sequence[str]) -> bool:
-        """Whether it is a csv file with times; start and end may be those of spans."""
+    def fits_columns(self, columns: Sequence[str]) -> bool:
+        """Whether there are times; start and end may be those of spans."""
         return "time" in columns
 
-    def read(
-        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
-    ) -> Annotations:
-        """Read moments from a csv file with a ``time``, or with ``start`` and an equal ``end``."""
-        return parse_spans(file, overlap=True, classes=classes, moments=True)
+    def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:
+        """Read moments from a table with a ``time``, or with ``start`` and an equal ``end``."""
+        return parse_spans(table, overlap=True, classes=classes, moments=True)
 
     def list_columns(self, annotations: Annotations) -> Sequence[str]:
         """Return the columns that the file has."""
@@ -41,7 +40,7 @@ class EventSpotting(ActionLocalization):
 
     def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
         """Return the number of moments of each class."""
-        videos = self.read(lists.root / f"{split}.csv").check().videos.values()
+        videos = self.read(read_table(lists.root / f"{split}.csv")).check().videos.values()
         counts = Counter(moment.label for moments in videos for moment in moments)
         return np.array([counts[name] for name in lists.classes])
 

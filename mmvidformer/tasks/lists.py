@@ -17,10 +17,12 @@ from mmvidformer.data.own_videos import (
     draw_splits,
     is_text,
 )
+from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.checks import check_videos
+from mmvidformer.tasks.imports import say_left_out, select_rows
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.table import find_task
 
@@ -31,7 +33,7 @@ def read_task_lists(folder: str | Path, task: str) -> VideoLists:
 
 
 def split_annotations(
-    file: str | Path,
+    table: Table,
     task: str,
     folder: str | Path,
     val: float = 0.15,
@@ -44,35 +46,35 @@ def split_annotations(
 
     The column ``split`` (train, val or test), if there is one, states the split; else it is drawn.
     Videos of one ``group``, if there is such a column, are in one split.
-    Paths are relative to the folder of the file, and those of the lists to ``folder``.
+    Paths of the lists are relative to ``folder``.
 
     Args:
-        file: What ``Task.read`` reads, with ``classes.txt`` beside it if the task has such a file,
-            and classes are numbers.
-            Of a file in ActivityNet's format, videos that are missing are left out.
+        table: What ``open_annotations`` returns, of a file with ``classes.txt`` beside it if the
+            task has such a file, and classes are numbers.
         task: Name of a task, as in ``find_task``.
         folder: Folder to write to.
         val: Share of the videos for validation.
         test: Share for testing.
         seed: Random seed of the draw.
-        force: Whether to overwrite lists, but never ``file``.
+        force: Whether to overwrite lists, but never the annotations.
         check: Whether to look into the videos of tasks with seconds, and for all videos.
 
     Raises:
-        FileExistsError: If there are lists, and not ``force``, or ``file`` would be overwritten.
+        FileExistsError: If there are lists, and not ``force``, or the annotations would be
+            overwritten.
         ValueError: If a row is wrong; names file and line.
     """
-    file, root, found_task = Path(file), Path(folder).resolve(), find_task(task)
-    _check_targets(file, root, found_task, force)
+    root, found_task = Path(folder).resolve(), find_task(task)
+    _check_targets(table.file, root, found_task, force)
     classes: list[str] = []
-    if found_task.has_classes_file and (file.parent / CLASSES).is_file():
-        classes = read_text(file.parent / CLASSES).splitlines()
-    annotations = found_task.read(file, classes)
+    if found_task.has_classes_file and (table.file.parent / CLASSES).is_file():
+        classes = read_text(table.file.parent / CLASSES).splitlines()
+    annotations = found_task.read(select_rows(table, found_task), classes)
     if check:
         _check(found_task, annotations)
     _say_left_out(annotations)
     splits = _draw_splits(annotations.check(), val, test, seed)
-    paths = {video: file.parent.resolve() / video for video in splits}
+    paths = {video: table.folder.resolve() / video for video in splits}
     for video, path in paths.items():
         if path.is_relative_to(root):
             paths[video] = path.relative_to(root)
@@ -95,11 +97,13 @@ def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
 
 def _say_left_out(annotations: Annotations) -> None:
     """Print which videos have no file, and which rows repeat others."""
-    missing, repeated = annotations.missing, annotations.repeated
+    missing, repeated = annotations.table.missing, annotations.repeated
     if missing:
         count = len(missing) + len(annotations.videos)
         shown = [*missing[:MOST_FAULTS], *["..."] * (len(missing) > MOST_FAULTS)]
         print(f"left out: {len(missing)} of {count} videos have no file: {', '.join(shown)}")
+    if annotations.table.left_out:
+        print(f"left out: {say_left_out(annotations.table)}")
     if repeated:
         shown = [*repeated[:MOST_FAULTS], *["..."] * (len(repeated) > MOST_FAULTS)]
         print(f"left out: {say_count(len(repeated), 'repeated row')}:", *shown, sep="\n")
@@ -107,7 +111,7 @@ def _say_left_out(annotations: Annotations) -> None:
 
 def _check(task: Task, annotations: Annotations) -> None:
     """Raise a ``ValueError`` that names the faults of annotations and of their videos."""
-    video_faults, _ = check_videos(task, annotations, annotations.file.parent)
+    video_faults, _ = check_videos(task, annotations)
     faults = annotations.faults + video_faults
     if not faults:
         return

@@ -9,8 +9,8 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from mmvidformer.data.own_videos import SPLITS, split_of
+from mmvidformer.data.tables import Row, Table
 
-Row = Mapping[Any, Any]  # values of a csv file, by column
 MOST_CLASSES = 20  # that a message names
 ReadRow = Callable[[Row, str], Sequence[Any]]  # what a row says; the second argument is its place
 
@@ -20,7 +20,7 @@ class Annotations:
     """What an annotation file says. Training refuses its first fault, ``data check`` prints all.
 
     Attributes:
-        file: The file.
+        table: The rows of the file.
         names: Names of the values, if its columns are values.
         videos: What is said of each video, in the order of the file.
         rows: Rows without faults, as they stand in the file.
@@ -29,10 +29,9 @@ class Annotations:
         groups: Group of each video, such as the person in it; empty if the file states none.
         faults: What is wrong, with file and line.
         repeated: Rows that say what an earlier one says, with file and line. They are left out.
-        missing: Names of videos that have no file, where these are looked for while reading.
     """
 
-    file: Path
+    table: Table
     names: tuple[str, ...] = ()
     videos: dict[str, list[Any]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
@@ -41,8 +40,12 @@ class Annotations:
     groups: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
     _splits_of_groups: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
+
+    @property
+    def file(self) -> Path:
+        """The file."""
+        return self.table.file
 
     def check(self) -> Annotations:
         """Return the annotations, or raise a ``ValueError`` with the first fault."""
@@ -116,10 +119,10 @@ class Annotations:
 
     def _local_path(self, video: str) -> str:
         """Return the path that a path of Windows means here: with ``/``, or the file beside us."""
-        if "\\" not in video or (self.file.parent / video).exists():
+        if "\\" not in video or (self.table.folder / video).exists():
             return video
         path = PureWindowsPath(video)
-        if path.is_absolute() and (self.file.parent / path.name).exists():
+        if path.is_absolute() and (self.table.folder / path.name).exists():
             return path.name
         return path.as_posix()
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from os.path import join
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +11,11 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.data.own_videos import VideoLists
-from mmvidformer.data.tables import read_float, read_header, read_rows
+from mmvidformer.data.tables import Row, Table, read_float, read_table
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.prediction import Bars, Prediction
-from mmvidformer.tasks.reading import Annotations, Row
+from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.rows import value_cells
 
 OTHER_COLUMNS = ("video", "split", "group", "start", "end", "label")  # that hold no values
@@ -36,11 +35,9 @@ class Regression(Task):
         """Whether there are columns of values."""
         return bool(_value_names(columns))
 
-    def read(
-        self, file: str | Path, classes: Sequence[str] = (), folder: Path | None = None
-    ) -> Annotations:
+    def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:
         """Read the values of each video (``parse_values``)."""
-        return parse_values(file)
+        return parse_values(table)
 
     def list_columns(self, annotations: Annotations) -> Sequence[str]:
         """Return the video and the names of the values."""
@@ -70,7 +67,7 @@ class Regression(Task):
         """
         file = lists.root / "val.csv"
         if lists.counts.get("val") and cfg.get("val_evaluator"):
-            videos = self.read(file).check().videos.values()
+            videos = self.read(read_table(file)).check().videos.values()
             if len({numbers.values for (numbers,) in videos}) < 2:
                 wanted = "R^2, which chooses the best checkpoint, needs different values"
                 raise ValueError(f"{file}: {wanted}; add some, or leave the list empty")
@@ -79,7 +76,7 @@ class Regression(Task):
     def model_config(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
         """Give the head the scale of the training data."""
         model = super().model_config(cfg, lists)
-        annotations = self.read(lists.root / "train.csv").check()
+        annotations = self.read(read_table(lists.root / "train.csv")).check()
         rows = [numbers.values for (numbers,) in annotations.videos.values()]
         mean, deviation = np.mean(rows, axis=0), np.std(rows, axis=0)
         scale = np.where(deviation > 0, deviation, 1)
@@ -120,14 +117,14 @@ class Numbers(NamedTuple):
     where: str
 
 
-def parse_values(file: str | Path) -> Annotations:
-    """Read a csv file with the column ``video`` and a column for each value.
+def parse_values(table: Table) -> Annotations:
+    """Read a table with the column ``video`` and a column for each value.
 
     Raises:
         ValueError: If a column is missing.
     """
-    names = _value_names(read_header(file))
-    annotations = Annotations(Path(file), names)
+    names = _value_names(table.columns)
+    annotations = Annotations(table, names)
 
     def read_row(row: Row, place: str) -> list[Numbers]:
         values = tuple(read_float(row, name, place) for name in names)
@@ -136,9 +133,9 @@ def parse_values(file: str | Path) -> Annotations:
             raise ValueError(f"{place}: {row['video']} is already in {first}, with other values")
         return [Numbers(values, place)]
 
-    annotations.add_rows(read_rows(file, "video", numbers=names), read_row)
+    annotations.add_rows(table.read("video", numbers=names), read_row)
     if annotations.rows and not names:
-        raise ValueError(f"{file} must have a column of values beside video")
+        raise ValueError(f"{table.file} must have a column of values beside video")
     return annotations
 
 
@@ -161,7 +158,9 @@ class ValueDataset(VideoDataset):
         """Read the annotation file."""
         folder = self.data_prefix["video"] or ""
         samples = []
-        for video, (numbers,) in parse_values(self.ann_file).check_rows().videos.items():
+        for video, (numbers,) in (
+            parse_values(read_table(self.ann_file)).check_rows().videos.items()
+        ):
             label = torch.tensor(numbers.values)
             sample = dict(filename=join(folder, video), label=label, where=numbers.where)
             samples.append(sample)

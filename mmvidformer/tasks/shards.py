@@ -15,6 +15,7 @@ from mmvidformer.data.lists import DEFAULT_DELIMITER, read_list
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
 from mmvidformer.data.shards.rows import write_row
 from mmvidformer.data.shards.write import write_shards
+from mmvidformer.data.tables import read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.registry import DATASETS
 from mmvidformer.storage.cache import local_copy
@@ -109,7 +110,7 @@ def _open_list(file: Path, task: Task, root: str, classes: tuple[str, ...]) -> V
         if max(len(line.labels) for line in lines) > 1:
             options = dict(multi_class=True)
     else:
-        annotations = task.read(file, classes).check()
+        annotations = task.read(read_table(file), classes).check()
         classes = classes if task.has_classes else annotations.names
     config = task.dataset_config(VideoLists(Path(root), classes, {}, DEFAULT_DELIMITER))
     options = {**options, "num_classes": len(classes), "metainfo": dict(classes=classes), **config}

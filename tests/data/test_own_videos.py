@@ -10,7 +10,7 @@ import av
 import pytest
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.data.folders import find_named, find_videos
+from mmvidformer.data.folders import NamedVideos, find_named, find_videos
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import (
     SPLITS,
@@ -153,12 +153,32 @@ def test_folders_of_which_only_some_are_splits(tmp_path, names, error) -> None:
 def test_names_with_and_without_a_prefix(tmp_path) -> None:
     touch(tmp_path, "x.mp4", "v_x.webm", "v_y.mkv", "z.mp4", "sub/w.mp4")
     names = ["x", "v_x", "y", "v_z", "w.mp4", "gone"]
-    found = find_named(tmp_path, names, prefix="v_")
-    assert {name: path.name for name, path in found.items()} == {
+    videos = NamedVideos(tmp_path)
+    paths = {name: videos.find(name) for name in names}
+    assert {name: path.name for name, path in paths.items() if path} == {
         **{"x": "x.mp4", "v_x": "v_x.webm", "y": "v_y.mkv", "v_z": "z.mp4", "w.mp4": "w.mp4"}
     }
-    with pytest.raises(ValueError, match="two files have the name 'x': .*and .*x"):
-        find_named(tmp_path, ["x"], prefix="v_")
+    assert [*find_named(tmp_path, names)] == ["x", "v_x", "w.mp4"]  # without a prefix
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("file:///C:/me/day%201/a%20b.mp4", "day 1/a b.mp4"),
+        ("C:\\me\\day 2\\a b.mp4", "day 2/a b.mp4"),
+        ("/home/me/day 2/a b.avi", "day 2/a b.mp4"),
+        ("day 1/a b.mp4", "day 1/a b.mp4"),
+        ("file:///media/c%25d.mp4", "c%d.mp4"),
+        ("e:f.mp4", "e:f.mp4"),
+        ("gone.mp4", None),
+    ],
+)
+def test_paths_of_other_computers(tmp_path, name, path) -> None:
+    """The file of that name, in the folder of that name if there are several."""
+    touch(tmp_path, "day 1/a b.mp4", "day 2/a b.mp4", "c%d.mp4", "e:f.mp4")
+    assert NamedVideos(tmp_path).find(name) == (path and tmp_path / path)
+    with pytest.raises(ValueError, match="two files have the name 'a b': .*day 1.*and .*day 2"):
+        NamedVideos(tmp_path).find("a b")
 
 
 def test_one_file_in_two_folders(tmp_path) -> None:

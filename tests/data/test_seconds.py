@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.data.bad_videos import SafeDataset
+from mmvidformer.data.importers import open_annotations
 from mmvidformer.data.transforms.sampling import LimitToSegment, ObserveBefore, ObserveFirst
 from mmvidformer.tasks.annotations import CoverFrames, LabelFrames
 from mmvidformer.tasks.boxes import FramesAround
@@ -157,10 +158,10 @@ def test_the_check_of_annotations_knows_the_length(
     """A video of 33 frames in 4.5 s."""
     write_clock(tmp_path / "v.mp4")
     (tmp_path / "list.csv").write_text(rows)
-    faults, videos = find_annotation_faults(tmp_path / "list.csv", tmp_path, task)
+    faults, videos = find_annotation_faults(open_annotations(tmp_path / "list.csv", tmp_path), task)
     assert (faults, videos) == ([], [tmp_path / "v.mp4"])
     (tmp_path / "list.csv").write_text(late)
-    (fault,) = find_annotation_faults(tmp_path / "list.csv", tmp_path, task)[0]
+    (fault,) = find_annotation_faults(open_annotations(tmp_path / "list.csv", tmp_path), task)[0]
     assert "6 s is after the end of v.mp4, at 4.52 s" in fault or "at 4.52 s" in fault
 
 

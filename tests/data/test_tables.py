@@ -7,7 +7,7 @@ import pytest
 
 from mmvidformer.data.epic_kitchens import EpicKitchensDataset
 from mmvidformer.data.own_videos import read_lists
-from mmvidformer.data.tables import read_float, read_header, read_rows
+from mmvidformer.data.tables import read_float, read_table
 
 EPIC = """\
 narration_id,participant_id,video_id,start_timestamp,stop_timestamp,start_frame,stop_frame,\
@@ -87,7 +87,7 @@ def test_damaged_files_are_read_or_named(name: str, tmp_path: Path) -> None:
 def test_reasons(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        list(read_rows(tmp_path / "x.csv", "a", "b", times=("a",)))
+        list(read_table(tmp_path / "x.csv").read("a", "b", times=("a",)))
 
 
 TABLE = [
@@ -125,15 +125,15 @@ def test_tables_of_programs(text: str, encoding: str, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(text.encode(encoding))
     columns = ("video", "start", "end", "label")
-    rows = [row for row, _ in read_rows(path, *columns, times=("start", "end"))]
+    rows = [row for row, _ in read_table(path).read(*columns, times=("start", "end"))]
     first = dict(video="\u00fc 1.mp4", start="0.25", end="3723.5", label="a b")
     assert rows == [first, dict(video="b.mp4", start="4", end="5", label="c")]
-    assert read_header(path) == [*columns]
+    assert read_table(path).columns == [*columns]
 
 
 def test_thousands_stay_for_the_reader_to_refuse(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a;b\n1.234,5;x\n1\u00a0234;y\n00:00:04:12;z\n")
-    for row, place in read_rows(path, "a", times=("a",)):
+    for row, place in read_table(path).read("a", times=("a",)):
         with pytest.raises(ValueError, match="a must be a number"):
             read_float(row, "a", place)

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from mmvidformer.data.tables import read_table
 from mmvidformer.synthetic import PRESETS
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.tasks.lists import read_task_lists
@@ -59,7 +60,7 @@ def test_annotations(tmp_path) -> None:
         spec.write(root)
         lists = read_task_lists(root, task)
         assert lists.counts == SMALL
-    values = parse_values(tmp_path / "speed" / "test.csv").videos
+    values = parse_values(read_table(tmp_path / "speed" / "test.csv")).videos
     speed = PRESETS["speed"]
     assert values["test/test_00001.mp4"][0].values == (
         pytest.approx(speed.speed(speed.clips("test")[1])[0] * 25 / 64, abs=1e-5),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from mmvidformer.data.importers import open_annotations
 from mmvidformer.finetune.balance import BalancedSampler, class_weights
 from mmvidformer.tasks.annotations import (
     CoverFrames,
@@ -141,7 +142,9 @@ def test_a_random_clip_in_training() -> None:
 def test_a_csv_file_is_split_by_video(write, tmp_path) -> None:
     rows = [f"{v}.mp4 {i} {i + 1} up" for v in "abcdefghij" for i in range(2)]
     file = write("video start end label", *rows, name="all.csv")
-    lists = split_annotations(file, "frames", tmp_path / "out", val=0.2, test=0.1, check=False)
+    lists = split_annotations(
+        open_annotations(file), "frames", tmp_path / "out", val=0.2, test=0.1, check=False
+    )
     assert lists.classes == ("up", "background")
     assert lists.counts == {"train": 7, "val": 2, "test": 1}
     found = [read_spans(lists.root / f"{split}.csv") for split in lists.counts]
@@ -149,16 +152,18 @@ def test_a_csv_file_is_split_by_video(write, tmp_path) -> None:
         str(tmp_path / f"{v}.mp4") for v in "abcdefghij"
     ]
     assert all(len(spans) == 2 for one in found for spans in one.values())
-    again = split_annotations(file, "frames", tmp_path / "two", val=0.2, test=0.1, check=False)
+    again = split_annotations(
+        open_annotations(file), "frames", tmp_path / "two", val=0.2, test=0.1, check=False
+    )
     assert (again.root / "val.csv").read_text() == (lists.root / "val.csv").read_text()
     with pytest.raises(FileExistsError, match="--force overwrites them"):
-        split_annotations(file, "frames", tmp_path / "out")
+        split_annotations(open_annotations(file), "frames", tmp_path / "out")
 
 
 def test_labels_become_the_lists_of_mmaction2(write, tmp_path) -> None:
     rows = ["a.mp4 up;fast train", "b.mp4 up train", "b.mp4 slow train", "c.mp4  val"]
     file = write("video label split", *rows, name="all.csv")
-    lists = split_annotations(file, "labels", tmp_path, check=False)
+    lists = split_annotations(open_annotations(file), "labels", tmp_path, check=False)
     assert lists.classes == ("fast", "slow", "up")
     assert (tmp_path / "train.txt").read_text() == "a.mp4 0 2\nb.mp4 1 2\n"
     assert (tmp_path / "val.txt").read_text() == "c.mp4\n"
@@ -176,24 +181,24 @@ def test_labels_become_the_lists_of_mmaction2(write, tmp_path) -> None:
 def test_wrong_splits(write, tmp_path, rows, error) -> None:
     file = write("video speed split", *rows, name="all.csv")
     with pytest.raises(ValueError, match=error):
-        split_annotations(file, "number", tmp_path / "out", check=False)
+        split_annotations(open_annotations(file), "number", tmp_path / "out", check=False)
 
 
 def test_all_faults_are_listed(write, tiny_videos) -> None:
     rows = ["val_0.mp4 1 0.5 up", "val_0.mp4 0 1 ", "val_1.mp4 0 90 up", "none.mp4 0 1 up"]
     file = write("video start end label", *rows, "val_1.mp4 x 1 up")
-    found = "\n".join(find_annotation_faults(file, tiny_videos.root)[0])
+    found = "\n".join(find_annotation_faults(open_annotations(file, tiny_videos.root))[0])
     late = "line 4: 90 s is after the end of val_1.mp4"
     for text in ("line 2: start", "line 3: label is empty", late, "line 6: start",
                  "none.mp4 does not exist"):  # fmt: skip
         assert text in found
     assert len(found.splitlines()) == 5
-    assert len(find_annotation_faults(file, tiny_videos.root)[1]) == 2
+    assert len(find_annotation_faults(open_annotations(file, tiny_videos.root))[1]) == 2
     (file.parent / "classes.txt").write_text("left\n")
-    known = find_annotation_faults(file, tiny_videos.root)[0]
+    known = find_annotation_faults(open_annotations(file, tiny_videos.root))[0]
     assert f"{file}, line 5: 'up' is no class; they are left" in known
     values = write("video speed", "val_0.mp4 x", "val_1.mp4 2")
-    assert find_annotation_faults(values, tiny_videos.root)[0] == [
+    assert find_annotation_faults(open_annotations(values, tiny_videos.root))[0] == [
         f"{values}, line 2: speed must be a number, got 'x'"
     ]
 
@@ -258,7 +263,7 @@ def test_activitynet(tiny_videos, tmp_path) -> None:
     database = {"one": video, "two": other, "gone": video}
     file = tmp_path / "anet.json"
     file.write_text(json.dumps({"version": "1.3", "database": database}))
-    lists = split_annotations(file, "segments", tmp_path / "lists")
+    lists = split_annotations(open_annotations(file), "segments", tmp_path / "lists")
     assert lists.classes == ("high jump", "run")
     assert lists.counts == {"train": 1, "val": 1, "test": 0}
     (spans,) = read_spans(lists.root / "train.csv", overlap=True).values()
@@ -269,18 +274,18 @@ def test_activitynet(tiny_videos, tmp_path) -> None:
     file.write_text(
         json.dumps({"database": {**database, "one": {**video, "annotations": [wrong]}}})
     )
-    faults, videos = find_annotation_faults(file, tmp_path, "segments")
+    faults, videos = find_annotation_faults(open_annotations(file, tmp_path), "segments")
     assert faults == [
         f"{file}, one: start must be at least 0 and below end, got 9 to 1",
         f"{file}, gone: video {tmp_path / 'gone'} does not exist",
     ]
     assert sorted(path.name for path in videos) == ["two.mp4", "v_one.mp4"]
     file.write_text("{}")
-    with pytest.raises(ValueError, match="is not in ActivityNet's format: KeyError 'database'"):
-        split_annotations(file, "segments", tmp_path / "lists", force=True)
+    with pytest.raises(ValueError, match="anet.json is no table, and of no tool that is known: "):
+        split_annotations(open_annotations(file), "segments", tmp_path / "lists", force=True)
     file.write_text(json.dumps({"database": {"gone": video}}))
     with pytest.raises(ValueError, match="has none of the 1 videos of anet.json"):
-        split_annotations(file, "segments", tmp_path / "lists", force=True)
+        split_annotations(open_annotations(file), "segments", tmp_path / "lists", force=True)
 
 
 def test_a_file_needs_rows(write) -> None:
@@ -298,7 +303,9 @@ def test_groups_are_drawn_together(sizes, seed, tmp_path) -> None:
     ]
     file = tmp_path / "all.csv"
     file.write_text("\n".join(["Video,level,Group", *rows]))
-    lists = split_annotations(file, "number", tmp_path, 0.2, 0.2, seed, check=False)
+    lists = split_annotations(
+        open_annotations(file), "number", tmp_path, 0.2, 0.2, seed, check=False
+    )
     splits_of: dict[str, set[str]] = {}
     for split in ("train", "val", "test"):
         lines = (tmp_path / f"{split}.csv").read_text().split()
@@ -328,4 +335,4 @@ def test_a_group_in_two_splits_is_a_fault(rows, error, tmp_path) -> None:
     file = tmp_path / "all.csv"
     file.write_text(f"video,level,split,group\n{rows}\n")
     with pytest.raises(ValueError, match=error):
-        split_annotations(file, "number", tmp_path, check=False)
+        split_annotations(open_annotations(file), "number", tmp_path, check=False)

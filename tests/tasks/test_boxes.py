@@ -8,6 +8,7 @@ import pytest
 import torch
 from mmengine.structures import InstanceData
 
+from mmvidformer.data.importers import open_annotations
 from mmvidformer.tasks.boxes import BoxDataset, FramesAround, read_boxes
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.lists import read_task_lists, split_annotations
@@ -61,7 +62,7 @@ def test_wrong_boxes(tmp_path, row: str, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         read_boxes(file, CLASSES)
     (tmp_path / "classes.txt").write_text("walk\nsit\nrun\n")
-    faults = find_annotation_faults(file, tmp_path)[0]
+    faults = find_annotation_faults(open_annotations(file, tmp_path))[0]
     (found,) = [fault for fault in faults if "does not exist" not in fault]
     assert re.search(error, found) and len(faults) == 2  # and the video is missing
 
@@ -112,7 +113,7 @@ def test_check_and_training_find_the_same_files(tiny_videos, tmp_path) -> None:
     file.write_text(
         "".join(f"{name},1,0,0,1,1,1\n" for name in ("val_0.mp4", "val_1", "sub/val_2.mp4"))
     )
-    assert find_annotation_faults(file, tmp_path)[0] == []
+    assert find_annotation_faults(open_annotations(file, tmp_path))[0] == []
     dataset = BoxDataset(
         str(file), [], data_prefix=dict(video=str(tmp_path)), metainfo=dict(classes=["a"])
     )
@@ -127,7 +128,7 @@ def test_lists_elsewhere_name_whole_paths(tiny_videos, tmp_path) -> None:
     (folder / "val_0.mp4").symlink_to(tiny_videos.root / "val_0.mp4")
     (folder / "all.csv").write_text("val_0,1,0,0,1,1,1\n")
     (folder / "classes.txt").write_text("walk\n")
-    lists = split_annotations(folder / "all.csv", "boxes", tmp_path / "lists")
+    lists = split_annotations(open_annotations(folder / "all.csv"), "boxes", tmp_path / "lists")
     file = lists.root / "train.csv"
     options = dict(data_prefix=dict(video=str(lists.root)), metainfo=dict(classes=["walk"]))
     dataset = BoxDataset(str(file), [], **options)
@@ -139,13 +140,15 @@ def test_lists_elsewhere_name_whole_paths(tiny_videos, tmp_path) -> None:
     sample = dict(video_id=info["video_id"], timestamp=1, pred_instances=found)
     metric.process(None, [sample])
     assert metric.evaluate(1) == {"mAP/overall": 1.0}
-    split_annotations(folder / "all.csv", "boxes", folder)
+    split_annotations(open_annotations(folder / "all.csv"), "boxes", folder)
     assert (folder / "train.csv").read_text().startswith("val_0,1,")
 
 
 def test_moments_are_in_their_video(tiny_videos, tmp_path) -> None:
     (tmp_path / "all.csv").write_text("val_0,1,0.1,0.2,0.5,0.6,1\nval_0,9,0.1,0.2,0.5,0.6,1\n")
-    faults, videos = find_annotation_faults(tmp_path / "all.csv", tiny_videos.root)
+    faults, videos = find_annotation_faults(
+        open_annotations(tmp_path / "all.csv", tiny_videos.root)
+    )
     path = tiny_videos.root / "val_0.mp4"
     assert faults == [f"{tmp_path}/all.csv, line 2: 9 s is after the end of {path}, at 2.00 s"]
     assert videos == [path]
@@ -166,7 +169,7 @@ def test_files_of_boxes_are_split_by_video(tmp_path) -> None:
     (tmp_path / "all.csv").write_text("".join(rows))
     (tmp_path / "classes.txt").write_text("walk\nsit\n")
     lists = split_annotations(
-        tmp_path / "all.csv", "boxes", tmp_path / "out", 0.2, 0.1, check=False
+        open_annotations(tmp_path / "all.csv"), "boxes", tmp_path / "out", 0.2, 0.1, check=False
     )
     assert lists.classes == ("walk", "sit")
     assert lists.counts == {"train": 14, "val": 4, "test": 2}  # moments
@@ -199,12 +202,16 @@ def test_boxes_at_any_time_by_the_names_of_their_classes(tiny_videos, tmp_path) 
         "val_2,1,0,0,1,1,run,bo",
     )
     (tmp_path / "all.csv").write_text("\n".join(("video,time,x1,y1,x2,y2,label,track", *rows)))
-    lists = split_annotations(tmp_path / "all.csv", "boxes", tmp_path / "out", 0, 0)
+    lists = split_annotations(
+        open_annotations(tmp_path / "all.csv"), "boxes", tmp_path / "out", 0, 0
+    )
     assert lists.classes == ("run", "sit") and lists.counts["train"] == 4
     text = (tmp_path / "out" / "train.csv").read_text()
     assert "0.08,0.1,0.2,0.5,0.6,1,ann" in text and "val_2.mp4,1,0.0,0.0,1.0,1.0,1,bo" in text
     (tmp_path / "classes.txt").write_text("sit\nhop\nrun\n")
-    lists = split_annotations(tmp_path / "all.csv", "boxes", tmp_path / "out", 0, 0, force=True)
+    lists = split_annotations(
+        open_annotations(tmp_path / "all.csv"), "boxes", tmp_path / "out", 0, 0, force=True
+    )
     assert lists.classes == ("sit", "hop", "run")
     assert "0.08,0.1,0.2,0.5,0.6,3,ann" in (tmp_path / "out" / "train.csv").read_text()
 

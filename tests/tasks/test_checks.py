@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mmvidformer.data.importers import open_annotations
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.tasks.boxes import BoxDataset
 from mmvidformer.tasks.checks import find_annotation_faults
@@ -38,7 +39,7 @@ def folder(tiny_videos, tmp_path: Path) -> Path:
 )
 def test_headers_are_read_as_in_training(folder: Path, text: str, task: str | None) -> None:
     (folder / "all.csv").write_bytes(text.encode())
-    faults, _ = find_annotation_faults(folder / "all.csv", folder, task)
+    faults, _ = find_annotation_faults(open_annotations(folder / "all.csv", folder), task)
     assert faults == [f"{folder / 'all.csv'}, line 2: {WRONG}"]
 
 
@@ -59,7 +60,7 @@ def test_a_column_that_is_missing_is_named(
 ) -> None:
     (folder / "all.csv").write_text(text)
     with pytest.raises(ValueError, match=error):
-        find_annotation_faults(folder / "all.csv", folder, task)
+        find_annotation_faults(open_annotations(folder / "all.csv", folder), task)
     options = [str(folder / "all.csv"), *(["--task", task] if task else [])]
     assert run_tool(lambda: main_of("data.check")(options)) == 2
     assert " column" in capsys.readouterr().err
@@ -104,14 +105,14 @@ def test_faults_are_named_before_lists_are_written(folder, main_of, capsys, row,
     said = capsys.readouterr().err
     assert "has 1 fault; --no-check does not look into the videos:" in said
     with pytest.raises(ValueError, match=error):
-        split_annotations(folder / "all.csv", "segments", folder / "lists")
+        split_annotations(open_annotations(folder / "all.csv"), "segments", folder / "lists")
     assert not (folder / "lists").exists()
 
 
 def test_spaces_at_ends_make_no_new_class(folder: Path) -> None:
     rows = "val_0.mp4,0,1,run ,train\nval_0.mp4 ,1,2,run,train\n"
     (folder / "all.csv").write_text(f"video,start,end,label,split\n{rows}")
-    lists = split_annotations(folder / "all.csv", "segments", folder / "lists")
+    lists = split_annotations(open_annotations(folder / "all.csv"), "segments", folder / "lists")
     assert lists.classes == ("run",) and lists.counts["train"] == 1
 
 
@@ -119,14 +120,14 @@ def test_spaces_at_ends_make_no_new_class(folder: Path) -> None:
 def test_classes_that_lists_cannot_hold(folder: Path, name: str) -> None:
     (folder / "all.csv").write_text(f'label,video\n"{name}",val_0.mp4\nc,val_1.mp4\n')
     with pytest.raises(ValueError, match="has a space at an end, a tab or a line break"):
-        split_annotations(folder / "all.csv", "labels", folder / "lists")
+        split_annotations(open_annotations(folder / "all.csv"), "labels", folder / "lists")
     assert not (folder / "lists").exists()
 
 
 def test_a_short_row_without_its_video(folder: Path) -> None:
     (folder / "all.csv").write_text("label,video\nrun,val_0.mp4\nsit\n")
     with pytest.raises(ValueError, match="all.csv, line 3: video is empty"):
-        split_annotations(folder / "all.csv", "labels", folder / "lists")
+        split_annotations(open_annotations(folder / "all.csv"), "labels", folder / "lists")
 
 
 @pytest.mark.parametrize("force", [True, False])
@@ -136,9 +137,9 @@ def test_lists_do_not_overwrite_the_annotations(folder: Path, force: bool) -> No
     (folder / "linked").symlink_to(folder)
     for out in (folder, folder / "linked"):
         with pytest.raises(FileExistsError, match="would overwrite .*train.csv; rename it or give"):
-            split_annotations(folder / "train.csv", "number", out, force=force)
+            split_annotations(open_annotations(folder / "train.csv"), "number", out, force=force)
     assert (folder / "train.csv").read_text() == rows
-    split_annotations(folder / "train.csv", "number", folder / "out", 0, 0.5)
+    split_annotations(open_annotations(folder / "train.csv"), "number", folder / "out", 0, 0.5)
 
 
 def test_missing_videos_of_activitynet_are_named(folder: Path, main_of, capsys) -> None:
@@ -152,6 +153,7 @@ def test_missing_videos_of_activitynet_are_named(folder: Path, main_of, capsys) 
         [str(folder / "all.json"), "--task", "segments", "--out", str(folder / "x")]
     )
     assert capsys.readouterr().out.splitlines() == [
+        f"{folder}/all.json: read as activitynet, --task segments",
         "left out: 1 of 3 videos have no file: gone",
         "left out: 2 repeated rows:",
         f"{folder}/all.json, val_0 repeats val_0",
@@ -161,7 +163,7 @@ def test_missing_videos_of_activitynet_are_named(folder: Path, main_of, capsys) 
         "no video is for testing",
         f"written to {folder / 'x'}",
     ]
-    faults, _ = find_annotation_faults(folder / "all.json", folder, "segments")
+    faults, _ = find_annotation_faults(open_annotations(folder / "all.json", folder), "segments")
     assert len(faults) == 3 and faults[-1].endswith(
         "gone: video " + f"{folder}/gone does not exist"
     )
@@ -185,9 +187,11 @@ def test_a_row_twice(folder: Path, main_of, task: str) -> None:
     rows += rows.splitlines()[-1].replace("val_0", "val_1")
     (folder / "all.csv").write_text(f"{rows}\n")
     (folder / "classes.txt").write_text("run\nsit\n")
-    faults, _ = find_annotation_faults(folder / "all.csv", folder, task)
+    faults, _ = find_annotation_faults(open_annotations(folder / "all.csv", folder), task)
     assert faults == [f"{folder / 'all.csv'}, {error}"]
-    lists = split_annotations(folder / "all.csv", task, folder / "lists", val=0.5, test=0)
+    lists = split_annotations(
+        open_annotations(folder / "all.csv"), task, folder / "lists", val=0.5, test=0
+    )
     assert lists.counts == {"train": 1, "val": 1, "test": 0}
     for split in ("train", "val"):
         (file,) = (folder / "lists").glob(f"{split}.*")
@@ -201,11 +205,11 @@ def test_a_file_with_two_names(folder: Path, task: str) -> None:
     text, _ = PAIRS[task]
     (folder / "all.csv").write_text(text.format("val_0.mp4", "copy.mp4"))
     (folder / "classes.txt").write_text("run\nsit\n")
-    faults, _ = find_annotation_faults(folder / "all.csv", folder, task)
+    faults, _ = find_annotation_faults(open_annotations(folder / "all.csv", folder), task)
     (fault,) = [fault for fault in faults if "frame rate" not in fault]
     assert fault.endswith("copy.mp4 is the same file as val_0.mp4")
     with pytest.raises(ValueError, match=r"copy.mp4 is the same file as val_0\.mp4"):
-        split_annotations(folder / "all.csv", task, folder / "lists")
+        split_annotations(open_annotations(folder / "all.csv"), task, folder / "lists")
 
 
 CONTRADICTIONS = {
@@ -219,16 +223,18 @@ CONTRADICTIONS = {
 def test_rows_that_contradict_each_other(folder: Path, task: str) -> None:
     text, error = CONTRADICTIONS[task]
     (folder / "all.csv").write_text(text.format("val_0.mp4"))
-    (fault,) = find_annotation_faults(folder / "all.csv", folder, task)[0]
+    (fault,) = find_annotation_faults(open_annotations(folder / "all.csv", folder), task)[0]
     assert re.search(f"line 3: .*{error}", fault)
     with pytest.raises(ValueError, match=error):
-        split_annotations(folder / "all.csv", task, folder / "lists")
+        split_annotations(open_annotations(folder / "all.csv"), task, folder / "lists")
 
 
 def test_lists_with_a_label_for_each_video(folder: Path, main_of, capsys) -> None:
     """The default task reads a csv file as it reads folders."""
     (folder / "all.csv").write_text("video,label\nval_0.mp4,sit\nval_1.mp4,run\n")
-    lists = split_annotations(folder / "all.csv", "classes", folder, val=0.5, test=0)
+    lists = split_annotations(
+        open_annotations(folder / "all.csv"), "classes", folder, val=0.5, test=0
+    )
     assert lists.classes == ("run", "sit") and lists.counts == {"train": 1, "val": 1, "test": 0}
     lines = {(folder / f"{split}.txt").read_text() for split in ("train", "val")}
     assert lines == {"val_0.mp4 1\n", "val_1.mp4 0\n"}
@@ -239,11 +245,11 @@ def test_lists_with_a_label_for_each_video(folder: Path, main_of, capsys) -> Non
 def test_splits_are_named_as_folders_are(folder: Path) -> None:
     rows = "val_0.mp4,sit,Training\nval_1.mp4,run,validation\n"
     (folder / "all.csv").write_text(f"video,label,split\n{rows}")
-    lists = split_annotations(folder / "all.csv", "classes", folder / "lists")
+    lists = split_annotations(open_annotations(folder / "all.csv"), "classes", folder / "lists")
     assert lists.counts == {"train": 1, "val": 1, "test": 0}
     (folder / "all.csv").write_text(f"video,label,split\n{rows.replace('validation', 'x')}")
     with pytest.raises(ValueError, match="line 3: split must be train, val or test, got 'x'"):
-        split_annotations(folder / "all.csv", "classes", folder / "other")
+        split_annotations(open_annotations(folder / "all.csv"), "classes", folder / "other")
 
 
 def test_activitynet_leaves_other_files_alone(folder: Path) -> None:
@@ -252,7 +258,7 @@ def test_activitynet_leaves_other_files_alone(folder: Path) -> None:
     span = {"segment": [0, 1], "label": "run"}
     video = {"subset": "training", "annotations": [span]}
     (folder / "anet.json").write_text(json.dumps({"database": {"val_0": video, "gone": video}}))
-    split_annotations(folder / "anet.json", "segments", folder)
+    split_annotations(open_annotations(folder / "anet.json"), "segments", folder)
     assert (folder / "anet.csv").read_text() == "mine"
 
 
@@ -275,9 +281,11 @@ def test_boxes_are_checked_before_lists_are_written(folder, text, error, check) 
     (folder / "classes.txt").write_text("walk\n")
     for _ in range(2):
         with pytest.raises(ValueError, match=error):
-            split_annotations(folder / "all.csv", "boxes", folder, 0, 0.5, check=check)
+            split_annotations(
+                open_annotations(folder / "all.csv"), "boxes", folder, 0, 0.5, check=check
+            )
     assert not (folder / "train.csv").exists()
-    assert error in "".join(find_annotation_faults(folder / "all.csv", folder)[0])
+    assert error in "".join(find_annotation_faults(open_annotations(folder / "all.csv", folder))[0])
 
 
 def test_two_files_of_one_name_are_refused(folder: Path, tiny_videos) -> None:
@@ -290,12 +298,12 @@ def test_two_files_of_one_name_are_refused(folder: Path, tiny_videos) -> None:
     options = dict(data_prefix=dict(video=str(folder)), metainfo=dict(classes=["walk"]))
     with pytest.raises(ValueError, match=twice):
         BoxDataset(str(folder / "all.csv"), [], **options)
-    (fault,) = find_annotation_faults(folder / "all.csv", folder)[0]
+    (fault,) = find_annotation_faults(open_annotations(folder / "all.csv", folder))[0]
     assert "two files have the name 'val_0'" in fault
     video = {"subset": "training", "annotations": [{"segment": [0, 1], "label": "run"}]}
     (folder / "anet.json").write_text(json.dumps({"database": {"v_val_0": video}}))
     with pytest.raises(ValueError, match="two files have the name 'v_val_0'"):
-        split_annotations(folder / "anet.json", "segments", folder / "lists")
+        split_annotations(open_annotations(folder / "anet.json"), "segments", folder / "lists")
     (folder / "all.csv").write_text(BOXES.replace("val_0", "val_1"))
     assert len(BoxDataset(str(folder / "all.csv"), [], **options)) == 1
 
@@ -303,14 +311,14 @@ def test_two_files_of_one_name_are_refused(folder: Path, tiny_videos) -> None:
 def test_names_of_boxes_are_exact(folder: Path) -> None:
     """As in training: only ActivityNet's files may have v_ before the name."""
     (folder / "all.csv").write_text("v_val_0,1,0,0,1,1,1\n")
-    (fault,) = find_annotation_faults(folder / "all.csv", folder)[0]
+    (fault,) = find_annotation_faults(open_annotations(folder / "all.csv", folder))[0]
     assert fault.endswith(f"video {folder / 'v_val_0'}.mp4 does not exist")
 
 
 def test_a_video_without_a_rate_is_named(folder: Path, monkeypatch) -> None:
     (folder / "all.csv").write_text(f"video,start,end,label\n{ROWS}")
     monkeypatch.setattr("mmvidformer.video.video.Video.get_avg_fps", lambda self: 0.0)
-    faults, _ = find_annotation_faults(folder / "all.csv", folder)
+    faults, _ = find_annotation_faults(open_annotations(folder / "all.csv", folder))
     assert faults == [
         f"{folder / name}: its frame rate is unknown" for name in ("val_0.mp4", "val_1.mp4")
     ]

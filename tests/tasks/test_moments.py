@@ -7,6 +7,8 @@ import pytest
 import torch
 from mmaction.structures import ActionDataSample
 
+from mmvidformer.data.importers import open_annotations
+from mmvidformer.data.tables import read_table
 from mmvidformer.models.moments_head import MomentsHead
 from mmvidformer.models.segments_head import segment_iou
 from mmvidformer.tasks.annotations import read_spans
@@ -68,7 +70,9 @@ def test_no_moments_no_result() -> None:
 )
 def test_a_file_has_times_or_equal_ends(text: str, tmp_path: Path) -> None:
     (tmp_path / "all.csv").write_text(text)
-    lists = split_annotations(tmp_path / "all.csv", "moments", tmp_path, 0, 0, check=False)
+    lists = split_annotations(
+        open_annotations(tmp_path / "all.csv"), "moments", tmp_path, 0, 0, check=False
+    )
     assert lists.classes == ("fall", "hit")
     lists = read_task_lists(tmp_path, "event-spotting")
     assert find_task("moments").class_sizes(lists).tolist() == [1, 1]
@@ -79,8 +83,8 @@ def test_a_file_has_times_or_equal_ends(text: str, tmp_path: Path) -> None:
 def test_mistakes_and_the_guessed_task(tmp_path: Path) -> None:
     file = tmp_path / "all.csv"
     file.write_text("video,time,label\na.mp4,-1,hit\na.mp4,x,hit\n")
-    assert guess_task(file).name == "moments"
-    faults = find_task("moments").read(file).faults
+    assert guess_task(read_table(file)).name == "moments"
+    faults = find_task("moments").read(read_table(file)).faults
     assert faults == [
         f"{file}, line 3: time must be a number, got 'x'",
         f"{file}, line 2: time must be at least 0, got -1",
@@ -90,7 +94,7 @@ def test_mistakes_and_the_guessed_task(tmp_path: Path) -> None:
 def test_spans_keep_a_length(tmp_path: Path) -> None:
     file = tmp_path / "all.csv"
     file.write_text("video,start,end,label\na.mp4,1,1,hit\n")
-    (fault,) = find_task("segments").read(file).faults
+    (fault,) = find_task("segments").read(read_table(file)).faults
     assert "start must be at least 0 and below end, got 1 to 1" in fault
 
 

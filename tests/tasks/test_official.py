@@ -8,6 +8,7 @@ import pytest
 import torch
 from mmengine.structures import InstanceData
 
+from mmvidformer.data.importers import open_annotations
 from mmvidformer.tasks.annotations import SpanDataset
 from mmvidformer.tasks.frames_metric import FramesMetric, list_runs
 from mmvidformer.tasks.lists import split_annotations
@@ -22,7 +23,7 @@ def test_segments_as_activitynet(tiny_videos, tmp_path) -> None:
         truth["database"][name]["subset"] = "training"
     file = tmp_path / "truth.json"
     file.write_text(json.dumps(truth))
-    lists = split_annotations(file, "segments", tmp_path / "lists", check=False)
+    lists = split_annotations(open_annotations(file), "segments", tmp_path / "lists", check=False)
     names = list(lists.classes)
     options = dict(overlap=True, metainfo=dict(classes=names))
     dataset = SpanDataset(str(lists.root / "train.csv"), [], **options)

@@ -2,7 +2,7 @@
 
 Reads every video of a list to its end, and prints which lines name a video again. If some are bad,
 writes <name>_bad.csv (line, path, reason) and <name>_clean.<extension>, the list without them. Of
-annotations of other tasks (.csv, .json) it prints what is wrong by line, and of a folder or a
+annotations of other tasks and tools it prints what is wrong by line, and of a folder or a
 video which videos are bad. The exit code is 0 if all is good, and 1 if not.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.data.folders import is_video
+from mmvidformer.data.importers import is_export, open_annotations
 from mmvidformer.data.lists import (
     check_report,
     find_repeated,
@@ -20,7 +21,7 @@ from mmvidformer.data.lists import (
     write_report,
 )
 from mmvidformer.data.sources import list_video_files
-from mmvidformer.engine.arguments import positive
+from mmvidformer.engine.arguments import add_annotation_arguments, positive
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.table import describe_tasks
@@ -35,10 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("ann_file", help="annotation file, folder of videos, or video")
     names = describe_tasks()
-    parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
-    parser.add_argument(
-        "--root", default="", help="folder of the videos (the data_prefix)", metavar="FOLDER"
-    )
+    parser.add_argument("--task", help=f"what is annotated: {names}, or MODULE:CLASS")
+    add_annotation_arguments(parser)
     parser.add_argument(
         "--workers", type=positive, default=4, help="number of processes (default: 4)", metavar="N"
     )
@@ -47,16 +46,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--out-dir", help="folder to write to; default: that of the annotations", metavar="FOLDER"
     )
     args = parser.parse_args(argv)
-    for place in (args.ann_file, args.root):
+    for place in (args.ann_file, args.root or ""):
         if is_remote(place):
             parser.error(f"local files are checked, got {place}; data shard checks what it packs")
     source = Path(args.ann_file)
-    has_videos = source.is_dir() or is_video(args.ann_file)
-    if has_videos or source.suffix.lower() in (".csv", ".json"):
+    is_list = source.suffix.lower() == ".txt" and not args.format and not is_export(source)
+    if not is_list:
+        has_videos = is_video(args.ann_file) or source.is_dir() and not is_export(source)
         if has_videos:
             wrong, videos = [], list_video_files(source)
         else:
-            wrong, videos = find_annotation_faults(source, args.root or source.parent, args.task)
+            table = open_annotations(source, args.root, args.columns, args.format)
+            wrong, videos = find_annotation_faults(table, args.task)
         files = [(str(path),) for path in videos]
         faults = find_faults(read_to_end, files, args.workers, args.time_limit)
         wrong += [f"{path}: {why}" for path, why in faults.items()]
@@ -65,14 +66,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             print(f"{args.ann_file}: {_all_good(len(files))}")
         return int(bool(wrong))
-    out_dir = args.out_dir or source.parent
+    out_dir, root = args.out_dir or source.parent, args.root or ""
     check_report(args.ann_file, out_dir)
     entries = read_list(args.ann_file)
-    repeated = list(find_repeated(entries, args.ann_file, args.root))
+    repeated = list(find_repeated(entries, args.ann_file, root))
     print(*repeated[:MOST_REPEATED], sep="\n", end="\n" * bool(repeated))
     if len(repeated) > MOST_REPEATED:
         print(f"and {len(repeated) - MOST_REPEATED} more")
-    lines = [(os.path.join(args.root, path), text) for text, path, _ in entries]
+    lines = [(os.path.join(root, path), text) for text, path, _ in entries]
     paths = dict.fromkeys(path for path, _ in lines)
     files = [(path,) for path in paths]
     faults = find_faults(read_to_end, files, args.workers, args.time_limit)

@@ -1,10 +1,10 @@
-"""List your own videos for MMAction2: mmvidformer data list FOLDER, or FILE.csv --task TASK.
+"""List your own videos for MMAction2: mmvidformer data list FOLDER, EXPORT or FILE.csv.
 
 FOLDER contains class/video.mp4, or train/class/video.mp4, val/... and test/... (validation, ...).
 Writes train.txt, val.txt and test.txt (path and class) and classes.txt (names), and prints the
 number of videos per class and split. FILE.csv has the columns video and label (classes, labels),
 video and values (number), or video, start, end and label (frames, segments), and perhaps split; its
-videos are split in the same way. FILE.json is in ActivityNet's format.
+videos are split in the same way. EXPORT is a file of an annotation tool.
 """
 
 import os
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from mmvidformer.data.importers import is_export, open_annotations
 from mmvidformer.data.own_videos import (
     NO_TEXT,
     SPLITS,
@@ -24,6 +25,8 @@ from mmvidformer.data.own_videos import (
     split_videos,
     write_lists,
 )
+from mmvidformer.engine.arguments import add_annotation_arguments
+from mmvidformer.tasks.imports import guess_task
 from mmvidformer.tasks.lists import split_annotations
 from mmvidformer.tasks.table import TASKS, describe_tasks, find_task
 from mmvidformer.video.check_files import find_faults, read_to_end
@@ -34,9 +37,12 @@ MOST_PRINTED = 20
 def main(argv: Sequence[str] | None = None) -> None:
     """Read, check, split, write and count."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path, help="folder of the classes, or a csv file")
+    parser.add_argument(
+        "source", type=Path, help="folder of the classes, export of a tool, or csv file"
+    )
     names = describe_tasks()
-    parser.add_argument("--task", help=f"what a csv file annotates: {names}, or MODULE:CLASS")
+    parser.add_argument("--task", help=f"what is annotated: {names}, or MODULE:CLASS")
+    add_annotation_arguments(parser)
     parser.add_argument(
         "--out",
         type=Path,
@@ -65,15 +71,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--no-check", action="store_true", help="do not check annotations and videos"
     )
     args = parser.parse_args(argv)
-    if args.source.is_file():
-        if not args.task:
+    if args.source.is_file() or args.format or is_export(args.source):
+        table = open_annotations(args.source, args.root, args.columns, args.format)
+        if not args.task and not table.importer:
             raise ValueError(f"{args.source}: --task must be {', '.join(TASKS)}")
-        settings = (args.out or args.source.parent, args.val, args.test, args.seed, args.force)
-        lists = split_annotations(args.source, args.task, *settings, check=not args.no_check)
+        task = args.task or guess_task(table).name
+        if table.importer:
+            print(f"{args.source}: read as {table.importer}, --task {task}")
+        out = args.out or (args.source if args.source.is_dir() else args.source.parent)
+        settings = (out, args.val, args.test, args.seed, args.force)
+        lists = split_annotations(table, task, *settings, check=not args.no_check)
         dots = ", ..." if len(lists.classes) > MOST_PRINTED else ""
         print(f"{', '.join(lists.classes[:MOST_PRINTED])}{dots}")
         counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-        print(f"{find_task(args.task).sample_unit}: {counts}")
+        print(f"{find_task(task).sample_unit}: {counts}")
         for split, word in (("val", "validation"), ("test", "testing")):
             if not lists.counts[split]:
                 print(f"no video is for {word}")

@@ -1,0 +1,127 @@
+"""Annotations that other tools export, a file for each tool, recognized by content."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from mmvidformer.data.importers import activitynet
+from mmvidformer.data.importers.export import Export
+from mmvidformer.data.tables import Table
+
+Rows = Iterator[tuple[Mapping[str, str], str]]
+
+
+class Importer(Protocol):
+    """A module with two functions. A new one has a line in ``IMPORTERS``."""
+
+    def recognize(self, export: Export) -> bool:
+        """Whether the tool wrote the file or folder."""
+
+    def read(self, export: Export) -> Rows:
+        """Yield rows, by the names of columns, and their places for messages.
+
+        ``video`` is the name in the export; its file is found here. A row has a ``label`` of the
+        video, or one of a time: ``time`` of a moment, ``start`` and ``end``, or ``second`` with the
+        corners of a box, ``x1``, ``y1``, ``x2``, ``y2``, as shares of the frame. ``split``,
+        ``group`` and ``track`` may stand in all, and further columns, as ``--columns label=tier``
+        can choose them. A row of a video alone says that it has no annotations. Times are in
+        seconds: ``Export.seconds`` of frames. What is no such row goes to ``Export.leave_out``.
+        """
+
+
+IMPORTERS: dict[str, Importer] = {
+    "activitynet": activitynet,
+}
+
+
+def open_annotations(
+    path: str | Path,
+    folder: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    importer: str | None = None,
+) -> Table:
+    """Read annotations: a table of text (``read_table``), or what another tool exported.
+
+    Args:
+        path: The file, or folder.
+        folder: Folder of the videos; default: that of the file. Those of an export may be in any
+            folder below it, or where the export says.
+        columns: Names of columns, by what they mean here: ``{'label': 'Behavior'}``.
+        importer: Name in ``IMPORTERS``, or of a module. Default: the first that recognizes it.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is neither, or no video of an export is there.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    export = Export(path, folder)
+    name = importer or recognize(export)
+    if name:
+        table = _import(name, export)
+    elif export.table is not None:
+        table = export.table
+    else:
+        root = "" if export.xml is None else f", but XML <{export.xml.tag}>"
+        known = ", ".join(IMPORTERS)
+        raise ValueError(f"{path} is no table{root}, and of no tool that is known: {known}")
+    return table.rename(columns or {})
+
+
+def recognize(export: Export) -> str | None:
+    """Return the name of the importer of an export, if there is one."""
+    for name, importer in IMPORTERS.items():
+        if importer.recognize(export):
+            return name
+    return None
+
+
+def is_export(path: str | Path) -> bool:
+    """Whether a file or folder is an export of a tool."""
+    return recognize(Export(path)) is not None
+
+
+def _import(name: str, export: Export) -> Table:
+    """Read an export. Rows of videos without a file are left out."""
+    importer = find_importer(name)
+    rows: list[tuple[Mapping[str, str], str]] = []
+    missing: dict[str, None] = {}  # in order
+    videos: set[str] = set()
+    for row, place in importer.read(export):
+        video = export.find(row["video"])
+        if video is None:
+            missing[row["video"]] = None
+        else:
+            rows.append(({**row, "video": str(video.absolute())}, place))
+            videos.add(row["video"])
+    if missing and not rows:
+        count = f"none of the {len(missing)} videos"
+        raise ValueError(f"{export.folder} has {count} of {export.path.name}")
+    names = [*dict.fromkeys(name for row, _ in rows for name in row)]
+    values = [([row.get(name, "") for name in names], place) for row, place in rows]
+    return Table(
+        export.path,
+        names,
+        values,
+        export.folder,
+        importer=name,
+        missing=[*missing],
+        left_out=export.left_out,
+    )
+
+
+def find_importer(name: str) -> Importer:
+    """Return an importer by its name in the table, or that of a module.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if name in IMPORTERS:
+        return IMPORTERS[name]
+    try:
+        return import_module(name)
+    except ImportError as error:
+        known = ", ".join(IMPORTERS)
+        raise ValueError(f"--format must be {known}, or a module; {name}: {error}") from error

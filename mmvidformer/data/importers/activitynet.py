@@ -1,0 +1,54 @@
+"""ActivityNet's JSON, and that of THUMOS14, FineAction, HACS and BMN.
+
+``database`` holds, by the name of a video, its ``subset`` and its ``annotations`` (``segment`` in
+seconds, ``label``). BMN's files hold the videos at the top, without a subset. Files of the videos
+may have ``v_`` before the name.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mmvidformer.data.importers.export import Export
+
+
+def recognize(export: Export) -> bool:
+    """Whether videos by name have segments."""
+    return _database(export.json) is not None
+
+
+def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield a row of each segment, and one of each video without."""
+    for name, video in (_database(export.json) or {}).items():
+        place = f"{export.path}, {name}"
+        if not isinstance(video, dict):
+            raise ValueError(f"{place}: expected annotations, got {str(video)[:100]}")
+        row = {"video": name, "split": str(video.get("subset") or "")}
+        annotations = video.get("annotations") or []
+        if not annotations:
+            yield row, place
+        for annotation in annotations:
+            yield {**row, **_read_segment(annotation, place)}, place
+
+
+def _database(content: Any) -> Mapping[str, Any] | None:
+    """Return the videos by name, if it is in this format."""
+    if not isinstance(content, dict):
+        return None
+    if isinstance(content.get("database"), dict):
+        return content["database"]
+    first = next(iter(content.values()), None)
+    if not isinstance(first, dict) or not isinstance(first.get("annotations"), list):
+        return None
+    annotations = first["annotations"]
+    has_segments = all(isinstance(item, dict) and "segment" in item for item in annotations)
+    return content if has_segments else None
+
+
+def _read_segment(annotation: Any, place: str) -> dict[str, str]:
+    try:
+        start, end = annotation["segment"]
+        label = str(annotation["label"]).strip()
+    except (KeyError, TypeError, ValueError) as error:
+        wanted = "expected a segment [start, end] and a label"
+        raise ValueError(f"{place}: {wanted}, got {str(annotation)[:100]}") from error
+    return {"start": str(start), "end": str(end), "label": label}

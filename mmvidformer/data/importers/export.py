@@ -1,0 +1,135 @@
+"""What another tool exported: the file, and the videos that it names."""
+
+import gzip
+import json
+from collections import Counter
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from mmvidformer.data.folders import NamedVideos
+from mmvidformer.data.tables import Table, read_table
+from mmvidformer.data.text import decode_text
+from mmvidformer.video.errors import BadVideo
+from mmvidformer.video.video import Video
+
+HEAD = 4096  # characters that tell formats apart
+GZIP = b"\x1f\x8b"
+
+
+class Export:
+    """A file or folder of annotations. Its content is read once, when it is asked for.
+
+    Attributes:
+        path: The file, or folder.
+        folder: Folder of the videos.
+        left_out: What no task takes, with its number.
+
+    Args:
+        path: The file, or folder.
+        folder: Folder of the videos. Default: that of the file.
+    """
+
+    def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
+        self.path = Path(path)
+        beside = self.path if self.path.is_dir() else self.path.parent
+        self.folder = beside if folder is None else Path(folder)
+        self.left_out: Counter[str] = Counter()
+        self.find = cache(NamedVideos(self.folder).find)
+        self._open = cache(self._open_video)
+
+    @cached_property
+    def text(self) -> str:
+        """The whole text, also of a file that is compressed by gzip; empty of a folder."""
+        if self.path.is_dir():
+            return ""
+        content = self.path.read_bytes()
+        if content.startswith(GZIP):
+            content = gzip.decompress(content)
+        return decode_text(content, self.path)
+
+    @cached_property
+    def head(self) -> str:
+        """The first characters, without spaces before them."""
+        return self.text[:HEAD].lstrip()
+
+    @cached_property
+    def json(self) -> Any:
+        """The content of a JSON file; None of another file.
+
+        Raises:
+            ValueError: If it begins as JSON and is damaged.
+        """
+        if not self.head.startswith(("{", "[")):
+            return None
+        try:
+            return json.loads(self.text)
+        except ValueError as error:
+            raise ValueError(f"{self.path} is no JSON: {error}") from error
+
+    @cached_property
+    def xml(self) -> ElementTree.Element | None:
+        """The root of an XML file; None of another file.
+
+        Raises:
+            ValueError: If it begins as XML and is damaged, or declares a type or entities, which
+                may grow without bound and which no tool writes.
+        """
+        if not self.head.startswith("<"):
+            return None
+        if "<!DOCTYPE" in self.text or "<!ENTITY" in self.text:
+            raise ValueError(f"{self.path} has a DOCTYPE or entities, which are not read")
+        try:
+            return ElementTree.fromstring(self.text)
+        except ElementTree.ParseError as error:
+            raise ValueError(f"{self.path} is no XML: {error}") from error
+
+    @cached_property
+    def table(self) -> Table | None:
+        """The content of a table of text; None of JSON, XML or a folder.
+
+        Raises:
+            ValueError: As ``read_table``.
+        """
+        if self.path.is_dir() or self.head.startswith(("{", "[", "<")):
+            return None
+        return read_table(self.path, self.folder)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of a table; none of another file."""
+        return self.table.columns if self.table is not None else []
+
+    def leave_out(self, noun: str, count: int = 1) -> None:
+        """Count what no task takes, such as a ``'polygon'``; a line names it."""
+        self.left_out[noun] += count
+
+    def seconds(self, video: str, frame: int) -> str:
+        """Return when a frame, counted from 0, is first shown, by the times of the video.
+
+        Empty if there is no such video.
+
+        Raises:
+            BadVideo: If it cannot be read, or its frame rate is unknown.
+        """
+        opened = self._open(video)
+        if opened is None:
+            return ""
+        if not opened.get_avg_fps():
+            raise BadVideo(str(self.find(video)), "its frame rate is unknown")
+        return str(round(float(opened.frame_times.seconds(frame)), 6))
+
+    def size(self, video: str) -> tuple[int, int] | None:
+        """Return width and height of a video, if there is one; raises as ``Video.open``."""
+        opened = self._open(video)
+        return None if opened is None else (opened.size[1], opened.size[0])
+
+    def duration(self, video: str) -> float | None:
+        """Return the seconds of a video, if there is one; raises as ``Video.open``."""
+        opened = self._open(video)
+        return None if opened is None else opened.duration
+
+    def _open_video(self, name: str) -> Video | None:
+        path = self.find(name)
+        return None if path is None else Video.open(path)

@@ -1,0 +1,168 @@
+"""Exports of annotation tools: recognized by content, with rows, places and what is left out."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from mmvidformer.data.importers import IMPORTERS, find_importer, is_export, open_annotations
+from mmvidformer.data.importers.export import Export
+from mmvidformer.tasks.imports import guess_task, select_rows
+from mmvidformer.tasks.table import find_task
+
+
+def rows_of(table, *columns: str) -> list[tuple[str, ...]]:
+    """Values of columns, the video by its name."""
+    names = ("video", *columns)
+    rows = [tuple(row.get(name) or "" for name in names) for row, _ in table.read()]
+    return [(Path(video).name, *values) for video, *values in rows]
+
+
+# The structure of MMAction2's tests/data/annotations/action_test_anno.json (BMN: no database, no
+# subset; commit 51696fe4), and of activity_net.v1-3.min.json.
+BMN = {
+    "v_one": {"duration_second": 2.0, "annotations": [{"segment": [0.5, 1.25], "label": "jump"}]},
+    "two": {"duration_second": 2.0, "annotations": []},
+}
+ACTIVITYNET = {
+    "version": "VERSION 1.3",
+    "taxonomy": [{"nodeId": 1, "nodeName": "jump", "parentId": None}],
+    "database": {name: {**video, "subset": "training", "url": ""} for name, video in BMN.items()},
+}
+
+
+@pytest.mark.parametrize("content", [BMN, ACTIVITYNET], ids=["bmn", "activitynet"])
+@pytest.mark.parametrize("name", ["a.json", "a.txt", "a.gz"])
+def test_activitynet_and_relatives(content, name: str, tmp_path: Path) -> None:
+    for video in ("one.mp4", "two.webm"):
+        (tmp_path / video).touch()
+    text = json.dumps(content).encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name == "a.gz" else text)
+    table = open_annotations(tmp_path / name)
+    assert table.importer == "activitynet"
+    assert rows_of(table, "start", "end", "label") == [
+        ("one.mp4", "0.5", "1.25", "jump"),
+        ("two.webm", "", "", ""),
+    ]
+    assert guess_task(table).name == "segments"
+
+
+def test_other_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"a": 1')
+    with pytest.raises(ValueError, match=r"a\.json is no JSON: Expecting ',' delimiter: line 1"):
+        open_annotations(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match=r"a\.json is no table, and of no tool that is known: act"):
+        open_annotations(tmp_path / "a.json")
+    with pytest.raises(FileNotFoundError, match=r"b\.json does not exist"):
+        open_annotations(tmp_path / "b.json")
+    assert not is_export(tmp_path)
+
+
+ENTITIES = """<?xml version="1.0"?>
+<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>
+<a>&c;</a>"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_entities_are_refused(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_bytes(ENTITIES.encode(encoding))
+    with pytest.raises(ValueError, match=r"a\.xml has a DOCTYPE or entities, which are not read"):
+        open_annotations(tmp_path / "a.xml")
+    (tmp_path / "a.xml").write_text("<a><b></a>")
+    with pytest.raises(ValueError, match=r"a\.xml is no XML: mismatched tag"):
+        open_annotations(tmp_path / "a.xml")
+
+
+# An importer of somebody else: counts of a video player's bookmarks, in frames.
+PLUGIN = """
+def recognize(export):
+    return export.head.startswith("BOOKMARKS")
+
+
+def read(export):
+    for number, line in enumerate(export.text.splitlines()[1:], start=2):
+        video, frame, label = line.split("|")
+        if label.startswith("#"):
+            export.leave_out("comment")
+            continue
+        row = {"video": video, "time": export.seconds(video, int(frame)), "label": label}
+        yield {**row, "who": "ann"}, f"{export.path}, line {number}"
+"""
+
+
+@pytest.fixture
+def bookmarks(tiny_videos, tmp_path: Path, monkeypatch) -> Path:
+    """An export of two moments and a comment, and its importer as a module."""
+    (tmp_path / "bookmarks_of_player.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "day").mkdir()
+    for name in ("val_0.mp4", "val_1.mp4"):
+        (tmp_path / "day" / name).symlink_to(tiny_videos.root / name)
+    lines = ["BOOKMARKS", "/sd/val_0.mp4|5|fall", "val_1.mp4|0|hit", "val_1.mp4|3|# a note"]
+    (tmp_path / "player.txt").write_text("\n".join([*lines, "gone.mp4|7|hit"]))
+    return tmp_path / "player.txt"
+
+
+def test_an_importer_of_a_module(bookmarks: Path, main_of, capsys) -> None:
+    options = ["--format", "bookmarks_of_player", "--val", "0.5", "--test", "0"]
+    main_of("data.list")([str(bookmarks), *options])
+    out = capsys.readouterr().out
+    assert f"{bookmarks}: read as bookmarks_of_player, --task moments" in out
+    assert "left out: 1 of 3 videos have no file: gone.mp4" in out
+    assert "left out: 1 comment" in out and "moments" not in out.split("written")[1]
+    # The 6th frame of 12 per second.
+    lists = "".join((bookmarks.parent / f"{split}.csv").read_text() for split in ("train", "val"))
+    assert "val_0.mp4,0.416667,fall" in lists and "val_1.mp4,0.0,hit" in lists
+    assert main_of("data.check")([str(bookmarks), *options[:2]]) == 1
+    assert "gone.mp4 does not exist" in capsys.readouterr().out
+
+
+def test_an_importer_in_the_table(bookmarks: Path, monkeypatch) -> None:
+    monkeypatch.setitem(IMPORTERS, "player", find_importer("bookmarks_of_player"))
+    table = open_annotations(bookmarks)
+    assert table.importer == "player" and len(table.rows) == 2
+    by_person = open_annotations(bookmarks, columns={"label": "who"})
+    assert rows_of(by_person, "label") == [("val_0.mp4", "ann"), ("val_1.mp4", "ann")]
+    with pytest.raises(ValueError, match="player.txt has no column 'tier', only .*'who'"):
+        open_annotations(bookmarks, columns={"label": "tier"})
+    with pytest.raises(ValueError, match="--format must be activitynet.*; nothing: No module"):
+        open_annotations(bookmarks, importer="nothing")
+    export = Export(bookmarks)
+    assert export.size("val_0.mp4") == (64, 32) and export.size("gone.mp4") is None
+
+
+def test_a_task_takes_its_rows(tmp_path: Path) -> None:
+    """The others are counted; an export is for the task of most of its rows."""
+    for name in ("one.mp4", "two.mp4"):
+        (tmp_path / name).touch()
+    segments = [{"segment": ends, "label": "jump"} for ends in ([0, 1], [2, 3], [4, 4])]
+    content = {"one": {"annotations": segments}, "two": {"annotations": []}}
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    table = open_annotations(tmp_path / "a.json")
+    segments = select_rows(table, guess_task(table))
+    assert [row[1] for row in rows_of(segments, "start")] == ["0", "2", ""]
+    assert segments.left_out == {"moment": 1}
+    moments = select_rows(table, find_task("moments"))
+    assert [row[1] for row in rows_of(moments, "start")] == ["4", ""]
+    classes = select_rows(table, find_task("classes"))
+    left_out = {"segment": 2, "moment": 1, "video without annotations": 1}
+    assert not classes.rows and classes.left_out == left_out
+
+
+def test_columns_of_other_names(tiny_videos, tmp_path: Path, main_of, capsys) -> None:
+    """A table of no known tool: as R or a spreadsheet names its columns."""
+    rows = [f"{tiny_videos.root}/val_{n}.mp4;0,5;1,5;Grooming;{n}" for n in range(2)]
+    (tmp_path / "all.csv").write_text("\n".join(["File;Start (s);Stop (s);Behavior;label", *rows]))
+    names = ["video=File", "start=Start (s)", "end=Stop (s)", "label=Behavior"]
+    command = [str(tmp_path / "all.csv"), "--task", "segments", "--columns", *names]
+    main_of("data.list")([*command, "--val", "0.5", "--test", "0"])
+    assert (tmp_path / "classes.txt").read_text() == "Grooming\n"
+    assert (tmp_path / "train.csv").read_text().splitlines()[1].endswith(".mp4,0.5,1.5,Grooming")
+    assert main_of("data.check")(command) == 0
+    with pytest.raises(ValueError, match=r"all.csv has no column 'Begin', only \['File', 'Start"):
+        main_of("data.check")([*command[:4], "start=Begin"])
+    with pytest.raises(SystemExit):
+        main_of("data.check")([*command[:4], "start"])
+    assert "--columns must be NAME=COLUMN, got 'start'" in capsys.readouterr().err
