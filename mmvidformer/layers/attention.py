@@ -12,17 +12,18 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from mmvidformer.layers.config import ClsPolicy, name_of
+from mmvidformer.layers.abilities import attention_conflicts, refuse
+from mmvidformer.layers.config import ClsPolicy, SubLayer, name_of
 from mmvidformer.layers.drop import NOTHING_DROPPED, Draw
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.fixation import Fixation
-from mmvidformer.layers.kernels import KERNELS, check_supported
+from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.linear import QueryValueBias, project_twice
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
-from mmvidformer.layers.patterns import PATTERNS, Pattern, check_causal
+from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.patterns.prefix import regroup, spread, ungroup
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift, build_shift
@@ -93,6 +94,8 @@ class Attention(nn.Module):
             )
         if cls not in get_args(ClsPolicy):
             raise ValueError(f"cls must be one of {get_args(ClsPolicy)}, got {cls!r}")
+        parts = SubLayer(tuple(patterns), cls, kernel, shifts=shifts)
+        refuse(attention_conflicts(parts, rope, qkv_bias), "clips")
         self.num_heads = num_heads
         self.patterns: tuple[Pattern, ...] = tuple(PATTERNS.build(row) for row in patterns)
         self.cls = cls
@@ -102,32 +105,14 @@ class Attention(nn.Module):
         options: dict = dict(head_dim=head_dim, dropout=attn_drop)
         if look_up(KERNELS, str(name_of(kernel)), KERNELS.what).needs_heads:
             options["num_heads"] = num_heads
-            if len(patterns) > 1:
-                raise ValueError(
-                    f"kernel {name_of(kernel)!r} has weights of each head: give one pattern, got "
-                    f"{list(patterns)}"
-                )
         self.kernel = KERNELS.build(kernel, **options)
         inner = self.kernel.expand * dim
         if qkv_bias == "qv":
-            if self.kernel.parts != 3:
-                raise ValueError(
-                    f"{type(self.kernel).__name__} has no keys apart: use qkv_bias=True"
-                )
             self.qkv: nn.Linear = QueryValueBias(dim)
         else:
             self.qkv = nn.Linear(dim, self.kernel.parts * inner, bias=bool(qkv_bias))
         self.recompute = False
         moves = {f"shift{i}": build_shift(shift, inner) for i, shift in enumerate(shifts)}
-        for name, pattern in zip(patterns, self.patterns, strict=True):
-            check_supported(self.kernel, pattern.needs, f"pattern {name!r}")
-            check_causal(pattern, name, cls, shifts)
-            self.kernel.check_pattern(pattern, name)
-        if cls == "global":
-            check_supported(self.kernel, {"other_keys"}, "cls='global'")
-        if rope is not None:
-            otherwise = ", or rope=False in its sub-layer"
-            check_supported(self.kernel, {"rotary"}, f"rope={rope!r}", otherwise)
         features = self.kernel.feature_map
         gates: dict[str, nn.Module] = {} if features is None else {"features": features}
         if fixation:

@@ -158,6 +158,10 @@ class EncoderConfig:
     drop_path_rule: str = "clip"
     with_cp: WithCp = False
 
+    def __post_init__(self) -> None:
+        if self.with_cp not in (False, "activations", True):
+            raise ValueError(f"with_cp must be False, 'activations' or True, got {self.with_cp!r}")
+
     @property
     def sizes(self) -> dict[str, Any]:
         """``embed_dims``, ``depth``, ``num_heads`` and ``mlp_ratio``.
@@ -245,28 +249,3 @@ def check_names(
     for name in names:
         if name not in known:
             look_up(known | {*others}, name, what)
-
-
-def check_encoder(config: EncoderConfig, passes_grid: bool) -> None:
-    """Raise a ValueError if options do not go together, or nothing reads the class token."""
-    if config.with_cp not in (False, "activations", True):
-        raise ValueError(f"with_cp must be False, 'activations' or True, got {config.with_cp!r}")
-    if config.frames == "token" and (config.cls is not None or config.rope is not None):
-        raise ValueError("frames='token' goes with neither a class token nor rotary positions")
-    if config.cls is None:
-        if config.registers:
-            raise ValueError(
-                f"registers={config.registers} join as the class token does: cls must be 'mean' or "
-                "'global', got None"
-            )
-        return
-    if all(sublayer.cls == "skip" for sublayer in config.sublayers):
-        raise ValueError("cls of one sub-layer at least must be 'mean' or 'global', got 'skip'")
-    blocks = config.blocks
-    last_block = blocks[(config.sizes["depth"] - 1) % len(blocks)]
-    last = last_block if config.parallel else last_block[-1:]
-    if not passes_grid and any(sublayer.cls == "skip" for sublayer in last):
-        raise ValueError(
-            "cls of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', "
-            "or the output, which is the class token, would not depend on it; got 'skip'"
-        )

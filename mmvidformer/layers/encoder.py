@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.layers.abilities import refuse_tokens
 from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.config import EncoderConfig, SubLayer, check_encoder, read
+from mmvidformer.layers.config import EncoderConfig, SubLayer, read
 from mmvidformer.layers.drop import DropPath, compute_kept
 from mmvidformer.layers.frames import (
     average_frames,
@@ -22,7 +23,7 @@ from mmvidformer.layers.inputs import EncoderInput
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.layers.mlp import MLPS, DepthwiseConv, Mlp
+from mmvidformer.layers.mlp import MLPS, Mlp
 from mmvidformer.layers.norm import NORMS, build_scale
 from mmvidformer.layers.patterns import PATTERNS
 from mmvidformer.layers.sublayer import AttentionSubLayer
@@ -139,9 +140,8 @@ class Encoder(EncoderInput):
         passes_grid: bool = False,
         final_norm: bool = True,
     ) -> None:
-        check_encoder(config, passes_grid)
-        super().__init__(config, size, in_dim)
-        self.passes_grid, self.cls_only = passes_grid, False
+        super().__init__(config, size, in_dim, passes_grid)
+        self.cls_only = False
         dim, depth, _, _ = config.sizes.values()
         rate, prefix = config.drop_path_rate, (config.cls is not None) + config.registers
         size = (1, *size[1:]) if self.single_frames else size
@@ -150,10 +150,6 @@ class Encoder(EncoderInput):
             row = config.blocks[number % len(config.blocks)]
             row = [_with_length(sublayer, size, prefix) for sublayer in row]
             self.blocks.append(TransformerBlock(config, row, rate * number / max(depth - 1, 1)))
-        if prefix and any(isinstance(part, DepthwiseConv) for part in self.modules()):
-            raise ValueError(
-                f"depthwise needs a grid of tokens alone: cls must be None, got {config.cls!r}"
-            )
         norm = NORMS.build(config.norm, normalized_shape=dim) if final_norm else nn.Identity()
         self.norm: nn.Module = norm
         self.layer_norms = nn.ModuleDict()
@@ -178,7 +174,7 @@ class Encoder(EncoderInput):
         Args:
             tokens: Tokens (B, T H W, D'), and what belongs to them. A prefix, that of an encoder
                 before, is not read. Not every encoder can do without some places, or count tokens
-                several times (``refusals``). With ``clip_rows`` each row is a frame, for encoders
+                several times (``conflicts``). With ``clip_rows`` each row is a frame, for encoders
                 of single frames.
             outputs: List to which the tokens after each block are appended, not normalized. Single
                 frames are clips of their own. The tokens of ``frames='token'`` are a prefix.
@@ -188,7 +184,7 @@ class Encoder(EncoderInput):
             read (``Context.prefix_only``), they may have no places, and T is 0.
         """
         clips = tokens.context
-        self.refusals.check(clips.keep, clips.weight)
+        refuse_tokens(self.conflicts, clips.keep, clips.weight)
         shape = (tokens.tensor.shape[0], *clips.grid.size)
         if clips.weight is not None and clips.weight.shape != shape:
             got = tuple(clips.weight.shape)

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.layers.abilities import find_conflicts, refuse
 from mmvidformer.layers.config import EncoderConfig
-from mmvidformer.layers.keep import refusals
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
@@ -18,13 +18,14 @@ class EncoderInput(nn.Module):
 
     Attributes:
         frames: As in ``EncoderConfig``.
-        refusals: Parts of the encoder that need all tokens of a clip.
+        conflicts: What the encoder cannot do (``layers.abilities``).
 
     Args:
         config: Options of the encoder.
         size: Grid (T, H, W) of the input, for position tables and kernels of a fixed length. Inputs
             of other sizes work too.
         in_dim: Width of the input; if it is not D, a linear layer comes first. Default: D.
+        passes_grid: Whether the places are read by others.
 
     Raises:
         KeyError: If a name is unknown.
@@ -33,16 +34,21 @@ class EncoderInput(nn.Module):
 
     blocks: nn.ModuleList
 
-    def __init__(self, config: EncoderConfig, size: Size, in_dim: int | None = None) -> None:
+    def __init__(
+        self,
+        config: EncoderConfig,
+        size: Size,
+        in_dim: int | None = None,
+        passes_grid: bool = False,
+    ) -> None:
         super().__init__()
         dim, _, heads, _ = config.sizes.values()
         known = {"together", "token", "pool", "average"}
         self.frames = look_up(known, config.frames, "value of frames")
-        self.refusals = refusals(config)
+        self.conflicts = find_conflicts(config, passes_grid)
+        refuse(self.conflicts, "clips")
+        self.passes_grid = passes_grid
         has_cls, has_token = config.cls is not None, self.frames == "token"
-        if has_token and self.refusals.places:
-            name = self.refusals.places[0]
-            raise ValueError(f"{name} has no place for the token of frames='token'")
         self.proj = nn.Identity() if in_dim in (None, dim) else nn.Linear(in_dim, dim)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim)) if has_cls else None
         self.frame_token = nn.Parameter(torch.zeros(1, 1, 1, dim)) if has_token else None

@@ -1,4 +1,4 @@
-"""What patterns ask of kernels, and the causal mask, which needs no tensor."""
+"""Masks of attention: tensors, and the causal mask, which needs none."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -6,20 +6,6 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
-
-# What other parts of an attention may ask of its kernel: ``Pattern.needs``, ``Kernel.supports``.
-ABILITIES = {
-    "some_queries": "attend for some of the queries alone",
-    "other_keys": "attend to keys that are not its queries",
-    "keys": "mask keys that are not queries",
-    "padding": "ignore padding in a group",
-    "pairs": "mask pairs of a query and a key",
-    "causal": "mask later frames",
-    "past": "mask frames of the distant past",
-    "counts": "count a key several times",
-    "rotary": "use rotary positions",
-    "any_order": "attend to tokens in any order, some of which are left out",
-}
 
 
 @dataclass(frozen=True)
@@ -39,7 +25,7 @@ class Causal:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """What a kernel must support (``ABILITIES``)."""
+        """What a kernel must support (``layers.abilities``)."""
         return frozenset({"causal"} if self.past is None else {"causal", "past"})
 
     def blocks(self, queries: int, keys: int) -> Iterator[tuple[slice, slice]]:

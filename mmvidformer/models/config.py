@@ -1,12 +1,11 @@
-"""What a video transformer consists of, and what its encoders cannot do together."""
+"""What a video transformer consists of; configs give it as a dictionary."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from mmvidformer.layers import KERNELS, PATTERNS, EncoderConfig, Kernel, SubLayer, build_shift
+from mmvidformer.layers import EncoderConfig
 from mmvidformer.layers.config import Choice, name_of, read
-from mmvidformer.layers.tokens import Size
 
 
 @dataclass(frozen=True)
@@ -92,54 +91,3 @@ class VideoConfig(EncoderConfig):
                 f"rope={ropes[0]!r} has no effect with rope=False in all sub-layers; leave both out"
             )
         return configs
-
-
-def check_patterns(config: EncoderConfig, grid: Size) -> None:
-    """Raise a ValueError if a pattern of an encoder joins no tokens.
-
-    ``grid`` is the size (T, H, W) of its input, 1 for an axis with one token at most.
-    """
-    grid = (1, *grid[1:]) if config.single_frames else grid
-    for sublayer in config.sublayers:
-        for pattern in sublayer.patterns:
-            if PATTERNS.build(pattern).num_keys(grid) == 1:
-                seen = "".join(axis for axis, size in zip("thw", grid, strict=True) if size > 1)
-                raise ValueError(
-                    f"with pattern {pattern!r} each token sees itself alone, because the encoder's "
-                    f"tokens differ in {', '.join(seen)} only"
-                )
-
-
-def obstacles(encoders: Sequence[EncoderConfig], separate_frames: bool) -> Iterator[str]:
-    """Yield reasons why encoders cannot run frame by frame, with alternatives.
-
-    ``separate_frames`` is that of their ``TubeletEmbedding``.
-    """
-    if not separate_frames:
-        yield "tubelets overlap in time; use a stride of as many frames, without padding"
-    for number, config in enumerate(encoders):
-        if config.frames == "average":
-            yield f"encoders.{number}: frames='average' is a mean over time; use frames='pool'"
-        if config.single_frames:  # no token sees another frame
-            continue
-        if config.cls is not None:
-            yield f"encoders.{number}: the class token sees all frames; use cls=None"
-        for sublayer in config.sublayers:
-            for obstacle in _obstacles_of(sublayer):
-                yield f"encoders.{number}, sub-layer {sublayer.name}: {obstacle}"
-
-
-def _obstacles_of(sublayer: SubLayer) -> Iterator[str]:
-    resuming = [name for name, kernel in KERNELS.items() if kernel.resume is not Kernel.resume]
-    kernel = name_of(sublayer.kernel)
-    for choice in sublayer.patterns:
-        pattern = PATTERNS.build(choice)
-        if not pattern.causal:
-            use = "use causal_time, causal_joint or a pattern within frames"
-            yield f"pattern {choice!r} sees later frames; {use}"
-        if "causal" in pattern.needs and kernel not in resuming:
-            use = f"use {' or '.join(resuming)}"
-            yield f"kernel {kernel!r} depends on the clip's length; {use}"
-    shifts = list(sublayer.shifts)
-    if any(build_shift(shift).frames - {0} for shift in shifts):
-        yield f"shifts {shifts} read other frames; use spatial shifts"

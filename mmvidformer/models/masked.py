@@ -84,7 +84,7 @@ class MaskedPretraining(BaseModel):
         self.whole: list[str] = []
         encoder: Any
         for encoder in backbone.encoders:
-            self.whole += encoder.refusals.places
+            self.whole += [str(row) for row in encoder.conflicts if row.rules_out == "places"]
             if encoder.frames == "pool":  # the next one gets all frames
                 break
         width, heads = backbone.embed_dims // 2, max(first.sizes["num_heads"] // 2, 1)

@@ -2,21 +2,23 @@
 
 from typing import Any, NamedTuple
 
+from mmvidformer.layers.abilities import Conflict
+
 
 class Rule(NamedTuple):
     """What run lengths are for a model.
 
     Attributes:
-        obstacles: Parts that cannot do with them.
+        conflicts: Parts that cannot do with them.
         inexact: Parts for which a token that stands for several is not the same as these.
     """
 
-    obstacles: tuple[str, ...]
+    conflicts: tuple[Conflict, ...]
     inexact: tuple[str, ...]
 
     def __str__(self) -> str:
-        if self.obstacles:
-            return f"impossible: {self.obstacles[0]}"
+        if self.conflicts:
+            return f"impossible: {self.conflicts[0]}"
         if self.inexact:
             return f"approximation: {self.inexact[0]}"
         return "exact for the clip whose still parts are frozen"
@@ -24,30 +26,25 @@ class Rule(NamedTuple):
 
 def rule_of(backbone: Any) -> Rule:
     """Return what run lengths are for a ``VideoTransformer``."""
-    obstacles: list[str] = []
+    ruled_out = {"places", "tokens", "counts"}
+    conflicts = [row for row in backbone.conflicts if row.rules_out in ruled_out]
     inexact: list[str] = []
-    embed = backbone.embed
-    if embed.stride != embed.tubelet or any(embed.padding):
-        obstacles.append("tubelets overlap")
     for encoder in backbone.encoders:
-        refusals = encoder.refusals
-        obstacles += [f"{part} needs tokens in frames" for part in refusals.frames]
-        obstacles += [f"{part} cannot count a token several times" for part in refusals.counts]
         # Positions that others register may be those of time.
         tables = getattr(encoder.pos_embed, "tables", ("thw",))
         if any("t" in table for table in tables):
             inexact.append("positions in time are those of the first tubelet of a run")
         if encoder.rope is not None and "t" in getattr(encoder.rope, "axes", "thw"):
             inexact.append("rotary positions in time are those of the first tubelet of a run")
-    return Rule(tuple(obstacles), tuple(inexact))
+    return Rule(tuple(conflicts), tuple(inexact))
 
 
 def check_runs(backbone: Any, tolerance: float) -> None:
     """Raise a ValueError if a ``VideoTransformer`` cannot have run lengths."""
     if not tolerance >= 0:
         raise ValueError(f"the tolerance of still tubelets must be at least 0, got {tolerance}")
-    if obstacles := rule_of(backbone).obstacles:
+    if conflicts := rule_of(backbone).conflicts:
         raise ValueError(
-            f"{type(backbone).__name__} cannot compute still tubelets once: {obstacles[0]}; use "
+            f"{type(backbone).__name__} cannot compute still tubelets once: {conflicts[0]}; use "
             "joint attention, such as scheme 'spacetime' of ViViT"
         )

@@ -34,22 +34,7 @@ def draw_tokens(backbone: Any, clips: Tensor, share: float) -> Places:
         share: Share of the places, rounded, at least one.
     """
     size = backbone.embed.grid(clips.shape[2:])
-    in_frames = any(encoder.refusals.frames for encoder in backbone.encoders)
+    in_frames = any(conflict.rules_out == "tokens" for conflict in backbone.conflicts)
     if in_frames or backbone.pool == "none":
         size = size[1:]
     return draw_places(clips, size, max(round(share * prod(size)), 1))[0]
-
-
-def check_token_keep(backbone: Any, share: float) -> None:
-    """Raise a ValueError if a model cannot train on a share of its tokens."""
-    if not 0 < share <= 1:
-        raise ValueError(f"token_keep must be above 0 and at most 1, got {share}")
-    if share == 1:
-        return
-    embed = backbone.embed
-    if embed.stride != embed.tubelet or any(embed.padding):
-        raise ValueError("token_keep needs tubelets that do not overlap, without padding")
-    for encoder in backbone.encoders:
-        if encoder.refusals.places:
-            part = encoder.refusals.places[0]
-            raise ValueError(f"token_keep={share}: {part} needs all places of a frame; use 1")

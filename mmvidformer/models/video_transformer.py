@@ -8,18 +8,19 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS, NORMS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.layers.abilities import Conflict, find_conflicts, refuse, stem_conflicts
 from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
-from mmvidformer.models.config import VideoConfig, check_patterns, obstacles
+from mmvidformer.models.config import VideoConfig
 from mmvidformer.models.lengths import run_by_length, valid_frames
 from mmvidformer.models.run_lengths import encode_runs
 from mmvidformer.models.run_rules import check_runs
 from mmvidformer.models.single_frames import encodes_frames, run_clips
-from mmvidformer.models.token_dropping import check_token_keep, draw_tokens
+from mmvidformer.models.token_dropping import draw_tokens
 
 
 class VideoTransformer(nn.Module):
@@ -37,8 +38,8 @@ class VideoTransformer(nn.Module):
         grid: Grid (T, H, W) of the tokens of a clip of ``clip_len`` and ``img_size``.
         encoders: The encoders.
         configs: The ``EncoderConfig`` of each encoder.
-        obstacle: What keeps the model from running frame by frame, if anything, and what to use
-            instead.
+        conflicts: What its parts rule out, such as to run frame by frame, and what to use instead
+            (``layers.abilities``).
         static: Tolerance of run lengths (``VideoConfig``). It may be set, as the next.
         token_keep: Share of the tokens that are computed in training (``VideoConfig``).
         temporal_init: Default of ``temporal`` in ``init_from``.
@@ -86,7 +87,7 @@ class VideoTransformer(nn.Module):
         for number, part in enumerate(self.configs, start=1):
             last = number == len(self.configs)
             passes_grid = self.pool != "cls" if last else part.frames not in ("pool", "token")
-            check_patterns(part, axes)
+            refuse(find_conflicts(part, passes_grid, axes), "clips")
             encoder: Any = Encoder(part, grid, dim, passes_grid, not last or config.fc_norm is None)
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
@@ -95,10 +96,10 @@ class VideoTransformer(nn.Module):
         self.fc_norm: nn.Module = nn.Identity()
         if config.fc_norm is not None:
             self.fc_norm = NORMS.build(config.fc_norm, normalized_shape=dim)
-        pooled = None if self.pool == "none" else "the output is pooled over time; use pool='none'"
-        self.obstacle = next(obstacles(self.configs, self.embed.separate_frames), pooled)
+        self.conflicts = [*self._find_conflicts()]
+        causal = all(conflict.rules_out != "streams" for conflict in self.conflicts)
         for encoder in self.encoders:
-            encoder.pos_embed.causal = self.obstacle is None
+            encoder.pos_embed.causal = causal
         self.apply(look_up(INITS, config.init, "init"))
         for stage in [*self._frozen(), *self._unread(clip_len)]:
             stage.requires_grad_(False)
@@ -108,6 +109,15 @@ class VideoTransformer(nn.Module):
                 self.requires_grad_(False)
             add_lora(self, **config.lora)
         self.token_keep, self.static = config.token_keep, config.static
+
+    def _find_conflicts(self) -> Iterator[Conflict]:
+        yield from stem_conflicts(self.embed)
+        encoder: Any
+        for number, encoder in enumerate(self.encoders):
+            for conflict in encoder.conflicts:
+                yield conflict._replace(part=f"encoders.{number}: {conflict.part}")
+        if self.pool != "none":
+            yield Conflict("streams", "the output", "is pooled over time; use pool='none'")
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -179,7 +189,10 @@ class VideoTransformer(nn.Module):
 
     @token_keep.setter
     def token_keep(self, share: float) -> None:
-        check_token_keep(self, share)
+        if not 0 < share <= 1:
+            raise ValueError(f"token_keep must be above 0 and at most 1, got {share}")
+        if share < 1:
+            refuse(self.conflicts, "places", f"token_keep={share}: ", "; use 1")
         self._token_keep = share
 
     def forward_features(
@@ -273,9 +286,8 @@ class VideoTransformer(nn.Module):
         return self.fc_norm(pool_tokens(tokens, self.pool))
 
     def check_causal(self) -> None:
-        """Raise a ValueError that names the ``obstacle``, if there is one."""
-        if self.obstacle:
-            raise ValueError(f"{type(self).__name__} cannot run frame by frame: {self.obstacle}")
+        """Raise a ValueError that names the first part that needs the whole clip."""
+        refuse(self.conflicts, "streams", f"{type(self).__name__} cannot run frame by frame: ")
 
     def step(self, frames: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
         """Process the next frames of a stream; returns their part of the output for the whole clip.

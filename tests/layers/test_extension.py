@@ -17,9 +17,9 @@ from mmvidformer.layers import (
     Kernel,
     Pattern,
 )
+from mmvidformer.layers.abilities import ABILITIES
 from mmvidformer.layers.config import ClsPolicy
 from mmvidformer.layers.lookup import Registry
-from mmvidformer.layers.masks import ABILITIES
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
 from tests.layers.dense import masked_attention
@@ -161,7 +161,7 @@ def test_a_kernel_that_resumes_streams() -> None:
     ("options", "error", "message"),
     [
         (dict(block=[dict(kernel="mean", pattern="window")]), ValueError,
-         "Mean cannot ignore padding .*'window' needs; use kernel softmax, linear"),
+         "kernel 'mean' cannot ignore padding .*'window' needs; use kernel softmax, linear"),
         (dict(block=[dict(kernel=dict(type="mean", power=2))]), ValueError,
          "attention kernel mean has no option power; its options are: scale"),
         (dict(mlp=dict(type="swap", act="gelu")), ValueError, "MLP swap has no option act"),

@@ -193,11 +193,19 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
         (
             "shifted",
             {"kernel": "linear"},
-            "LinearKernel cannot mask pairs.*use kernel softmax, capped",
+            "kernel 'linear' cannot mask pairs.*use kernel softmax, capped",
         ),
-        ("window", {"kernel": "lara"}, "LaraKernel cannot ignore padding.*use kernel softmax, lin"),
-        ("dilated", {"kernel": "orthoformer"}, "OrthoformerKernel cannot ignore padding"),
-        ("local", {"kernel": "lara"}, "LaraKernel cannot mask keys that are not queries, as .*'lo"),
+        (
+            "window",
+            {"kernel": "lara"},
+            "kernel 'lara' cannot ignore padding.*use kernel softmax, lin",
+        ),
+        ("dilated", {"kernel": "orthoformer"}, "kernel 'orthoformer' cannot ignore padding"),
+        (
+            "local",
+            {"kernel": "lara"},
+            "kernel 'lara' cannot mask keys that are not queries, as .*'lo",
+        ),
         ("local", {"kernel": "cosformer"}, "use kernel softmax, linear, performer, linformer, ort"),
         (
             "causal_time",
@@ -209,7 +217,7 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
         (
             "causal_time, past 2",
             {"kernel": "linear", "cls": "skip"},
-            "LinearKernel cannot mask frames of the distant past.*use kernel softmax, capped",
+            "kernel 'linear' cannot mask frames of the distant past.*use kernel softmax, capped",
         ),
         ("causal_time", {"cls": "skip", "shifts": ["spatial", "temporal"]}, "no later frames"),
     ],

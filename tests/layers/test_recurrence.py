@@ -116,7 +116,7 @@ def test_a_new_kernel_decays_as_it_says() -> None:
     [
         ("time", {}, "runs over time and keeps all of the past: use pattern causal_time"),
         ("causal_joint", {}, "use pattern causal_time without past, got 'causal_joint'"),
-        (dict(type="causal_time", past=4), {}, "cannot mask frames of the distant past"),
+        (dict(type="causal_time", past=4), {}, "use pattern causal_time without past, got {"),
         ("causal_time", dict(rope="axial"), "cannot use rotary positions"),
         ("causal_time", dict(qkv_bias="qv"), "has no keys apart: use"),
         ("causal_time", dict(kernel=dict(type="recurrence", expand=0)), "expand .* at least 1"),

@@ -28,7 +28,9 @@ def test_kernels_that_read_an_order_get_all_tokens(kernel: str) -> None:
         VideoTransformer(token_keep=0.5, **options)
     model = VideoTransformer(**options)
     keep = Places(torch.randperm(64)[None, :32], (4, 4, 4))
-    with pytest.raises(ValueError, match=f"kernel '{kernel}'.* needs tokens in frames"):
+    with pytest.raises(
+        ValueError, match=f"kernel '{kernel}'.* needs all places of a frame; leave none out"
+    ):
         model(torch.randn(1, 3, 4, 64, 64), keep=keep)
     assert MaskedPretraining(model).whole  # masked tokens are replaced, not left out
 

@@ -74,8 +74,12 @@ def test_all_tokens_are_computed_in_evaluation(name: str) -> None:
 @pytest.mark.parametrize(
     ("model_type", "options", "message"),
     [
-        (FeatureFixationTransformer, {}, "token_keep needs tubelets that do not overlap"),
-        (FeatureFixationTransformer, dict(stem=STEM), r"token_keep=0.5: shift .* needs all places"),
+        (FeatureFixationTransformer, {}, "token_keep=0.5: tubelets overlap or have padding; use 1"),
+        (
+            FeatureFixationTransformer,
+            dict(stem=STEM),
+            "token_keep=0.5: encoders.0: shift .* needs all places",
+        ),
         (VideoTransformer, dict(block=[dict(pattern="width")]), "pattern 'width' needs all places"),
         (VideoTransformer, dict(block=[dict(kernel="linformer")]), "kernel 'linformer' needs all"),
     ],

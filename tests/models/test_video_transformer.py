@@ -78,10 +78,10 @@ def test_presets_can_be_written_out(name: str) -> None:
         (dict(cls="skip"), "cls of one sub-layer at least must be .* got 'skip'"),
         (dict(cls="mean", block=[dict(), TIME]), "cls of the last sub-layer .* got 'skip'"),
         (dict(cls="mean", parallel=True, block=[TIME, dict()]), "cls .* got 'skip'"),
-        (dict(frames="pool", block=[dict(pattern="time")]), "'time' each token sees itself alone"),
+        (dict(frames="pool", block=[dict(pattern="time")]), "'time' joins no tokens: each token"),
         (
             dict(encoders=[dict(frames="pool"), dict(block=[dict(pattern="space")])]),
-            "'space' each token sees itself alone, .* differ in t only",
+            "'space' joins no tokens: each token .* differ in t only",
         ),
         (dict(attn_drop_rate=0.1, block=[dict(kernel="linear")]), "attention dropout must be 0"),
         (dict(block=[dict(pattern=["time", "space", "joint"])]), "multiple of the number of pat"),

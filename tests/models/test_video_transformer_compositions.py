@@ -183,22 +183,42 @@ def check_composition(options: dict) -> bool:
     return True
 
 
-def check_kept_and_counted(model: nn.Module, clip: Tensor, out: Tensor) -> None:
-    """All places, and weights of one, are the clip itself; what cannot take them says so."""
-    grid = model.embed.grid(clip.shape[2:])
-    order = torch.arange(grid[1] * grid[2]).expand(len(clip), -1)
-    given = {
-        "weight": torch.ones(len(clip), *grid),
-        "keep": Places(order, grid[1:]),
-    }
-    for name, value in given.items():
-        try:
-            again = features(model, clip, **{name: value})
-        except ValueError as error:
-            assert "\n" not in str(error)
-            assert any(word in str(error) for word in ("leave", "tubelets do not overlap")), error
-        else:
-            torch.testing.assert_close(again, out)
+def check_kept_and_counted(model: Any, clip: Tensor, out: Tensor) -> None:
+    """What the conflicts rule out is refused in words, and all else works."""
+    uses = {conflict.rules_out for conflict in model.conflicts}
+    grid, rows = model.embed.grid(clip.shape[2:]), len(clip)
+    places, tokens = grid[1] * grid[2], grid[0] * grid[1] * grid[2]
+    shuffled = torch.randperm(places).expand(rows, -1)
+    some = Places(shuffled[:, : places // 2], grid[1:])
+    in_order = Places(some.numbers.sort().values, grid[1:])
+    if "places" in uses:
+        check_refused(model, clip, keep=some)
+    else:
+        kept = features(model, clip, keep=Places(shuffled, grid[1:]))
+        torch.testing.assert_close(kept, out)
+        kept = features(model, clip, keep=some)
+        torch.testing.assert_close(kept, features(model, clip, keep=in_order))
+    any_tokens = torch.randperm(tokens).expand(rows, -1)
+    if uses & {"places", "tokens"}:
+        check_refused(model, clip, keep=Places(any_tokens, grid))
+    else:
+        torch.testing.assert_close(features(model, clip, keep=Places(any_tokens, grid)), out)
+    ones = torch.ones(rows, *grid)
+    if "counts" in uses:
+        check_refused(model, clip, weight=ones)
+        return
+    torch.testing.assert_close(features(model, clip, weight=ones), out)
+    if not uses & {"places", "tokens"}:  # padding is as what is left out
+        numbers = any_tokens[:, : tokens // 2]
+        padding = torch.zeros(rows, tokens).scatter(1, numbers, 1.0).view_as(ones)
+        kept = features(model, clip, keep=Places(numbers, grid))
+        torch.testing.assert_close(features(model, clip, weight=padding), kept)
+
+
+def check_refused(model: nn.Module, clip: Tensor, **given: Any) -> None:
+    with pytest.raises(ValueError, match="leave|tubelets do not overlap") as error:
+        features(model, clip, **given)
+    assert "\n" not in str(error.value)
 
 
 def draw(count: int) -> list[dict]:

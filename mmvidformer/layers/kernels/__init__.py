@@ -15,8 +15,6 @@ lara                      softmax by importance sampling, R proposals           
 ========================  ==========================================================  ===========
 """
 
-from collections.abc import Set
-
 from mmvidformer.layers.kernels.base import Kernel
 from mmvidformer.layers.kernels.capped import CappedKernel
 from mmvidformer.layers.kernels.lara import LaraKernel
@@ -27,7 +25,6 @@ from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.recurrence import GatedRecurrenceKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
 from mmvidformer.layers.lookup import Registry
-from mmvidformer.layers.masks import ABILITIES
 
 KERNELS: Registry[Kernel] = Registry(
     "attention kernel",
@@ -43,21 +40,3 @@ KERNELS: Registry[Kernel] = Registry(
         "recurrence": GatedRecurrenceKernel,
     },
 )
-
-
-def check_supported(kernel: Kernel, needs: Set[str], part: str, otherwise: str = "") -> None:
-    """Raise a ValueError if a kernel cannot do what a part of its attention needs.
-
-    Args:
-        kernel: The kernel.
-        needs: What is needed (``layers.masks.ABILITIES``).
-        part: What needs it, for the message.
-        otherwise: What else would work, for the message.
-    """
-    missing = [words for ability, words in ABILITIES.items() if ability in needs - kernel.supports]
-    if missing:
-        able = [name for name, other in KERNELS.items() if needs <= other.supports]
-        raise ValueError(
-            f"{type(kernel).__name__} cannot {' or '.join(missing)}, as {part} needs; use kernel "
-            f"{', '.join(able)}{otherwise}"
-        )

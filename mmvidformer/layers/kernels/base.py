@@ -19,11 +19,13 @@ class Kernel(nn.Module, ABC):
     streams ``resume``.
 
     Attributes:
-        supports: What it can do (``layers.masks.ABILITIES``). ``Attention`` refuses what asks for
+        supports: What it can do (``layers.abilities``). ``Attention`` refuses what asks for
             more.
         needs_length: Whether it has weights along the sequence and takes the number of keys as an
             argument ``length``.
         needs_heads: Whether its heads have weights of their own, and it takes ``num_heads``.
+        over_time: Whether it runs along the frames from the first to the last, so that its pattern
+            must be ``causal_time`` without ``past``.
         parts: Number of projections: 3, or 2 if keys and values are one.
         expand: Width of the heads together, over that of the tokens.
         feature_map: Module that maps queries, keys and values (..., n, d) of single tokens first
@@ -33,15 +35,13 @@ class Kernel(nn.Module, ABC):
     supports: ClassVar[frozenset[str]] = frozenset({"other_keys", "rotary"})
     needs_length: ClassVar[bool] = False
     needs_heads: ClassVar[bool] = False
+    over_time: ClassVar[bool] = False
     parts: ClassVar[int] = 3
     expand: int = 1
 
     def __init__(self) -> None:
         super().__init__()
         self.feature_map: nn.Module | None = None
-
-    def check_pattern(self, pattern: Any, name: object) -> None:
-        """Raise a ValueError if it does not go with a pattern, beside what this ``needs``."""
 
     @abstractmethod
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:

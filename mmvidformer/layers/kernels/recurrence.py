@@ -50,6 +50,7 @@ class GatedRecurrenceKernel(LinearCostKernel):
     supports = frozenset({"causal"})
     parts = 2
     needs_heads = True
+    over_time = True
 
     def __init__(
         self,
@@ -75,14 +76,6 @@ class GatedRecurrenceKernel(LinearCostKernel):
         nn.init.normal_(self.conv_weight, std=0.1 * width**-0.5)
         for weight in (self.input_weight, self.decay_weight):
             nn.init.normal_(weight, std=dim**-0.5)
-
-    def check_pattern(self, pattern: Any, name: object) -> None:
-        """Raise a ValueError if a pattern does not make sequences of the steps of time."""
-        if pattern.needs != {"causal"} or pattern.tokens != "t":
-            raise ValueError(
-                f"{type(self).__name__} runs over time and keeps all of the past: use pattern "
-                f"causal_time without past, got {name!r}"
-            )
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any = None) -> Tensor:
         """Attend; see ``forward``."""

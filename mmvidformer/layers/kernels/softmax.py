@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.kernels.base import Kernel
-from mmvidformer.layers.masks import ABILITIES, Causal, Mask
+from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.stream import Past
 
 SCORES = 2**20  # scores of a head that are in memory at once if matmuls compute them
@@ -29,7 +29,9 @@ class SoftmaxKernel(Kernel):
         dropout: Dropout rate of the attention weights in training.
     """
 
-    supports = frozenset(ABILITIES)
+    supports = frozenset(
+        ("some_queries", "other_keys", "keys", "padding", "pairs", "causal", "past", "counts")
+    ) | {"rotary", "any_order"}
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__()

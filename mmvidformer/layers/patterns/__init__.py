@@ -9,9 +9,9 @@ from functools import partial
 from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.patterns.base import LocalPattern, Pattern, StridedPattern, grid_size
 from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
-from mmvidformer.layers.patterns.causal import causal, check_causal
+from mmvidformer.layers.patterns.causal import causal
 
-__all__ = ["PATTERNS", "Pattern", "check_causal", "grid_size"]
+__all__ = ["PATTERNS", "Pattern", "grid_size"]
 
 # Patterns, or functions of their options.
 PATTERNS: Registry[Pattern] = Registry(

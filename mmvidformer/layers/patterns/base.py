@@ -49,7 +49,7 @@ class Pattern:
         regroup: How, in the notation of einops; such as ``'b t h w n d -> b t n (h w) d'`` for
             attention within a frame: between b and n are the axes that number the sequences, after
             n those that run along a sequence. Without the former it has a 1.
-        needs: What it asks of a kernel (``layers.masks.ABILITIES``).
+        needs: What it asks of a kernel (``layers.abilities``).
 
     Attributes:
         groups: Axes that number the sequences, such as ``'t'`` or ``'hw'``.

@@ -1,12 +1,9 @@
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from mmvidformer.layers.config import Choice
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.patterns.base import Pattern, grid_size
-from mmvidformer.layers.shift import build_shift
 
 
 @dataclass(frozen=True)
@@ -32,14 +29,3 @@ def causal(regroup: str, past: int | None = None) -> CausalPattern:
     if past is not None and (not isinstance(past, int) or past < 2):
         raise ValueError(f"past must be an integer of at least 2, or None for all, got {past!r}")
     return CausalPattern(regroup, Causal(past=past).kinds, past)
-
-
-def check_causal(pattern: Pattern, name: Choice, cls: str, shifts: Sequence[Choice]) -> None:
-    """Raise a ValueError if class token or shifts carry later frames to a causal pattern."""
-    reads_later = any(frames > 0 for shift in shifts for frames in build_shift(shift).frames)
-    if "causal" in pattern.needs and (cls != "skip" or reads_later):
-        wanted = "shifts that read no later frames" if cls == "skip" else "cls='skip'"
-        raise ValueError(
-            f"pattern {name!r} is causal and needs {wanted}, got cls={cls!r} and "
-            f"shifts={list(shifts)}"
-        )
