@@ -5,7 +5,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from mmvidformer.data.importers import activitynet
+from mmvidformer.data.importers import (
+    activitynet,
+    ava,
+    cvat,
+    huggingface,
+    kinetics,
+    label_studio,
+    something_something,
+    via,
+)
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.tables import Table
 
@@ -22,7 +31,7 @@ class Importer(Protocol):
         """Yield rows, by the names of columns, and their places for messages.
 
         ``video`` is the name in the export; its file is found here. A row has a ``label`` of the
-        video, or one of a time: ``time`` of a moment, ``start`` and ``end``, or ``second`` with the
+        video, or one of a time: ``time`` of a moment, ``start`` and ``end``, or ``time`` with the
         corners of a box, ``x1``, ``y1``, ``x2``, ``y2``, as shares of the frame. ``split``,
         ``group`` and ``track`` may stand in all, and further columns, as ``--columns label=tier``
         can choose them. A row of a video alone says that it has no annotations. Times are in
@@ -32,6 +41,13 @@ class Importer(Protocol):
 
 IMPORTERS: dict[str, Importer] = {
     "activitynet": activitynet,
+    "cvat": cvat,
+    "label-studio": label_studio,
+    "via": via,
+    "ava": ava,
+    "kinetics": kinetics,
+    "something-something": something_something,
+    "huggingface": huggingface,
 }
 
 

@@ -56,7 +56,7 @@ class Export:
 
     @cached_property
     def json(self) -> Any:
-        """The content of a JSON file; None of another file.
+        """The content of a JSON file, a list of that of JSON lines; None of another file.
 
         Raises:
             ValueError: If it begins as JSON and is damaged.
@@ -64,6 +64,8 @@ class Export:
         if not self.head.startswith(("{", "[")):
             return None
         try:
+            if self.path.suffix.lower() == ".jsonl":
+                return [json.loads(line) for line in self.text.splitlines() if line.strip()]
             return json.loads(self.text)
         except ValueError as error:
             raise ValueError(f"{self.path} is no JSON: {error}") from error
