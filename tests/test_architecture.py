@@ -50,7 +50,7 @@ ALLOWED = {
         "tasks",
         "video",
     },
-    "sinks": {"storage", "tasks"},
+    "sinks": {"storage", "tasks", "video"},
     "visualization": {"apis", "data", "layers", "models", "sinks", "storage", "tasks", "video"},
     "web": {
         "apis",

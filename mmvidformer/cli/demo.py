@@ -145,7 +145,8 @@ def add_output_arguments(parser: ArgumentParser) -> None:
     """Add where answers go."""
     output = parser.add_argument_group("output")
     for name, sink in SINKS.items():
-        output.add_argument(f"--{name}", type=Path, help=sink.help, metavar="FILE")
+        option = f"--{name.replace('_', '-')}"
+        output.add_argument(option, type=Path, help=sink.help, metavar="FILE")
     output.add_argument(
         "--timeline",
         type=Path,

@@ -1,7 +1,10 @@
 """Outputs of predictions, a file each."""
 
 from mmvidformer.sinks.base import Sink as Sink
+from mmvidformer.sinks.coco import Coco as Coco
+from mmvidformer.sinks.cvat import Cvat as Cvat
 from mmvidformer.sinks.jsonl import JsonLines as JsonLines
+from mmvidformer.sinks.label_studio import LabelStudio as LabelStudio
 from mmvidformer.sinks.segments import SegmentsCsv as SegmentsCsv
 from mmvidformer.sinks.subtitles import Subtitles as Subtitles
 from mmvidformer.sinks.windows import WindowsCsv as WindowsCsv
@@ -12,4 +15,7 @@ SINKS: dict[str, type[Sink]] = {
     "csv": SegmentsCsv,
     "windows": WindowsCsv,
     "subtitles": Subtitles,
+    "label_studio": LabelStudio,
+    "cvat": Cvat,
+    "coco": Coco,
 }

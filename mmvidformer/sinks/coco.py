@@ -1,0 +1,84 @@
+"""COCO's JSON of boxes, as tools for pictures read it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink
+from mmvidformer.storage.atomic import open_rows
+from mmvidformer.storage.names import spell
+from mmvidformer.tasks.prediction import Prediction
+
+
+class Coco(VideoSink):
+    """Boxes of frames, with scores: ``images`` are the frames with boxes, ``categories`` classes.
+
+    ``videos`` and ``video_id``, ``frame_id`` and ``track_id`` are as in TAO and YouTube-VIS.
+    ``file_name`` of a frame is what a folder of frames has by convention: ``VIDEO/000012.jpg``.
+
+    Raises:
+        ValueError: If a prediction has no box.
+    """
+
+    help = "boxes in COCO's format (.json): pictures are the frames, with video and number"
+
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        super().__init__()
+        self._file = self._files.enter_context(open_rows(target, options.force))
+        self._videos: list[dict[str, Any]] = []
+        self._images: list[dict[str, Any]] = []
+        self._categories: dict[str, int] = {}
+        self._count = 0
+        self._file.write('{"annotations": [')
+
+    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
+        """Number a video, and the classes."""
+        for name in next(iter(prediction.names.values())):
+            self._categories.setdefault(name, len(self._categories) + 1)
+        size = dict(height=video.height, width=video.width)
+        number = len(self._videos) + 1
+        self._videos.append(dict(id=number, name=spell(video.path), **size))
+
+    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
+        """Write the boxes of a video."""
+        size = dict(height=video.height, width=video.width)
+        tracks: dict[str, int] = {}
+        last_frame = None
+        for box in boxes:
+            if box.frame != last_frame:
+                image = dict(id=len(self._images) + 1, **size)
+                image["file_name"] = f"{Path(video.path).stem}/{box.frame:06}.jpg"
+                image |= dict(video_id=len(self._videos), frame_id=box.frame)
+                self._images.append(image)
+                last_frame = box.frame
+            for label in box.labels:
+                self._write_box(box, label, video, tracks)
+
+    def end_file(self) -> None:
+        """Write pictures, classes and videos."""
+        categories = [dict(id=number, name=name) for name, number in self._categories.items()]
+        lists = dict(images=self._images, categories=categories, videos=self._videos)
+        parts = [f'"{name}": {json.dumps(rows)}' for name, rows in lists.items()]
+        self._file.write("\n],\n" + ",\n".join(parts) + "}\n")
+
+    def _write_box(
+        self, box: SinkBox, label: str, video: SinkVideo, tracks: dict[str, int]
+    ) -> None:
+        left, right = (round(share * video.width, 2) for share in box.corners[::2])
+        top, bottom = (round(share * video.height, 2) for share in box.corners[1::2])
+        width, height = round(right - left, 2), round(bottom - top, 2)
+        self._count += 1
+        annotation = dict(
+            id=self._count,
+            image_id=len(self._images),
+            category_id=self._categories[label],
+            bbox=[left, top, width, height],
+            area=round(width * height, 4),
+            iscrowd=0,
+            score=box.score,
+        )
+        if box.track:
+            annotation["track_id"] = tracks.setdefault(box.track, len(tracks) + 1)
+        separator = ",\n" if self._count > 1 else "\n"
+        self._file.write(separator + json.dumps(annotation))

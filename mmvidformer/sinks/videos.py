@@ -1,0 +1,160 @@
+"""What outputs for annotation tools share: a part for each video, which states frames."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from mmvidformer.sinks.base import Sink
+from mmvidformer.storage.names import spell
+from mmvidformer.tasks.joined_windows import JoinedWindows
+from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.video.video import Video
+
+
+@dataclass
+class SinkVideo:
+    """A video that an output is about.
+
+    Attributes:
+        path: Its path.
+        frames: The opened video.
+        height: Height in pixels.
+        width: Width in pixels.
+    """
+
+    path: str
+    frames: Video
+    height: int
+    width: int
+
+
+class SinkBox(NamedTuple):
+    """A box at a frame, counted from 0; corners are shares of the frame."""
+
+    frame: int
+    corners: tuple[float, ...]
+    labels: tuple[str, ...]
+    score: float
+    track: str
+
+
+class VideoSink(Sink):
+    """An output with a part for each video: labels, segments and boxes.
+
+    A subclass opens its file in ``__init__``, as ``_files``, and writes in the methods below.
+
+    Raises:
+        ValueError: If a source is no file, or the model predicts values.
+    """
+
+    def __init__(self) -> None:
+        self._files = ExitStack()
+        self._joined = JoinedWindows()
+        self._video: SinkVideo | None = None
+        self._boxes: list[SinkBox] = []
+
+    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
+        """Begin the part of a video; ``prediction`` is the first of it."""
+
+    def write_label(self, video: SinkVideo, prediction: Prediction) -> None:
+        """Write an answer for the whole video."""
+        raise ValueError(f"{type(self).__name__} has no place for labels of whole videos")
+
+    def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
+        """Write a segment, or a moment."""
+        raise ValueError(f"{type(self).__name__} has no place for segments")
+
+    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
+        """End the part of a video, with its boxes in the order of time."""
+
+    def end_file(self) -> None:
+        """Write what comes after the last video."""
+
+    def append(self, prediction: Prediction) -> None:
+        """Take the next prediction of a video, or the first of the next video."""
+        video = self._begin(prediction)
+        if prediction.box:
+            self._boxes.append(_make_box(prediction, video))
+        elif prediction.seconds is None:
+            self.write_label(video, prediction)
+        else:
+            self._write_segment(self._joined.add(prediction))
+
+    def close(self, *error: object) -> None:
+        """End the last video, and the file."""
+        try:
+            self._end_video()
+            self.end_file()
+        finally:
+            self._files.__exit__(*(error or (None, None, None)))
+
+    def _begin(self, prediction: Prediction) -> SinkVideo:
+        if self._video is not None and self._video.path == prediction.source:
+            return self._video
+        if not prediction.probabilities:
+            raise ValueError(f"{type(self).__name__} has no place for values, only for classes")
+        path = prediction.source
+        if path is None or not Path(path).is_file():
+            name = "a stream" if path is None else spell(path)
+            raise ValueError(f"{type(self).__name__} is of video files, got {name}")
+        self._end_video()
+        frames = Video.open(path)
+        self._video = SinkVideo(path, frames, *frames.size)
+        self.begin_video(self._video, prediction)
+        return self._video
+
+    def _write_segment(self, segment: Prediction | None) -> None:
+        if segment is not None and self._video is not None:
+            self.write_segment(self._video, segment)
+
+    def _end_video(self) -> None:
+        self._write_segment(self._joined.end())
+        if self._video is not None:
+            self.end_video(self._video, sorted(self._boxes))
+        self._video, self._boxes = None, []
+
+
+def list_labels(prediction: Prediction, output: str) -> list[tuple[str, float]]:
+    """Return the classes that an output finds, with their scores: the best one, or several.
+
+    Several are those that reach the threshold of the task; if none does, it is the best one.
+    """
+    classes = prediction.top(len(prediction.names[output]), output)
+    threshold = prediction.task.threshold
+    if threshold is None:
+        classes = classes[:1]
+    else:
+        classes = [item for item in classes if item[2] >= threshold] or classes[:1]
+    return [(label, round(score, 6)) for _, label, score in classes]
+
+
+def list_runs(boxes: Sequence[SinkBox]) -> Iterator[list[SinkBox]]:
+    """Yield the boxes of each track as long as its labels stay; those without a track alone."""
+
+    def track_of(box: SinkBox) -> str:
+        return box.track
+
+    for track, group in groupby(sorted(boxes, key=track_of), track_of):
+        tracked = sorted(group)
+        if not track:
+            yield from ([box] for box in tracked)
+            continue
+        for _, run in groupby(tracked, lambda box: box.labels):
+            yield [*run]
+
+
+def _make_box(prediction: Prediction, video: SinkVideo) -> SinkBox:
+    output = next(iter(prediction.scores))
+    classes = list_labels(prediction, output)
+    labels = tuple(label for label, _ in classes)
+    track = getattr(prediction, "track", None)
+    return SinkBox(
+        video.frames.at(prediction.start),
+        tuple(prediction.box),
+        labels,
+        classes[0][1],
+        "" if track is None else str(track),
+    )

@@ -1,0 +1,151 @@
+"""Outputs for annotation tools: there and back, and as the tools' own code reads them."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from mmvidformer.apis import Prediction
+from mmvidformer.data.importers import open_annotations
+from mmvidformer.sinks import SINKS
+from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.tasks.imports import select_rows
+from mmvidformer.tasks.table import TASKS
+
+NAMES = {"class": ["left", "<b>& right", "Füttern"]}
+FPS = 12  # of the videos
+
+
+@pytest.fixture
+def videos(tiny_videos, tmp_path) -> Path:
+    """Two videos of 24 frames, with a name that needs quotes."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for number, name in enumerate(("a & b.mp4", "sub/c.mp4")):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.symlink_to(tiny_videos.root / f"val_{number}.mp4")
+    return folder
+
+
+def predict(video: Path | None, label: int, task: str = "classes", **where: object) -> Prediction:
+    shares = np.full(3, 0.1)
+    shares[label] = 0.8
+    source = None if video is None else str(video)
+    scores = {"class": shares}
+    return Prediction(scores, scores, NAMES, source, task=TASKS[task], **where)
+
+
+def segments(videos: Path) -> list[Prediction]:
+    """Segments, a moment and another video."""
+    first, second = videos / "a & b.mp4", videos / "sub" / "c.mp4"
+    return [
+        predict(first, 0, "segments", seconds=(0.0, 0.5)),
+        predict(first, 1, "segments", seconds=(0.5, 2.0)),
+        predict(first, 2, "segments", seconds=(0.5, 0.75)),
+        predict(second, 2, "segments", seconds=(0.25, 1.0)),
+    ]
+
+
+def boxes(videos: Path) -> list[Prediction]:
+    video = videos / "a & b.mp4"
+    corners = ((0.1, 0.25, 0.5, 0.75), (0.5, 0.25, 1.0, 1.0), (0.0, 0.0, 0.25, 0.5))
+    places = ((0.25, corners[0], 0), (0.25, corners[1], 1), (1.75, corners[2], 2))
+    return [
+        predict(video, label, "boxes", seconds=(time, time), box=box) for time, box, label in places
+    ]
+
+
+def write(name: str, target: Path, predictions: list[Prediction]) -> None:
+    with SINKS[name](target, SinkOptions(dict(model="model"))) as sink:
+        for prediction in predictions:
+            sink.append(prediction)
+
+
+def read(file: Path, videos: Path, task: str, *columns: str) -> list[tuple[str, ...]]:
+    """Read a file as training does: names of videos and some columns."""
+    table = select_rows(open_annotations(file, videos), TASKS[task])
+    rows = [row for row, _ in table.read("video")]
+    return [(Path(row["video"]).name, *(row[name] for name in columns)) for row in rows]
+
+
+def cells_of(prediction: Prediction, *columns: str) -> tuple[str, ...]:
+    row = prediction.row()
+    return (Path(row["video"]).name, *(f"{row[name]}" for name in columns))
+
+
+SPAN = ("start", "end", "label")
+
+
+def test_segments_come_back_from_label_studio(videos) -> None:
+    predictions = segments(videos)
+    write("label_studio", videos / "out.json", predictions)
+    assert read(videos / "out.json", videos, "segments", *SPAN) == [
+        cells_of(prediction, *SPAN) for prediction in predictions
+    ]
+    first, second = json.loads((videos / "out.json").read_text())
+    assert first["data"] == {"video": "/data/local-files/?d=a%20%26%20b.mp4", "fps": FPS}
+    assert second["data"]["video"].endswith("?d=sub/c.mp4")
+    assert first["predictions"][0]["model_version"] == "model"
+    assert first["predictions"][0]["score"] == pytest.approx(0.8)
+
+
+def test_segments_come_back_from_cvat(videos) -> None:
+    """A file for each video; a track that lasts until the end has no keyframe behind it."""
+    predictions = segments(videos)
+    write("cvat", videos / "out", predictions)
+    rows = read(videos / "out" / "a & b.xml", videos, "segments", *SPAN)
+    assert rows == [cells_of(prediction, *SPAN) for prediction in predictions[:3]]
+    root = ElementTree.parse(videos / "out" / "a & b.xml").getroot()
+    frames = [[int(box.get("frame")) for box in track] for track in root.iterfind("track")]
+    assert frames == [[0, 6], [6], [6, 9]]
+
+
+PLACE = ("x1", "y1", "x2", "y2", "label")
+
+
+@pytest.mark.parametrize(("name", "file"), [("label_studio", "out.json"), ("cvat", "out.xml")])
+def test_boxes_come_back(name, file, videos) -> None:
+    predictions = boxes(videos)
+    write(name, videos / file, predictions)
+    rows = read(videos / file, videos, "boxes", "time", *PLACE)
+    expected = [cells_of(prediction, "start", *PLACE) for prediction in predictions]
+    assert [(*map(number, row[1:6]), row[6]) for row in rows] == [
+        (*map(number, row[1:6]), row[6]) for row in expected
+    ]
+
+
+def number(text: str) -> float:
+    return pytest.approx(float(text), abs=1e-3)
+
+
+def test_labels_come_back_from_label_studio(videos) -> None:
+    """The interface has all classes, which somebody may choose instead."""
+    predictions = [predict(videos / "a & b.mp4", 1), predict(videos / "sub" / "c.mp4", 0)]
+    write("label_studio", videos / "out.json", predictions)
+    rows = read(videos / "out.json", videos, "classes", "label")
+    assert rows == [("a & b.mp4", "<b>& right"), ("c.mp4", "left")]
+    view = ElementTree.parse(videos / "out.interface.xml").getroot()
+    assert [choice.get("value") for choice in view.iter("Choice")] == NAMES["class"]
+
+
+def test_coco_counts_frames_and_boxes(videos) -> None:
+    write("coco", videos / "out.json", boxes(videos))
+    content = json.loads((videos / "out.json").read_text())
+    assert [image["frame_id"] for image in content["images"]] == [3, 21]
+    assert [row["name"] for row in content["categories"]] == NAMES["class"]
+    height, width = content["images"][0]["height"], content["images"][0]["width"]
+    first = content["annotations"][0]
+    assert first["image_id"] == 1 and first["category_id"] == 1 and first["score"] == 0.8
+    expected = [0.1 * width, 0.25 * height, 0.4 * width, 0.5 * height]
+    assert first["bbox"] == pytest.approx(expected, abs=0.011)
+    with pytest.raises(ValueError, match="Coco has no place for labels of whole videos"):
+        write("coco", videos / "labels.json", [predict(videos / "a & b.mp4", 1)])
+
+
+@pytest.mark.parametrize(("name", "file"), [("label_studio", "o.json"), ("cvat", "o.xml")])
+def test_only_files_have_frames(name, file, tmp_path) -> None:
+    with pytest.raises(ValueError, match="is of video files, got a stream"):
+        write(name, tmp_path / file, [predict(None, 0, seconds=(0, 1))])
