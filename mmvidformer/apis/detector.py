@@ -1,16 +1,26 @@
 """Boxes of persons in frames, by torchvision's detector."""
 
-import math
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from mmvidformer.apis.windows import times_of
-
 PERSON = 1  # class of COCO
-MIN_SCORE = 0.8
+
+
+class Person(NamedTuple):
+    """A person in a frame.
+
+    Attributes:
+        box: Left, top, right and bottom, in shares of width and height.
+        score: How sure the detector is, 0 to 1.
+        track: Number of the person in the video, from 1; None if nobody is followed.
+    """
+
+    box: tuple[float, ...]
+    score: float = 1.0
+    track: int | None = None
 
 
 class PersonDetector:
@@ -30,37 +40,15 @@ class PersonDetector:
         self.model = detection.fasterrcnn_resnet50_fpn_v2(weights=weights).eval().to(self.device)
 
     @torch.no_grad()
-    def __call__(self, frame: np.ndarray, min_score: float = MIN_SCORE) -> list[tuple[float, ...]]:
-        """Find persons in an RGB frame (H, W, 3), uint8.
-
-        Returns:
-            Left, top, right and bottom of each, in shares of width and height, best first.
-        """
+    def __call__(self, frame: np.ndarray, min_score: float) -> list[Person]:
+        """Find persons in an RGB frame (H, W, 3), uint8, best first."""
         pixels = torch.from_numpy(frame).to(self.device).permute(2, 0, 1) / 255
         (objects,) = self.model([pixels])
         kept = (objects["labels"] == PERSON) & (objects["scores"] >= min_score)
         height, width = frame.shape[:2]
         shares = objects["boxes"][kept] / objects["boxes"].new_tensor([width, height] * 2)
-        return [tuple(row) for row in shares.clamp(0, 1).tolist()]
-
-    def moments(self, opened: dict[str, Any]) -> dict[int, list[tuple[float, ...]]]:
-        """Find persons at each whole second of a video; seconds without any are left out.
-
-        Args:
-            opened: A result of ``VideoPipeline.open`` for a file.
-
-        Raises:
-            ValueError: As ``times_of``.
-        """
-        times = times_of(opened)
-        video = opened["video_reader"]
-        moments: dict[int, list[tuple[float, ...]]] = {}
-        for second in range(math.ceil(times.seconds(len(video)))):
-            (frame,) = video.get_batch([int(times.at(second))]).asnumpy()
-            boxes = self(frame)
-            if boxes:
-                moments[second] = boxes
-        return moments
+        boxes, scores = shares.clamp(0, 1).tolist(), objects["scores"][kept].tolist()
+        return [Person(tuple(box), score) for box, score in zip(boxes, scores, strict=True)]
 
 
 load_detector = cache(PersonDetector)  # by device

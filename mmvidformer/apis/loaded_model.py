@@ -163,7 +163,7 @@ class LoadedModel:
     def check_windows(self, options: dict[str, float | None]) -> None:
         """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""
         if self.task.needs_boxes:
-            calls = "recognizer.persons(video), recognizer.boxes(video, second, boxes)"
+            calls = "recognizer.persons(video), recognizer.boxes(video, seconds, boxes)"
             raise ValueError(f"a model of boxes needs them: {calls}")
         if self.task.has_windows:
             return

@@ -88,14 +88,24 @@ class PartReader:
         """Find the segments of an opened video."""
         return list_segments(self.pipeline, self.start(), video, options["min_score"])
 
-    def boxes_at(self, video: dict, second: float, boxes: Boxes) -> ActionDataSample:
-        """Classify boxes of an opened video at a moment."""
+    def boxes_at(
+        self, video: dict, seconds: float, boxes: Boxes, shot: tuple[int, int] | None = None
+    ) -> ActionDataSample:
+        """Classify boxes of an opened video at a moment.
+
+        Args:
+            video: The video.
+            seconds: The moment.
+            boxes: The boxes.
+            shot: First and last frame that are read; default: those of the video.
+        """
         times_of(video)  # which numbers frames by time
         sample = dict(
             video,
             gt_labels=torch.zeros(len(boxes), self.num_classes),
             gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4),
-            timestamp=second,
+            timestamp=seconds,
+            shot=shot,
             video_id=video["filename"],
         )
         return self.start()(self.pipeline.read(sample))

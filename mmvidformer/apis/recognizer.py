@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.apis.detector import load_detector
+from mmvidformer.apis.detector import Person, load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.part_clock import without_gaps
+from mmvidformer.apis.persons import Moment, find_persons
 from mmvidformer.apis.pipeline import Foreign, Source
 from mmvidformer.apis.shots import ShotWindow
 from mmvidformer.apis.stream import StreamFrame
@@ -23,7 +24,7 @@ class Recognizer(LoadedModel):
     - ``recognizer(video)`` answers for a whole video,
     - ``timeline(video)`` for the parts of a long one,
     - ``stream(frames)`` as frames come in, from a generator, a camera or an address,
-    - ``boxes(video, second, boxes)`` for boxes in it, and ``persons(video)`` for those of persons.
+    - ``boxes(video, seconds, boxes)`` for boxes in it, and ``persons(video)`` for those of persons.
 
     All give ``Prediction``. Parts are windows; of a model of frames (``FramesHead``) the steps of
     time, of one of segments (``SegmentsHead``) the segments that it finds. A recurrent model (HORST
@@ -254,13 +255,13 @@ class Recognizer(LoadedModel):
             yield frame._replace(predictions=tuple(predictions))
 
     def boxes(
-        self, video: str | Path, second: float, boxes: Sequence[Sequence[float]]
+        self, video: str | Path, seconds: float, boxes: Sequence[Sequence[float]]
     ) -> list[Prediction]:
         """Classify boxes at a moment of a video, by a model of boxes (``BoxesHead``).
 
         Args:
             video: Path.
-            second: Moment in seconds.
+            seconds: The moment.
             boxes: Left, top, right and bottom of each, in shares of width and height.
 
         Raises:
@@ -268,22 +269,49 @@ class Recognizer(LoadedModel):
             ValueError: If the video cannot be read, its frame rate is unknown, or the model is
                 none of boxes.
         """
-        if not self.task.needs_boxes:
-            raise ValueError(f"the model is about {self.task.part}, not about boxes")
-        output = self._part_reader().boxes_at(self.pipeline.open(video), second, boxes)
-        predictions = self._answers(output, source=str(video), seconds=(second, second))
-        return [  # as they were given, not as the pipeline rounds them
-            replace(prediction, box=tuple(map(float, box)))
-            for prediction, box in zip(predictions, boxes, strict=True)
-        ]
+        self._check_boxes()
+        opened = self.pipeline.open(video)
+        persons = [Person(tuple(map(float, box))) for box in boxes]
+        return self._answer_moment(opened, str(video), Moment(seconds, persons))
 
-    def persons(self, video: str | Path) -> list[Prediction]:
-        """Find persons at each whole second of a video, and classify their boxes, as ``boxes``.
+    def persons(
+        self,
+        video: str | Path,
+        rate: float | None = None,
+        track: bool = False,
+        cuts: str | None = None,
+    ) -> Iterator[Prediction]:
+        """Find persons at regular times of a video, and classify their boxes, as ``boxes``.
 
         The first time the weights of the detector are downloaded (``apis.detector``).
+
+        Args:
+            video: Path.
+            rate: Times a second, at most those of the frames; default: 1, with ``track`` 5.
+            track: Whether to number the persons (``apis.tracks``), for ``Prediction.track``. No
+                clip crosses a cut then.
+            cuts: How cuts are found, where tracks end; see ``timeline``.
+
+        Raises:
+            TracksError: If the package that follows persons is not installed.
+            ValueError: As ``boxes``; or if ``rate`` is not positive.
         """
-        moments = load_detector(self.device).moments(self.pipeline.open(video))
-        predictions: list[Prediction] = []
-        for second, boxes in moments.items():
-            predictions += self.boxes(video, second, boxes)
-        return predictions
+        self._check_boxes()
+        opened = self.pipeline.open(video)
+        for moment in find_persons(opened, load_detector(self.device), rate, track, cuts):
+            yield from self._answer_moment(opened, str(video), moment)
+
+    def _check_boxes(self) -> None:
+        if not self.task.needs_boxes:
+            raise ValueError(f"the model is about {self.task.part}, not about boxes")
+
+    def _answer_moment(self, opened: dict, name: str, moment: Moment) -> list[Prediction]:
+        """Classify the boxes at a moment of an opened video."""
+        seconds, persons, shot = moment
+        boxes = [person.box for person in persons]
+        output = self._part_reader().boxes_at(opened, seconds, boxes, shot)
+        predictions = self._answers(output, source=name, seconds=(seconds, seconds))
+        return [  # as they were given, not as the pipeline rounds them
+            replace(prediction, box=person.box, track=person.track)
+            for prediction, person in zip(predictions, persons, strict=True)
+        ]

@@ -46,11 +46,24 @@ def list_shot_windows(
         CutsError: As ``find_cuts``.
     """
     windows = []
-    borders = [*_video_of(opened).shots(cuts or CUTS), opened["total_frames"]]
+    borders = [*list_shots(opened, cuts), opened["total_frames"]]
     for shot, (start, end) in enumerate(pairwise(borders)):
         for first, last in list_windows(end - start, size, step):
             windows.append(ShotWindow(start + first, start + last, shot))
     return windows
+
+
+def list_shots(opened: dict, cuts: str | None = None) -> list[int]:
+    """Return the first frame of each shot of an opened video that ``times_of`` has seen.
+
+    Args:
+        opened: A result of ``VideoPipeline.open``.
+        cuts: How cuts are found (``video.cuts.find_cuts``); default: ``CUTS``.
+
+    Raises:
+        CutsError: As ``find_cuts``.
+    """
+    return _video_of(opened).shots(cuts or CUTS)
 
 
 def stream_shots(

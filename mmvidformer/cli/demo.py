@@ -34,6 +34,7 @@ from mmvidformer.engine.arguments import (
     add_cuts_argument,
     add_force_argument,
     add_overrides,
+    add_person_arguments,
     add_speed_arguments,
     check_outputs,
     inexact_options,
@@ -126,6 +127,7 @@ def add_answer_arguments(parser: ArgumentParser) -> None:
         help="of models that need boxes: csv in AVA's format, or the word persons, to detect them",
         metavar="FILE",
     )
+    add_person_arguments(answers)
     answers.add_argument(
         "--restart",
         type=positive_number,
@@ -229,7 +231,7 @@ def check_options(parser: ArgumentParser, args: Namespace) -> None:
     sizes = (args.window, args.stride, args.windows, args.csv, args.subtitles, args.timeline)
     has_windows = is_live or any(size is not None for size in sizes)
     needs = {
-        "cuts": (has_windows, "--window"),
+        "cuts": (has_windows or args.track, "--window or --track"),
         "skip_static": (has_windows, "--window"),
         "truth": (args.timeline, "--timeline"),
         "layer": (args.overlay, "--overlay"),

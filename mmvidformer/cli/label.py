@@ -18,11 +18,13 @@ from mmvidformer.apis.bulk.parquet import ParquetTable
 from mmvidformer.apis.bulk.run import Job
 from mmvidformer.apis.bulk.saving import locked
 from mmvidformer.apis.bulk.settings import hash_text, make_writable, row_settings
+from mmvidformer.apis.persons import PERSONS
 from mmvidformer.data.sources import list_inputs
 from mmvidformer.engine.arguments import (
     add_bulk_arguments,
     add_classes_argument,
     add_cuts_argument,
+    add_person_arguments,
     inexact_options,
     positive_number,
 )
@@ -56,15 +58,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     answers.add_argument(
         "--boxes",
         type=Path,
-        help="csv in AVA's format (default: persons are detected)",
+        help="csv in AVA's format, or the word persons, to detect them (default: persons)",
         metavar="FILE",
     )
+    add_person_arguments(answers)
     args = parser.parse_intermixed_args(argv)
-    if args.cuts and args.window is None and args.stride is None:
-        parser.error(f"--cuts needs --window, got {args.cuts}")
+    if args.cuts and args.window is None and args.stride is None and not args.track:
+        parser.error(f"--cuts needs --window or --track, got {args.cuts}")
+    if str(args.boxes) == PERSONS:
+        args.boxes = None
     inputs = list_inputs(args.input)
     cfg, checkpoint = find_bulk_model(args, inputs)
-    names = ("window", "stride", "cuts", "min_score", "boxes")
+    names = ("window", "stride", "cuts", "min_score", "boxes", "rate", "track")
     options = {name: getattr(args, name) for name in names}
     inexact = inexact_options(args)
     if args.boxes is not None:

@@ -16,6 +16,21 @@ from mmvidformer.video.cuts import FINDERS, NONE, CutsError, check_finder
 from mmvidformer.video.readers import BACKENDS
 
 
+def add_person_arguments(parser: ArgumentParser) -> None:
+    """Add how persons are detected: ``--rate`` and ``--track``."""
+    parser.add_argument(
+        "--rate",
+        type=positive_number,
+        help="of persons that are detected: how often a second (default: 1, with --track 5)",
+        metavar="N",
+    )
+    parser.add_argument(
+        "--track",
+        action="store_true",
+        help="of persons that are detected: number them, the same person alike (needs trackers)",
+    )
+
+
 def add_overrides(parser: ArgumentParser) -> None:
     """Add ``--cfg-options``."""
     parser.add_argument(

@@ -1,7 +1,7 @@
 """A csv file of segments of one class."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TextIO
@@ -34,7 +34,7 @@ class SegmentsCsv(Sink):
         self._write(self._joined.add(prediction))
 
     def close(self, *error: object) -> None:
-        """Write the last segment."""
+        """Write the last segments."""
         try:
             self._write(self._joined.end())
             if not self._rows.has_header:  # nothing was found
@@ -42,8 +42,8 @@ class SegmentsCsv(Sink):
         finally:
             self._files.__exit__(*(error or (None, None, None)))
 
-    def _write(self, segment: Prediction | None) -> None:
-        if segment is not None:
+    def _write(self, segments: Sequence[Prediction]) -> None:
+        for segment in segments:
             self._rows.write(segment)
 
 

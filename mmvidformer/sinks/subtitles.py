@@ -1,5 +1,6 @@
 """Subtitles, which players show and editors import: SubRip (.srt) and WebVTT (.vtt)."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from html import escape
 from pathlib import Path
@@ -42,21 +43,20 @@ class Subtitles(Sink):
         self._write(self._joined.add(prediction))
 
     def close(self, *error: object) -> None:
-        """Write the last segment."""
+        """Write the last segments."""
         try:
             self._write(self._joined.end())
         finally:
             self._files.__exit__(*(error or (None, None, None)))
 
-    def _write(self, segment: Prediction | None) -> None:
-        if segment is None:
-            return
-        start, end = segment.seconds
-        self._count += 1
-        times = f"{self._clock(start)} --> {self._clock(max(end, start + LEAST))}"
-        text = " ".join(segment.text(1).split())
-        text = escape(text, quote=False) if self._comma == "." else text  # SubRip has no entities
-        self._file.write(f"{self._count}\n{times}\n{text}\n\n")
+    def _write(self, segments: Sequence[Prediction]) -> None:
+        for segment in segments:
+            start, end = segment.seconds
+            self._count += 1
+            times = f"{self._clock(start)} --> {self._clock(max(end, start + LEAST))}"
+            text = " ".join(segment.text(1).split())
+            text = escape(text, quote=False) if self._comma == "." else text  # SubRip has none
+            self._file.write(f"{self._count}\n{times}\n{text}\n\n")
 
     def _clock(self, seconds: float) -> str:
         minutes, milliseconds = divmod(round(1000 * seconds), 60_000)

@@ -81,7 +81,7 @@ class VideoSink(Sink):
         elif prediction.seconds is None:
             self.write_label(video, prediction)
         else:
-            self._write_segment(self._joined.add(prediction))
+            self._write_segments(self._joined.add(prediction))
 
     def close(self, *error: object) -> None:
         """End the last video, and the file."""
@@ -106,12 +106,12 @@ class VideoSink(Sink):
         self.begin_video(self._video, prediction)
         return self._video
 
-    def _write_segment(self, segment: Prediction | None) -> None:
-        if segment is not None and self._video is not None:
+    def _write_segments(self, segments: Sequence[Prediction]) -> None:
+        for segment in segments if self._video else ():
             self.write_segment(self._video, segment)
 
     def _end_video(self) -> None:
-        self._write_segment(self._joined.end())
+        self._write_segments(self._joined.end())
         if self._video is not None:
             self.end_video(self._video, sorted(self._boxes))
         self._video, self._boxes = None, []
@@ -150,7 +150,7 @@ def _make_box(prediction: Prediction, video: SinkVideo) -> SinkBox:
     output = next(iter(prediction.scores))
     classes = list_labels(prediction, output)
     labels = tuple(label for label, _ in classes)
-    track = getattr(prediction, "track", None)
+    track = prediction.track
     return SinkBox(
         video.frames.at(prediction.start),
         tuple(prediction.box),

@@ -1,7 +1,10 @@
 """Spatio-temporal action detection: the classes of boxes at moments."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from mmvidformer.tasks.reading import Annotations
 
 META_KEYS = ("img_shape", "video_id", "timestamp")
 SPAN = 0.5  # seconds before and after a moment in which its boxes are drawn
+GAP, EDGE = 1.0, 0.1  # longest time without a box of a track, and time before and after a track
 NAMES_FILE = "label_map.pbtxt"  # which MMAction2's ``AVAMetric`` reads
 
 
@@ -167,7 +171,44 @@ class ActionDetection(Task):
             for scores, box in zip(instances.scores, instances.bboxes.tolist(), strict=True)
         ]
 
+    def text(self, prediction: Prediction, k: int) -> str:
+        """Return a line, which begins with the number of the person if there is one."""
+        person = "" if prediction.track is None else f"person {prediction.track}: "
+        return person + super().text(prediction, k)
+
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
-        """Return the boxes of the first moment that is at most half a second away."""
-        near = [box for box in predictions if abs(box.start - seconds) <= SPAN]
-        return [box for box in near if box.seconds == near[0].seconds]
+        """Return the boxes of the nearest moment, if it is at most half a second away.
+
+        Of tracks, boxes between two moments are between those of the moments.
+        """
+        begin = bisect_left(predictions, seconds - GAP, key=attrgetter("start"))
+        end = bisect_right(predictions, seconds + GAP, key=attrgetter("start"))
+        around = predictions[begin:end]
+        if any(box.track is None for box in around):
+            nearest = min(around, key=lambda box: abs(box.start - seconds))
+            is_near = abs(nearest.start - seconds) <= SPAN
+            return [box for box in around if is_near and box.start == nearest.start]
+        tracks: dict[int, list[Prediction]] = {}
+        for box in around:
+            tracks.setdefault(box.track, []).append(box)
+        shown = (between_moments(boxes, seconds) for boxes in tracks.values())
+        return [box for box in shown if box is not None]
+
+
+def between_moments(boxes: Sequence[Prediction], seconds: float) -> Prediction | None:
+    """Return the box of a track at a time, with the answer of the moment before; None: it is away.
+
+    Args:
+        boxes: Those of moments around the time, in their order.
+        seconds: The time.
+    """
+    number = bisect_right(boxes, seconds, key=attrgetter("start"))
+    if number in (0, len(boxes)):
+        end = boxes[min(number, len(boxes) - 1)]
+        return end if abs(end.start - seconds) <= EDGE else None
+    before, after = boxes[number - 1], boxes[number]
+    if after.start - before.start > GAP:
+        return None
+    share = (seconds - before.start) / (after.start - before.start)
+    corners = np.add((1 - share) * np.array(before.box), share * np.array(after.box))
+    return replace(before, box=tuple(corners.tolist()))

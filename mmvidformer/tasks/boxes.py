@@ -73,8 +73,8 @@ class VideoBoxes:
                 raise ValueError(f"{file} has boxes of {name!r}, which are {other} and {video}")
 
     def of(self, video: str | Path) -> list[tuple[float, list[Corners]]]:
-        """Return times and boxes of a video, in the order of the file."""
-        return self._moments.get(self._name_of(video), [])
+        """Return times and boxes of a video, in the order of time."""
+        return sorted(self._moments.get(self._name_of(video), []))
 
     def _name_of(self, video: str | Path) -> str:
         """Return the name of a file, without its suffix if the boxes have none."""
@@ -184,7 +184,8 @@ class BoxDataset(VideoDataset):
 class FramesAround(FrameSampler):
     """Take a clip of regular frames around a moment, which ``timestamp`` gives in seconds.
 
-    Frames before the begin or after the end are replaced by the first or last one.
+    Frames before the begin or after the end are replaced by the first or last one: of the video, or
+    of the ``shot``, if the sample has it.
 
     Args:
         clip_len: Number of frames.
@@ -208,4 +209,5 @@ class FramesAround(FrameSampler):
         step = rescale(results, self.frame_interval, self.target_fps)
         steps = (np.arange(self.clip_len) - self.clip_len // 2) * step
         center = known_times(results).at(results["timestamp"])
-        return np.clip(center + np.floor(steps + 1e-6).astype(int), 0, total - 1)[None]
+        first, last = results.get("shot") or (0, total - 1)
+        return np.clip(center + np.floor(steps + 1e-6).astype(int), first, last)[None]

@@ -220,6 +220,7 @@ class Prediction:
         shot: Number of the shot of a window, from 0; windows end at cuts. None: it is no window.
         ahead: Seconds until the predicted action, if the model anticipates at known times.
         box: Left, top, right and bottom, in shares of width and height, if it is about a box.
+        track: Number of the person in the box, from 1 in each video, if persons are followed.
         static: Whether it is that of an earlier window, which hardly differs. None without
             ``--skip-static``.
         so_far: Whether it is about what happens at the end of the part, as a recurrent model, which
@@ -238,6 +239,7 @@ class Prediction:
     shot: int | None = None
     ahead: float | None = None
     box: tuple[float, ...] | None = None
+    track: int | None = None
     static: bool | None = None
     so_far: bool = False
     measured: Mapping[str, float] = field(default_factory=dict)
@@ -304,14 +306,15 @@ class Prediction:
         """The prediction as all outputs write it.
 
         ``video``; ``start`` and ``end`` in seconds, 3 digits, None for a whole video; where there
-        is one, the box as ``x1``, ``y1``, ``x2``, ``y2``, shares of width and height, ``ahead``
-        in seconds, ``shot``, and whether the window is ``static``. Then ``label`` and ``score``, of
-        several outputs such as ``verb`` and ``verb_score``; ``labels`` that hold at once, joined by
-        ``;``; values by name; and ``doubt``. What is no number is None.
+        is one, the ``track``, the box as ``x1``, ``y1``, ``x2``, ``y2``, shares of width and
+        height, ``ahead`` in seconds, ``shot``, and whether the window is ``static``. Then ``label``
+        and ``score``, of several outputs such as ``verb`` and ``verb_score``; ``labels`` that hold
+        at once, joined by ``;``; values by name; and ``doubt``. What is no number is None.
 
         Args:
             k: Number of classes of ``top``, for formats that nest: a list of ``label`` and
                 ``score``, of several outputs such as ``verb_top``. Default: there is none.
         """
-        where = self.source, self.seconds, self.box, self.ahead, self.shot, self.static
-        return place_cells(*where) | self.task.cells(self, k)
+        place = self.source, self.seconds, self.track, self.box
+        cells = place_cells(*place, self.ahead, self.shot, self.static)
+        return cells | self.task.cells(self, k)

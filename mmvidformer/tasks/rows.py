@@ -14,6 +14,7 @@ CORNERS = ("x1", "y1", "x2", "y2")  # left, top, right and bottom, as AVA calls 
 def place_cells(
     source: str | None,
     seconds: tuple[float, float] | None,
+    track: int | None,
     box: Sequence[float] | None,
     ahead: float | None,
     shot: int | None,
@@ -26,6 +27,8 @@ def place_cells(
         "start": round_number(start, 3),
         "end": round_number(end, 3),
     }
+    if track is not None:
+        cells["track"] = track
     if box:
         corners = [round_number(share, 4) for share in box]
         cells |= dict(zip(CORNERS, corners, strict=True))

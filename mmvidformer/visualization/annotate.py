@@ -18,6 +18,15 @@ PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
 TEXT, SMALL_TEXT = 14, 12  # pixels of a letter, and of those at boxes
 MIN_HEIGHT, MAX_HEIGHT = 360, 720  # of the frame; letters keep their size
+# Of tracks: dark enough for white letters.
+COLORS = (
+    (60, 110, 190),
+    (190, 70, 50),
+    (40, 130, 70),
+    (140, 70, 170),
+    (170, 110, 20),
+    (20, 130, 140),
+)
 DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
 
 
@@ -148,6 +157,8 @@ def annotate_video(
 def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:
     """Draw boxes and their classes with a probability of at least 0.5, or the most likely one.
 
+    With a track, its number is before the classes, and its color is that of the number.
+
     Args:
         frame: RGB (H, W, 3), uint8; enlarged to a height of 360 pixels.
         predictions: Predictions of boxes.
@@ -163,14 +174,16 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
         left, top, right, bottom = prediction.box
         x1, x2 = round(left * width), round(right * width)
         y1, y2 = round(top * height), round(bottom * height)
-        cv2.rectangle(image, (x1, y1), (x2, y2), BLUE, 2)
+        color = BLUE if prediction.track is None else COLORS[prediction.track % len(COLORS)]
+        cv2.rectangle(image, (x1, y1), (x2, y2), color, 2)
+        person = "" if prediction.track is None else f"{prediction.track}: "
         best = prediction.top(k)
         named = [row for row in best if row[2] >= prediction.task.threshold] or best[:1]
         for line, (_, name, probability) in enumerate(named):
-            text, top_y = f"{name} {probability:.0%}", y1 + 16 * line
+            text, top_y = f"{person}{name} {probability:.0%}", y1 + 16 * line
             file, drawn = find_font(_line(text))
             wide = round(_font(file, SMALL_TEXT).getlength(drawn) + 1)
-            cv2.rectangle(image, (x1, top_y), (x1 + wide + 6, top_y + 16), BLUE, cv2.FILLED)
+            cv2.rectangle(image, (x1, top_y), (x1 + wide + 6, top_y + 16), color, cv2.FILLED)
             _write(image, text, (x1 + 3, top_y + 12), wide, size=SMALL_TEXT)
     return image
 

@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.apis.bulk.settings import model_settings
+from mmvidformer.apis.persons import PERSONS
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.data.sources import Source
@@ -27,7 +28,6 @@ from mmvidformer.visualization.shown_frames import ShownFrames
 from mmvidformer.visualization.timeline import draw_timeline
 
 Answers = Iterator[Prediction | dict]
-PERSONS = "persons"  # the boxes that a detector finds
 AHEAD = 1.0  # seconds ahead that are shown of a model that anticipates at several times
 
 
@@ -151,7 +151,8 @@ class SourceAnswers:
     def _answer_boxes(self, video: Path) -> Iterator[Prediction]:
         """Answer for persons in a file, or for its boxes in a csv file."""
         if self.boxes is None:
-            yield from self.recognizer.persons(video)
+            args = self.args
+            yield from self.recognizer.persons(video, args.rate, args.track, args.cuts)
             return
         for second, boxes in self.boxes.of(video):
             yield from self.recognizer.boxes(video, second, boxes)

@@ -97,7 +97,7 @@ def answer(
     seconds = check_video(video, limits)
     if recognizer.task.needs_boxes:
         progress(0, "boxes of persons")
-        boxes, film = recognizer.persons(video), Path(folder, "boxes.mp4")
+        boxes, film = list(recognizer.persons(video)), Path(folder, "boxes.mp4")
         annotate_video(Path(video), boxes, film)
         yield Answer(summary(recognizer, boxes), film=str(film))
         return

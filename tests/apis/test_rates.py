@@ -9,7 +9,8 @@ import torch
 
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.apis.bulk.extraction import EveryClip
-from mmvidformer.apis.detector import PersonDetector
+from mmvidformer.apis.detector import Person
+from mmvidformer.apis.persons import find_persons
 from mmvidformer.engine.pipelines import set_video_backend
 from tests.video.toys import BURST, VARIABLE, read_clock, shown_at, write_clock
 
@@ -101,12 +102,22 @@ def test_a_file_at_an_address_keeps_time(burst: Path, web, tmp_path: Path) -> No
     assert seconds[-1] == pytest.approx(4.5, abs=2 / source.fps)
 
 
-def test_persons_are_found_at_whole_seconds(cfg, burst: Path, monkeypatch) -> None:
-    seen = []
-    monkeypatch.setattr(PersonDetector, "__call__", lambda self, frame: seen.append(frame) or [()])
-    detector = PersonDetector.__new__(PersonDetector)  # without weights
-    assert [*detector.moments(Recognizer(cfg, None).pipeline.open(burst))] == [0, 1, 2, 3, 4]
-    np.testing.assert_allclose(read_clock(np.stack(seen)), [0, 1, 2, 3, 4], atol=0.05)
+def test_persons_are_found_at_their_times(cfg, burst: Path) -> None:
+    """A person is where the clock of the frame tells, and keeps its number."""
+    pytest.importorskip("trackers", reason="needs trackers")
+
+    def detector(frame: np.ndarray, min_score: float) -> list[Person]:
+        (clock,) = read_clock(frame[None])
+        return [Person((0.1 + 0.1 * clock, 0.2, 0.3 + 0.1 * clock, 0.8), 0.9)]
+
+    for rate, track, count in ((1, False, 5), (4, True, 19)):
+        opened = Recognizer(cfg, None).pipeline.open(burst)
+        moments = list(find_persons(opened, detector, rate, track, cuts="none"))
+        assert [moment.seconds for moment in moments] == [n / rate for n in range(count)]
+        clocks = [10 * moment.persons[0].box[0] - 1 for moment in moments]
+        shown = [shown_at(moment.seconds) for moment in moments]
+        np.testing.assert_allclose(clocks, shown, atol=0.05)
+        assert {moment.persons[0].track for moment in moments} == {1 if track else None}
 
 
 def test_features_have_the_rate_and_the_length(cfg, burst: Path) -> None:

@@ -1,15 +1,20 @@
 """From annotation to film with the commands, for boxes."""
 
+import csv
+import json
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.detector import PersonDetector
+from mmvidformer.apis.detector import Person, PersonDetector
 from mmvidformer.tasks.rows import CORNERS
+from mmvidformer.video.video import Video
+from mmvidformer.visualization.annotate import COLORS
 
 
 class Persons(PersonDetector):
@@ -18,8 +23,13 @@ class Persons(PersonDetector):
     def __init__(self) -> None:
         pass
 
-    def __call__(self, frame: np.ndarray) -> list[tuple[float, ...]]:
-        return [(0.3, 0.2, 0.9, 0.8)]
+    def __call__(self, frame: np.ndarray, min_score: float) -> list[Person]:
+        return [Person((0.3, 0.2, 0.9, 0.8), 0.9)]
+
+
+def find_two(frame: np.ndarray, min_score: float) -> list[Person]:
+    """Two persons who stand in every frame."""
+    return [Person((0.1, 0.2, 0.4, 0.8), 0.9), Person((0.6, 0.2, 0.9, 0.8), 0.85)]
 
 
 def test_boxes_from_annotation_to_film(
@@ -63,9 +73,51 @@ def test_boxes_from_annotation_to_film(
     for call in (recognizer, lambda video: next(recognizer.timeline(video))):
         with pytest.raises(ValueError, match="a model of boxes needs them"):
             call(video)
+    check_tracks(main_of, [config, best], video, tmp_path, monkeypatch)
     check_labels(main_of, [config, best], tiny_videos.root, tmp_path)
     main_of("export")([config, best, "--out", str(tmp_path / "x.pt2")])
     assert '"boxes": ["boxes", 5]' in capsys.readouterr().out
+
+
+def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypatch) -> None:
+    """Rows, segments, films and bulk labels have a number for each person."""
+    pytest.importorskip("trackers", reason="needs trackers")
+    load = "mmvidformer.apis.recognizer.load_detector"
+    monkeypatch.setattr(load, lambda _: find_two)
+    outputs = {name: tmp_path / f"tracks.{name}" for name in ("json", "csv", "mp4")}
+    names = {"json": "--json", "csv": "--csv", "mp4": "--out"}
+    options = [f"{names[name]}={path}" for name, path in outputs.items()]
+    persons = ["--boxes", "persons", "--track"]
+    assert main_of("demo")([*model, video, *persons, "--rate", "4", *options]) == 0
+    rows = [json.loads(line) for line in outputs["json"].read_text().splitlines()]
+    lefts = {(row["start"], row["track"]): row["x1"] for row in rows}
+    assert lefts == {(n / 4, track): x for n in range(8) for track, x in ((1, 0.1), (2, 0.6))}
+    segments = list(csv.DictReader(outputs["csv"].open()))
+    for track, left in (("1", "0.1"), ("2", "0.6")):  # one after another, of changing classes
+        parts = [row for row in segments if row["track"] == track]
+        assert (parts[0]["start"], parts[-1]["end"]) == ("0.0", "1.75")
+        assert all(one["end"] == other["start"] for one, other in pairwise(parts))
+        assert {row["x1"] for row in parts} == {left}
+    assert list(segments[0])[:8] == ["video", "start", "end", "track", *CORNERS]
+    film = Video.open(str(outputs["mp4"]))
+    picture = film.get_batch([12]).asnumpy()[0].astype(int)
+    for left, color in ((72, COLORS[1]), (432, COLORS[2])):  # before the texts
+        edge = picture[76:86, left : left + 2].mean(axis=(0, 1))
+        assert np.abs(edge - color).max() < 60
+    others = dict(x=["--boxes", str(tmp_path / "all.csv"), "--track"], y=["--rate", "4"])
+    with pytest.raises(ValueError, match="--track is for models of boxes, with --boxes persons"):
+        main_of("demo")([*model, video, *others["x"]])
+    pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    command = [*model, video, "--track", "--workers", "0", "--out", str(tmp_path / "tracked")]
+    assert main_of("label")(command) == 0
+    rows = pq.read_table(tmp_path / "tracked").to_pylist()
+    assert [row["track"] for row in rows] == [1, 2] * 10  # five times a second, for 2 s
+    monkeypatch.setattr(load, lambda _: None)
+    assert main_of("label")(command) == 0  # nothing is left to do
+    with pytest.raises(FileExistsError, match="has results with another rate"):
+        main_of("label")([*command, "--rate", "2"])
+    with pytest.raises(ValueError, match="--rate and --track are for models of boxes that detect"):
+        main_of("label")([*command[:-1], str(tmp_path / "z"), *others["x"]])
 
 
 def check_labels(main_of, model: list[str], videos: Path, tmp_path: Path) -> None:

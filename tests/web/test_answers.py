@@ -9,6 +9,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.apis.detector import Person
 from mmvidformer.config.fragments import merge
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
@@ -98,8 +99,10 @@ def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
 
 def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> None:
     where = (0.5, 0.25, 1.0, 1.0)
-    detector = SimpleNamespace(moments=lambda video: {1: [where]})
-    monkeypatch.setattr("mmvidformer.apis.recognizer.load_detector", lambda _: detector)
+    looks = iter([[], [Person(where)]])  # at 0 and 1 s
+    monkeypatch.setattr(
+        "mmvidformer.apis.recognizer.load_detector", lambda _: lambda *frame: next(looks)
+    )
     video = tiny_videos.root / "val_1.mp4"  # 24 green frames of 64 x 32 pixels, 2 s
     recognizer, (found,) = answers("boxes", tmp_path, video)
     (box,) = recognizer.boxes(video, 1, [where])

@@ -17,6 +17,7 @@ from mmvidformer.apis.bulk.reading import (
     WholeVideos,
     Windows,
 )
+from mmvidformer.apis.persons import choose_rate
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.models.shared_frames import frames_of_stage
@@ -39,6 +40,8 @@ class Labeler:
         min_score: Least score of a segment that a model finds (default: 0.3).
         cuts: How cuts are found, which no window crosses; see ``Recognizer.timeline``.
         boxes: File in AVA's format, for a model of boxes; None: persons are detected.
+        rate: How often a second persons are detected; see ``Recognizer.persons``.
+        track: Whether persons are numbered.
         videos: Names of all videos, if there is such a file.
         int8: See ``Recognizer``.
         static: See ``Recognizer``.
@@ -57,6 +60,8 @@ class Labeler:
         stride: float | None = None,
         min_score: float | None = None,
         boxes: Path | None = None,
+        rate: float | None = None,
+        track: bool = False,
         videos: Sequence[str] = (),
         int8: bool = False,
         cuts: str | None = None,
@@ -76,6 +81,11 @@ class Labeler:
             raise ValueError("a model of boxes has no windows")
         if boxes and not task.needs_boxes:
             raise ValueError(f"the model is about {task.part}, not about boxes")
+        if (rate or track) and (boxes or not task.needs_boxes):
+            raise ValueError("--rate and --track are for models of boxes that detect persons")
+        if task.needs_boxes and not boxes:
+            rate = choose_rate(rate, track)
+        self.persons = dict(rate=rate, track=track, cuts=cuts)
         self.boxes = VideoBoxes(boxes, videos) if boxes else None
         if self.boxes and not any(map(self.boxes.of, videos)):
             raise ValueError(f"{boxes} has no boxes of these {len(videos)} videos")
@@ -99,9 +109,10 @@ class Labeler:
         zeros = {name: np.zeros(len(classes), np.float32) for name, classes in names.items()}
         probabilities = zeros if task.activation else {}
         box = (0.0, 0.0, 1.0, 1.0) if task.needs_boxes else None
+        track = 0 if self.persons["track"] else None
         ahead = 0.0 if task.is_about_future else None
         shot = 0 if isinstance(self.read_clips, Windows) else None
-        where = dict(source="", seconds=(0.0, 0.0), box=box, ahead=ahead, shot=shot)
+        where = dict(source="", seconds=(0.0, 0.0), box=box, track=track, ahead=ahead, shot=shot)
         return Prediction(zeros, probabilities, names, task=task, **where)
 
     def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
@@ -132,7 +143,7 @@ class Labeler:
         if not recognizer.task.needs_boxes:
             return list(recognizer.timeline(video, min_score=self.min_score))
         if self.boxes is None:
-            return recognizer.persons(video)
+            return list(recognizer.persons(video, **self.persons))
         predictions = []
         for second, boxes in self.boxes.of(name):
             predictions += recognizer.boxes(video, second, boxes)
