@@ -31,6 +31,7 @@ from mmvidformer.checkpoints.backbones import backbone_arguments
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.engine.tables import print_table
+from mmvidformer.errors import UserError
 from mmvidformer.layers import POOLINGS
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
@@ -129,7 +130,7 @@ def measure(name: str, clone: Path, python: str, rounds: int) -> list[list[str]]
         Rows of ``COLUMNS``.
 
     Raises:
-        ValueError: If an output is not that of the authors' code.
+        UserError: If an output is not that of the authors' code.
         RuntimeError: If the authors' code fails.
     """
     clip = torch.rand(1, *CLIPS[name], 3, generator=torch.Generator().manual_seed(0))
@@ -147,7 +148,7 @@ def measure(name: str, clone: Path, python: str, rounds: int) -> list[list[str]]
         for form, model in models.items():
             differences[form] = (model(frames) - expected).abs().max().item()
             if not differences[form] <= TOLERANCE:
-                raise ValueError(
+                raise UserError(
                     f"the outputs of {name}, {form}, differ from the authors' by "
                     f"{differences[form]:.1e}, but at most {TOLERANCE:.0e} is allowed"
                 )

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from benchmarks.transformers_models import build_classifier
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.config import clip_shape, type_name
+from mmvidformer.errors import UserError
 from mmvidformer.models import TimeSformer, ViViT
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.fast.onednn import optimize_for_training
@@ -91,12 +92,10 @@ def build_entries(model: Mapping, optimize: bool = True, trained: bool = True) -
         trained: Whether it is for training steps too.
 
     Raises:
-        ValueError: If the model is recurrent.
+        UserError: If the model is recurrent.
     """
     if type_name(model) == "RecurrentRecognizer":
-        raise ValueError(
-            f"{model['type']} is recurrent; measure it with python -m benchmarks.horst"
-        )
+        raise UserError(f"{model['type']} is recurrent; measure it with python -m benchmarks.horst")
     torch.manual_seed(0)
     parts = {part: dict(model[part]) for part in ("backbone", "cls_head")}
     # Other projects' models freeze nothing, and nothing is loaded.

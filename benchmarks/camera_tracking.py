@@ -33,6 +33,7 @@ import av
 import cv2
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, measure_shake
 
 MOMENTS, RATE = 8, 8  # of a window, and per second
@@ -71,7 +72,7 @@ def label_windows(path: Path) -> Iterator[Window]:
 
     Raises:
         av.FFmpegError: If it cannot be read.
-        ValueError: If it has less than 8 frames per second.
+        UserError: If it has less than 8 frames per second.
     """
     frames: list[np.ndarray] = []
     motions: list[np.ndarray | None] = []
@@ -183,7 +184,7 @@ def read_steps(path: Path) -> Iterator[tuple[np.ndarray, list[np.ndarray], float
         stream = file.streams.video[0]
         rate = float(stream.average_rate or 0)
         if rate < RATE:
-            raise ValueError(f"{rate:.3g} frames per second, needs {RATE}")
+            raise UserError(f"{rate:.3g} frames per second, needs {RATE}")
         moment, since = 0, []
         for number, frame in enumerate(file.decode(stream)):
             image = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))

@@ -16,6 +16,7 @@ from benchmarks.baselines import OPTIMIZED, OURS, Entry, build_entries
 from benchmarks.memory import peak_memory
 from benchmarks.timing import copy_rate, matmul_rate, time_call
 from mmvidformer.config import clip_shape
+from mmvidformer.errors import UserError
 from mmvidformer.models.fast.compiled_blocks import compile_blocks
 
 PASSES = ("inference", "training")
@@ -97,7 +98,7 @@ def compare(model: Mapping, settings: Settings, passes: Sequence[str] = PASSES) 
         passes: Any of ``PASSES``.
 
     Raises:
-        ValueError: If the logits of a baseline differ by more than 1e-4.
+        UserError: If the logits of a baseline differ by more than 1e-4.
     """
     torch.set_num_threads(settings.threads)
     shape = clip_shape(Config({"model": dict(model)}))
@@ -156,7 +157,7 @@ def check_equal(entries: Sequence[Entry], clip: Tensor) -> None:
     """Compare the logits of all models that compute the same function.
 
     Raises:
-        ValueError: If they differ from the first model's by more than 1e-4.
+        UserError: If they differ from the first model's by more than 1e-4.
     """
     with torch.inference_mode():
         expected, *others = (
@@ -167,7 +168,7 @@ def check_equal(entries: Sequence[Entry], clip: Tensor) -> None:
     for name, logits in others:
         off = (logits - expected[1]).abs().max().item()
         if not off <= TOLERANCE:
-            raise ValueError(
+            raise UserError(
                 f"the logits of {name} and {expected[0]} differ by {off:.1e}, but at most "
                 f"{TOLERANCE:.0e} is allowed; nothing was measured"
             )

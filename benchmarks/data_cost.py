@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from mmvidformer.config import config_scope
 from mmvidformer.data.bad_videos import with_inner
+from mmvidformer.errors import UserError
 from mmvidformer.papers.complexity import count
 from mmvidformer.registry import MODELS
 
@@ -55,7 +56,7 @@ class _Timed:
         dataset = self.loader.dataset
         pipelines = [inner.pipeline for inner in with_inner(dataset) if hasattr(inner, "pipeline")]
         if not pipelines:
-            raise ValueError(f"{type(dataset).__name__} has no pipeline of transforms to measure")
+            raise UserError(f"{type(dataset).__name__} has no pipeline of transforms to measure")
         for pipeline in pipelines:
             pipeline.transforms = [
                 partial(self._run, f"{number} {type(transform).__name__}", transform)
@@ -89,7 +90,7 @@ def measure_loading(*cfgs: Config, split: str = "train", samples: int = 32) -> l
         The parts for each config.
 
     Raises:
-        ValueError: If there is no such dataloader, or its dataset is empty or has no pipeline.
+        UserError: If there is no such dataloader, or its dataset is empty or has no pipeline.
     """
     timed = [_Timed(cfg, split) for cfg in cfgs]
     size = len(timed[0].loader.dataset)
@@ -169,7 +170,7 @@ def nominal_rate(cfg: Config, tflops: float) -> float:
         tflops: Nominal speed of the GPU in TFLOP/s, of which ``UTILIZATION`` is reached.
 
     Raises:
-        ValueError: If the model is recurrent.
+        UserError: If the model is recurrent.
     """
     return tflops * 1e12 * UTILIZATION / (3 * 2 * count(cfg).macs)
 
@@ -203,7 +204,7 @@ def _build_loader(cfg: Config, split: str) -> DataLoader:
     with config_scope(cfg):
         loader = Runner.build_dataloader(settings) if settings else None
     if not (loader and len(loader.dataset)):
-        raise ValueError(f"the config has no {split}_dataloader, or its dataset is empty")
+        raise UserError(f"the config has no {split}_dataloader, or its dataset is empty")
     return loader
 
 

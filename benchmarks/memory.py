@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from mmvidformer.config import clip_shape, config_scope, is_recurrent
+from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
@@ -107,10 +108,10 @@ def estimate(
         precision: ``'fp32'``, or ``'bf16'`` for autocast.
 
     Raises:
-        ValueError: If the model is recurrent.
+        UserError: If the model is recurrent.
     """
     if is_recurrent(cfg):
-        raise ValueError(f"{cfg.model.type} is recurrent and has no clips of one size")
+        raise UserError(f"{cfg.model.type} is recurrent and has no clips of one size")
     # On the meta device, as initialization needs values, which fake tensors do not have.
     with config_scope(cfg), torch.device("meta"):
         backbone = MODELS.build({**cfg.model.backbone, "with_cp": with_cp})

@@ -21,6 +21,7 @@ from benchmarks.model_zoo_texts import INTRO, PUBLISHED_WEIGHTS
 from mmvidformer.checkpoints import published
 from mmvidformer.config import view_shape
 from mmvidformer.config.rows import count_rows, list_rows, read_paper
+from mmvidformer.errors import UserError
 from mmvidformer.papers.complexity import count
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,13 +52,13 @@ def family_of(name: str) -> str:
     """Return the family of a config: a key of ``FAMILIES``.
 
     Raises:
-        ValueError: If the name has no family's prefix.
+        UserError: If the name has no family's prefix.
     """
     for family, (prefixes, _, _) in FAMILIES.items():
         if name.startswith(prefixes):
             return family
     known = ", ".join(prefix for row in FAMILIES.values() for prefix in row[0])
-    raise ValueError(f"names of configs must start with {known}; got {name!r}")
+    raise UserError(f"names of configs must start with {known}; got {name!r}")
 
 
 def metadata(cfg: Config) -> dict[str, object]:

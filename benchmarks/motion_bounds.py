@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.synthetic.cues import CuesSpec
 from mmvidformer.synthetic.directions import CLASSES, JITTER, PhasesSpec
 from mmvidformer.synthetic.render import Look
@@ -51,11 +52,11 @@ def best_of_phases(ratio: float) -> float:
         ratio: Observed share of each clip.
 
     Raises:
-        ValueError: If a phase ends at that share in some clips and not in others.
+        UserError: If a phase ends at that share in some clips and not in others.
     """
     ends = [(i + 1) / 3 for i in range(2)]
     if any(abs(ratio - end) <= JITTER for end in ends):
-        raise ValueError(f"at {ratio} of a clip a phase ends in some clips and not in others")
+        raise UserError(f"at {ratio} of a clip a phase ends in some clips and not in others")
     phases = 1 + sum(ratio > end for end in ends)
     return len({c[:phases] for c in CLASSES}) / len(CLASSES)
 

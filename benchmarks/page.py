@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.baselines import OPTIMIZED, OURS
 from benchmarks.compare import Result
+from mmvidformer.errors import UserError
 
 COLUMNS = ("config", "pass", "model", "ms", "CPU ms", "least CPU ms", "time / ours",
            "CPU time / ours", "clips/s", "peak MiB", "G MACs", "floor ms, matmul", "floor ms, copy",
@@ -127,11 +128,11 @@ def fill_page(page: str, folder: Path) -> str:
         folder: Folder of the page.
 
     Raises:
-        ValueError: If the page has no marks.
+        UserError: If the page has no marks.
         FileNotFoundError: If the files of a mark do not exist.
     """
     if not BLOCK.search(page):
-        raise ValueError(
+        raise UserError(
             "the page must contain a mark such as '<!-- baselines: benchmark/cpu -->', got none"
         )
 

@@ -79,7 +79,7 @@ def measure(model: Mapping, share: float, settings: Settings) -> list[list[str]]
         Rows of ``COLUMNS``, without the first two.
 
     Raises:
-        ValueError: If logits differ that should be the same.
+        UserError: If logits differ that should be the same.
     """
     torch.manual_seed(0)
     _, frames, side, _ = clip_shape(Config({"model": dict(model)}))

@@ -7,6 +7,7 @@ from torch import nn
 from mmvidformer.checkpoints.huggingface import huggingface_config
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.video_models import to_other
+from mmvidformer.errors import UserError
 from mmvidformer.layers.config import name_of
 
 
@@ -35,7 +36,7 @@ def build_classifier(ours: nn.Module, backbone: Mapping, cls_head: Mapping) -> n
         The model; None if there is none.
 
     Raises:
-        ValueError: If it cannot have a setting, or names do not fit.
+        UserError: If it cannot have a setting, or names do not fit.
     """
     scheme = scheme_of(backbone)
     if scheme is None:
@@ -61,5 +62,5 @@ def build_classifier(ours: nn.Module, backbone: Mapping, cls_head: Mapping) -> n
     misfits = theirs.load_state_dict(state, strict=False)
     missing = [name for name in misfits.missing_keys if ".predictor." not in name]
     if missing or misfits.unexpected_keys:
-        raise ValueError(f"names that do not fit: {missing + misfits.unexpected_keys}")
+        raise UserError(f"names that do not fit: {missing + misfits.unexpected_keys}")
     return theirs

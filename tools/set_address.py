@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = (".gif", ".png", ".svg")

@@ -14,6 +14,7 @@ from mmvidformer.config import clip_shape, get_config, list_models, type_name
 from mmvidformer.config.fragments import merge
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.pipelines import classes_fragment, dicts_in
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import DEFAULT, TASKS
 
@@ -50,25 +51,25 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
 
     Raises:
         OSError: If there is no such checkpoint.
-        ValueError: If it does not determine a model: it is recurrent, or has no classifier, or one
+        UserError: If it does not determine a model: it is recurrent, or has no classifier, or one
             of numbers.
     """
     row = row_of(source)
     _, result = read_model(source)
     result.num_heads = result.num_heads or num_heads
     if CLASSIFIER not in result.state or "backbone.embed.proj.weight" not in result.state:
-        raise ValueError(f"{source} has no backbone and classifier that determine a config")
+        raise UserError(f"{source} has no backbone and classifier that determine a config")
     model = result.scheme if result.scheme in BASES else result.model
     shipped = row.config if row and row.config else _find_shipped(result, model)
     name, settings = shipped or BASES.get(model), backbone_arguments(result)
     if not name or not (shipped or settings):
-        raise ValueError(f"{source} does not contain the arguments of its model; give its config")
+        raise UserError(f"{source} does not contain the arguments of its model; give its config")
     if not shipped and result.num_heads is None:
-        raise ValueError(f"{source} does not contain the number of heads; give num_heads")
+        raise UserError(f"{source} does not contain the number of heads; give num_heads")
     task = TASKS.get(result.info.get("task", DEFAULT.name))
     if task is None or task.heads_by_classifier is None:
         stated = result.info["task"]
-        raise ValueError(f"{source} answers the task {stated!r}, for which no config is made")
+        raise UserError(f"{source} answers the task {stated!r}, for which no config is made")
     cfg, changed = get_config(name), not shipped
     if changed:
         _adapt(cfg, result, settings, task.least_classes)
@@ -103,7 +104,7 @@ def _adapt(cfg: Config, result: Conversion, settings: dict, least_classes: int) 
     """Give a config the model, the clips and the classes of a checkpoint."""
     size, side = settings.get("img_size"), clip_shape(cfg)[2]
     if size and size[0] != size[1]:
-        raise ValueError(f"pipelines of shipped configs crop squares, got {size[0]} x {size[1]}")
+        raise UserError(f"pipelines of shipped configs crop squares, got {size[0]} x {size[1]}")
     cfg.model.backbone.update(settings, init_from=None)
     if "frozen_stages" in cfg.model.backbone:  # all of them
         encoders = settings.get("encoders", [settings["arch"]])

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models.horst.layer import HorstOutput
 
@@ -141,7 +142,7 @@ class VideoClassifier(nn.Module):
     def reset_classifier(self, num_classes: int | Mapping[str, int]) -> None:
         """Replace the classifier by a new one. Hidden layers of the head keep their weights.
 
-        ``num_classes`` is by task if the head has tasks, or a ``ValueError`` is raised. With 0 the
+        ``num_classes`` is by task if the head has tasks, or a ``UserError`` is raised. With 0 the
         model returns what the classifier would read.
         """
         from mmengine.model import BaseModule  # slow to import
@@ -149,7 +150,7 @@ class VideoClassifier(nn.Module):
         if num_classes:
             if isinstance(num_classes, Mapping) != (self._count == "tasks"):
                 old = self._head[self._count]
-                raise ValueError(f"num_classes must be given as {old} is, got {num_classes}")
+                raise UserError(f"num_classes must be given as {old} is, got {num_classes}")
             self._head[self._count] = num_classes
         head = type(self.cls_head)(**self._head)
         if type(head).init_weights is not BaseModule.init_weights:  # which would only log

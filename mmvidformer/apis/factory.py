@@ -66,7 +66,7 @@ def create_model(
     Raises:
         KeyError: If there is no such config, or it has no published weights.
         OSError: If the weights do not exist, or cannot be fetched.
-        ValueError: If the weights do not fit the model.
+        UserError: If the weights do not fit the model.
     """
     from mmvidformer.engine.loading import build_meta_model, load_recognizer  # load MMAction2
 

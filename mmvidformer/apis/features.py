@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import normalize
+from mmvidformer.errors import UserError
 from mmvidformer.layers.tokens import Tokens, pool_tokens
 from mmvidformer.models.shared_frames import SharedFrames
 
@@ -34,7 +35,7 @@ def backbone_features(
         tokens (N, T, H, W, D). On the CPU, float32.
 
     Raises:
-        ValueError: If the model has another backbone, there is no such layer, or the tokens of
+        UserError: If the model has another backbone, there is no such layer, or the tokens of
             layers are of different frames or places.
     """
     check_layers(model, layers or ())
@@ -67,15 +68,15 @@ def window_features(shared: SharedFrames, sample: dict) -> Tensor:
 
 
 def check_layers(model: nn.Module, layers: Sequence[int] = ()) -> None:
-    """Raise a ValueError if the model has no features, or a layer is none of its blocks."""
+    """Raise a UserError if the model has no features, or a layer is none of its blocks."""
     backbone: Any = model.backbone
     if not hasattr(backbone, "forward_features"):
-        raise ValueError(f"{type(backbone).__name__} is not a transformer with features")
+        raise UserError(f"{type(backbone).__name__} is not a transformer with features")
     if not layers:
         return
     depth = sum(len(encoder.blocks) for encoder in backbone.encoders)
     if wrong := [number for number in layers if not 0 <= number < depth]:
-        raise ValueError(f"layers must be 0 to {depth - 1}, got {wrong[0]}")
+        raise UserError(f"layers must be 0 to {depth - 1}, got {wrong[0]}")
 
 
 class _SomeOutputs(list):
@@ -104,7 +105,7 @@ def layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence[
         features_of_layers.append(features)
     if len({x.shape[:-1] for x in features_of_layers}) > 1:
         shapes = ", ".join(str(tuple(x.shape[1:-1])) for x in features_of_layers)
-        raise ValueError(
+        raise UserError(
             f"layers {' '.join(map(str, layers))} have tokens (T, H, W) of {shapes}; choose layers "
             "of one encoder, or do without tokens"
         )

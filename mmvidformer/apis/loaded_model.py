@@ -19,6 +19,7 @@ from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.apis.windows import LEAST_SCORE
 from mmvidformer.config import config_name
+from mmvidformer.errors import UserError
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.models.shared_frames import SharedFrames, split_stages
 from mmvidformer.tasks.prediction import Prediction
@@ -70,9 +71,9 @@ class LoadedModel:
 
     @cached_property
     def frame_runner(self) -> FrameRunner:
-        """What runs the model on single frames; a ``ValueError`` if it cannot."""
+        """What runs the model on single frames; a ``UserError`` if it cannot."""
         if not self.task.runs_frame_by_frame:
-            raise ValueError(f"a model of {self.task.part} does not answer frame by frame")
+            raise UserError(f"a model of {self.task.part} does not answer frame by frame")
         return FrameRunner(self.cfg, self._model)
 
     @property
@@ -152,25 +153,25 @@ class LoadedModel:
         """Return the least score of a segment: 0.3, or what is given to a model that finds them.
 
         Raises:
-            ValueError: If one is given to another model.
+            UserError: If one is given to another model.
         """
         if min_score is None:
             return LEAST_SCORE
         if not self.task.finds_parts:
-            raise ValueError(f"min_score is for models of segments, not of {self.task.name}")
+            raise UserError(f"min_score is for models of segments, not of {self.task.name}")
         return min_score
 
     def check_windows(self, options: dict[str, float | None]) -> None:
-        """Raise a ``ValueError`` if the model has no windows, but ``options`` sets theirs."""
+        """Raise a ``UserError`` if the model has no windows, but ``options`` sets theirs."""
         if self.task.needs_boxes:
             calls = "recognizer.persons(video), recognizer.boxes(video, seconds, boxes)"
-            raise ValueError(f"a model of boxes needs them: {calls}")
+            raise UserError(f"a model of boxes needs them: {calls}")
         if self.task.has_windows:
             return
         for name, value in options.items():
             if value is not None:
                 what = f"a model of {self.task.part} has no windows"
-                raise ValueError(f"{what}, got {name}={value:g}")
+                raise UserError(f"{what}, got {name}={value:g}")
 
     def _part_reader(self) -> PartReader:
         """Return what reads the parts of videos, and runs the model on them."""

@@ -23,6 +23,7 @@ from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.checkpoints.partial import hashes_of
 from mmvidformer.config import config_name
 from mmvidformer.data.sources import RemoteVideo, VideoContent, VideoSource
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import is_remote
 
 
@@ -40,7 +41,7 @@ class VideoEncoder(AbsEncoder):
         layers: Numbers of blocks whose outputs are the features; default: the last one.
 
     Raises:
-        ValueError: If the weights do not fit the model, or it has no such layer or no features.
+        UserError: If the weights do not fit the model, or it has no such layer or no features.
     """
 
     def __init__(
@@ -93,11 +94,11 @@ class VideoEncoder(AbsEncoder):
             Features (N, D), float32.
 
         Raises:
-            ValueError: If there is no column of videos, or a video cannot be read.
+            UserError: If there is no column of videos, or a video cannot be read.
         """
         features = inputs.dataset.features
         if not isinstance(features.get("video"), Video):
-            raise ValueError(
+            raise UserError(
                 f"{task_metadata.name} must have a column 'video' of datasets.Video, got "
                 f"{', '.join(features)}"
             )

@@ -10,6 +10,7 @@ from torch import nn
 from mmvidformer.config import leaf_datasets
 from mmvidformer.data.tables import read_number, read_table
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import UserError
 
 # Columns of EPIC-Kitchens' lists of classes and of RULSTM's actions.csv.
 IDS = ("id", "verb_id", "noun_id")
@@ -21,7 +22,7 @@ def class_tasks(cfg: Config) -> dict[str, int]:
     """Number of classes of each task of a config's head; ``'class'`` if there is only one task."""
     head = cfg.model.get("cls_head") or {}
     if not head.get("tasks") and not head.get("num_classes"):
-        raise ValueError("the config's model must have a cls_head with num_classes or tasks")
+        raise UserError("the config's model must have a cls_head with num_classes or tasks")
     return dict(head.get("tasks") or {"class": head["num_classes"]})
 
 
@@ -43,7 +44,7 @@ def class_names(
 
     Raises:
         FileNotFoundError: If a file does not exist.
-        ValueError: If a file belongs to no task, or there are not as many names as classes.
+        UserError: If a file belongs to no task, or there are not as many names as classes.
     """
     names: dict[str, Sequence[str]] = {t: [*map(str, range(n))] for t, n in tasks.items()}
     if isinstance(chosen, Mapping):
@@ -54,7 +55,7 @@ def class_names(
         names = dict.fromkeys(tasks, default)
     for task, count in tasks.items():
         if len(names[task]) != count:
-            raise ValueError(f"task {task!r} has {count} classes, but {len(names[task])} names")
+            raise UserError(f"task {task!r} has {count} classes, but {len(names[task])} names")
     return names
 
 
@@ -86,20 +87,20 @@ def _read_file(file: str, tasks: Mapping[str, int]) -> tuple[str, list[str]]:
         task, path = next(iter(tasks)), file
     if task not in tasks or not path:
         known = " ".join(f"{task}=FILE" for task in tasks)
-        raise ValueError(f"class names must be given as {known}, got {file!r}")
+        raise UserError(f"class names must be given as {known}, got {file!r}")
     if not path.lower().endswith(".csv"):
         return task, read_text(path).splitlines()
     table = read_table(path)
     number = next((column for column in IDS if column in table.columns), None)
     name = next((column for column in NAMES if column in table.columns), None)
     if number is None or name is None:
-        raise ValueError(f"{path} must have a column of {IDS} and one of {NAMES}")
+        raise UserError(f"{path} must have a column of {IDS} and one of {NAMES}")
     labels: dict[int, str] = {}
     for row, where in table.read():
         if not row[name]:
-            raise ValueError(f"{where}: there is no {name}")
+            raise UserError(f"{where}: there is no {name}")
         if labels.setdefault(read_number(row, number, where), row[name]) != row[name]:
-            raise ValueError(f"{where}: class {row[number]} has another name above")
+            raise UserError(f"{where}: class {row[number]} has another name above")
     if sorted(labels) != list(range(len(labels))):
-        raise ValueError(f"{path}: column {number!r} must number the classes from 0 without gaps")
+        raise UserError(f"{path}: column {number!r} must number the classes from 0 without gaps")
     return task, [labels[i] for i in range(len(labels))]

@@ -25,6 +25,7 @@ from mmvidformer.apis.windows import (
     stream_windows,
     times_of,
 )
+from mmvidformer.errors import UserError
 from mmvidformer.models.shared_frames import frames_of_stage
 
 Boxes = Sequence[Sequence[float]]  # left, top, right and bottom, in shares of width and height
@@ -114,7 +115,7 @@ class PartReader:
         """Answer for the windows of a stream."""
         if options["delay"]:
             delay = options["delay"]
-            raise ValueError(f"delay is for models of frames or segments, got {delay:g} s")
+            raise UserError(f"delay is for models of frames or segments, got {delay:g} s")
         sizes = self._sizes(fps, options["window"], options["stride"])
         shots = stream_shots(frames, options["cuts"])
         samples = (

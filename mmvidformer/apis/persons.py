@@ -9,6 +9,7 @@ from mmvidformer.apis.detector import Person, PersonDetector
 from mmvidformer.apis.shots import list_shots
 from mmvidformer.apis.tracks import PersonTracks, check_package
 from mmvidformer.apis.windows import times_of
+from mmvidformer.errors import UserError
 
 PERSONS = "persons"  # instead of a file of boxes
 RATE, TRACK_RATE = 1.0, 5.0  # times a second, alone and if persons are followed
@@ -47,7 +48,7 @@ def find_persons(
         cuts: How cuts are found, of followed persons (``list_shots``).
 
     Raises:
-        ValueError: As ``times_of``; or if ``rate`` is not positive.
+        UserError: As ``times_of``; or if ``rate`` is not positive.
     """
     rate = choose_rate(rate, track)
     times, video, total = times_of(opened), opened["video_reader"], opened["total_frames"]
@@ -78,12 +79,12 @@ def choose_rate(rate: float | None, track: bool) -> float:
 
     Raises:
         TracksError: If they are to be followed, and the package for it is not installed.
-        ValueError: If the rate is not positive.
+        UserError: If the rate is not positive.
     """
     if track:
         check_package()
     if rate is None:
         return TRACK_RATE if track else RATE
     if not 0 < rate < math.inf:
-        raise ValueError(f"rate must be positive, got {rate:g} times a second")
+        raise UserError(f"rate must be positive, got {rate:g} times a second")
     return rate

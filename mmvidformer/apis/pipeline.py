@@ -17,8 +17,9 @@ from mmvidformer.config import config_scope, pipelines, type_name
 from mmvidformer.data.shards.index import StoredVideo
 from mmvidformer.data.sources import RemoteVideo, VideoContent
 from mmvidformer.engine.pipelines import set_views
+from mmvidformer.errors import UserError
 from mmvidformer.storage.errors import StorageError
-from mmvidformer.video.errors import first_line
+from mmvidformer.video.errors import NO_FRAME, BadVideo, first_line
 from mmvidformer.video.progress import reading
 from mmvidformer.video.times import FrameTimes
 
@@ -38,14 +39,14 @@ def inference_transforms(cfg: Config, clips: int | None = None) -> list[dict]:
             one of the two, that one is used.
 
     Raises:
-        ValueError: If the config has neither pipeline, or a number of clips cannot be set.
+        UserError: If the config has neither pipeline, or a number of clips cannot be set.
     """
     names = ["test_dataloader", "val_dataloader"]
     in_order = names if clips is None else reversed(names)
     datasets = [(cfg.get(name) or {}).get("dataset", {}) for name in in_order]
     candidates = [pipeline for dataset in datasets for pipeline in pipelines(dataset)]
     if not candidates:
-        raise ValueError(f"the config has no pipeline in {' or '.join(names)}")
+        raise UserError(f"the config has no pipeline in {' or '.join(names)}")
     holder = Config({"test_pipeline": deepcopy(list(candidates[0]))})
     if clips is not None:
         set_views(holder, clips, 1)
@@ -66,7 +67,7 @@ class VideoPipeline:
         clips: See ``inference_transforms``.
 
     Raises:
-        ValueError: If the config has no pipeline, or the pipeline does not read video files.
+        UserError: If the config has no pipeline, or the pipeline does not read video files.
     """
 
     def __init__(self, cfg: Config, clips: int | None = None) -> None:
@@ -74,7 +75,7 @@ class VideoPipeline:
         names = [type_name(transform) for transform in transforms]
         start = next((i for i, name in enumerate(names, 1) if name.endswith("Init")), None)
         if start is None:
-            raise ValueError(f"the test pipeline does not read video files: {', '.join(names)}")
+            raise UserError(f"the test pipeline does not read video files: {', '.join(names)}")
         transforms[-1]["meta_keys"] = (*transforms[-1].get("meta_keys", ()), "frame_inds")
         opening, later = transforms[:start], transforms[start:]
         if "LimitToSegment" not in names:
@@ -97,7 +98,8 @@ class VideoPipeline:
             FileNotFoundError: If the file does not exist.
             StorageError: If remote storage does not answer.
             TypeError: If the source is something else.
-            ValueError: If the source cannot be read as a video.
+            BadVideo: If the source cannot be read as a video.
+            UserError: If an array has another shape or type.
         """
         sample = {"label": -1, "start_index": 0, "modality": "RGB"}
         if not isinstance(source, Source):
@@ -106,7 +108,7 @@ class VideoPipeline:
         if isinstance(source, np.ndarray):
             if source.ndim != 4 or source.shape[-1] != 3 or source.dtype != np.uint8:
                 shape = f"{source.shape} of {source.dtype}"
-                raise ValueError(f"an array must be (T, H, W, 3) of type uint8, got {shape}")
+                raise UserError(f"an array must be (T, H, W, 3) of type uint8, got {shape}")
             sample.update(array=source, total_frames=len(source), avg_fps=fps)
         elif isinstance(source, StoredVideo | RemoteVideo | VideoContent):
             stored = {**sample, "filename": source.filename, "stored_video": source}
@@ -115,13 +117,13 @@ class VideoPipeline:
             raise FileNotFoundError(f"video {source} does not exist")
         elif not Path(source).is_file():
             what = "folder" if Path(source).is_dir() else "device or pipe"
-            raise ValueError(f"cannot read {source} as a video: it is a {what}")
+            raise BadVideo(str(source), f"it is a {what}")
         elif not Path(source).stat().st_size:
-            raise ValueError(f"cannot read {source} as a video: the file is empty")
+            raise BadVideo(str(source), "the file is empty")
         else:
             sample = _apply(self._open, {**sample, "filename": str(source)})
         if not sample["total_frames"]:
-            raise ValueError(f"{sample.get('filename', 'the array')} has no frames")
+            raise BadVideo(sample.get("filename", "the array"), NO_FRAME)
         return sample
 
     def read(self, video: dict, segment: Sequence[int] = (0, sys.maxsize)) -> dict:
@@ -131,7 +133,7 @@ class VideoPipeline:
             ``inputs`` (views, C, T, H, W) and ``data_samples``, as MMAction2's datasets give them.
 
         Raises:
-            ValueError: If the video cannot be decoded or transformed.
+            BadVideo: If the video cannot be decoded or transformed.
         """
         transforms = self._from_array if "array" in video else self._from_file
         sampled = _apply(self._sample, {**video, "segment": tuple(segment)})
@@ -158,7 +160,7 @@ class VideoPipeline:
         image = next(iter(pixels.values()))
         if len(shapes) > 1 or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             text = ", ".join(sorted(shapes))
-            raise ValueError(f"frames must be (H, W, 3) of one size and type uint8, got {text}")
+            raise UserError(f"frames must be (H, W, 3) of one size and type uint8, got {text}")
         self._check_length(sampled, len(frames))
         of_stream = dict(frame_inds=numbers + first, start_index=first)
         return _apply(self._from_array, {**sampled, **of_stream, "array": pixels})
@@ -200,11 +202,11 @@ def _apply(transforms: Compose, sample: dict) -> dict:
                 # A copy: some, such as Resize, keep numbers of the sample, and threads share them.
                 sample = copy(transform)(sample)
         return sample
-    except StorageError:  # it is not the fault of the video
+    except (StorageError, BadVideo):
         raise
     except Exception as error:  # the errors of decoders have no common base class
         name = sample.get("filename", "the array")
-        raise ValueError(f"cannot read {name} as a video: {first_line(error)[:160]}") from error
+        raise BadVideo(name, first_line(error)[:160]) from error
 
 
 @cache  # says so once for a video

@@ -14,6 +14,7 @@ from mmvidformer.apis.pipeline import Foreign, Source
 from mmvidformer.apis.shots import ShotWindow
 from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.apis.windows import times_of
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
@@ -64,7 +65,7 @@ class Recognizer(LoadedModel):
     Raises:
         KeyError: If the config has no published weights.
         OSError: If the checkpoint does not exist, or cannot be fetched.
-        ValueError: If the weights do not fit the model, the model does not classify videos, or
+        UserError: If the weights do not fit the model, the model does not classify videos, or
             there are not as many names as classes.
     """
 
@@ -83,7 +84,7 @@ class Recognizer(LoadedModel):
         Raises:
             FileNotFoundError: If a file does not exist.
             TypeError: If it is a tensor, the content of a file, or a file object.
-            ValueError: If a video cannot be read, or its frame rate is needed and unknown.
+            UserError: If a video cannot be read, or its frame rate is needed and unknown.
         """
         if not isinstance(videos, Source | Foreign):
             return [self(video, fps) for video in videos]
@@ -126,7 +127,7 @@ class Recognizer(LoadedModel):
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If the video cannot be read, its frame rate is unknown, the window or the
+            UserError: If the video cannot be read, its frame rate is unknown, the window or the
                 stride is not positive, or one is given to a model without windows.
 
         Errors are raised when the first prediction is asked for.
@@ -191,7 +192,7 @@ class Recognizer(LoadedModel):
             cuts: ``'content'`` (default) or ``'none'``; see ``timeline``.
 
         Raises:
-            ValueError: If a frame cannot be read, window, stride or fps is not positive, the delay
+            UserError: If a frame cannot be read, window, stride or fps is not positive, the delay
                 of steps is longer than a clip, or one is given that the model has no use for.
             ConnectionError: If a camera or an address ends before its time.
 
@@ -204,16 +205,16 @@ class Recognizer(LoadedModel):
         name = source.name if has_times else None
         fps = source.fps if has_times else fps
         if fps is None:
-            raise ValueError("the frame rate of the frames is unknown, set fps")
+            raise UserError("the frame rate of the frames is unknown, set fps")
         if self.is_recurrent and not by_windows:
             if delay:
-                raise ValueError(f"a recurrent model answers at once, got a delay of {delay:g} s")
+                raise UserError(f"a recurrent model answers at once, got a delay of {delay:g} s")
             frames = source if has_times else self.frame_runner.pipeline.take(source, fps)
             for frame in self.frame_by_frame(frames, restart):
                 yield from frame.predictions
             return
         if restart is not None:
-            raise ValueError("restart is for recurrent models without windows")
+            raise UserError("restart is for recurrent models without windows")
         options.update(delay=delay, min_score=self.least_score(min_score), cuts=cuts)
         for part in without_gaps(source) if has_times else [source]:
             for output, where in self.task.stream_parts(self._part_reader(), part, fps, options):
@@ -240,7 +241,7 @@ class Recognizer(LoadedModel):
             Each frame that the model sees, with its predictions.
 
         Raises:
-            ValueError: If the model is not recurrent, or ``restart`` is not positive.
+            UserError: If the model is not recurrent, or ``restart`` is not positive.
         """
         name = source.name if isinstance(source, FrameSource) else None
         outputs = self.frame_runner.run(lambda: self.fast_model, source, restart, self.check)
@@ -266,7 +267,7 @@ class Recognizer(LoadedModel):
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            ValueError: If the video cannot be read, its frame rate is unknown, or the model is
+            UserError: If the video cannot be read, its frame rate is unknown, or the model is
                 none of boxes.
         """
         self._check_boxes()
@@ -294,7 +295,7 @@ class Recognizer(LoadedModel):
 
         Raises:
             TracksError: If the package that follows persons is not installed.
-            ValueError: As ``boxes``; or if ``rate`` is not positive.
+            UserError: As ``boxes``; or if ``rate`` is not positive.
         """
         self._check_boxes()
         opened = self.pipeline.open(video)
@@ -303,7 +304,7 @@ class Recognizer(LoadedModel):
 
     def _check_boxes(self) -> None:
         if not self.task.needs_boxes:
-            raise ValueError(f"the model is about {self.task.part}, not about boxes")
+            raise UserError(f"the model is about {self.task.part}, not about boxes")
 
     def _answer_moment(self, opened: dict, name: str, moment: Moment) -> list[Prediction]:
         """Classify the boxes at a moment of an opened video."""

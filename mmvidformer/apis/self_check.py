@@ -9,6 +9,7 @@ import torch
 from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.tasks.changes import Change, Scores, largest_difference
@@ -189,7 +190,7 @@ def make_fast(
         The copy, None without a ``VideoTransformer``; and what compares, None if all is exact.
 
     Raises:
-        ValueError: If the model cannot have 8 bits, or run lengths.
+        UserError: If the model cannot have 8 bits, or run lengths.
     """
     backbone = model.backbone
     reasons = ["int8"] if int8 else []
@@ -200,7 +201,7 @@ def make_fast(
     if not isinstance(backbone, VideoTransformer):
         if reasons:
             name = type(backbone).__name__
-            raise ValueError(f"{' and '.join(reasons)}: for a VideoTransformer, got {name}")
+            raise UserError(f"{' and '.join(reasons)}: for a VideoTransformer, got {name}")
         return None, None
     fast: Any = optimize_for_inference(model, share_weights=True)
     if not reasons:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mmvidformer.apis.pipeline import inference_transforms, normalize
 from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.config import config_scope
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.table import task_of_head
 from mmvidformer.video.capture import FrameSource
@@ -54,7 +55,7 @@ class FramePipeline:
         time_step: Seconds from one step to the next; None if frames are counted.
 
     Raises:
-        ValueError: If the config has no pipeline, or it does not decode or sample frames.
+        UserError: If the config has no pipeline, or it does not decode or sample frames.
     """
 
     def __init__(self, cfg: Config) -> None:
@@ -66,7 +67,7 @@ class FramePipeline:
         sampler = next((o for o in options if o.get("time_step") or o.get("frame_interval")), None)
         if sampler is None:
             steps = "ObserveFirst, ObserveBefore or SampleFrames, and decode images"
-            raise ValueError(f"the test pipeline must have {steps}, got {', '.join(names)}")
+            raise UserError(f"the test pipeline must have {steps}, got {', '.join(names)}")
         self.frame_interval = sampler.get("frame_interval") or 1
         self.time_step = sampler.get("time_step")
         if sampler.get("target_fps"):
@@ -82,7 +83,7 @@ class FramePipeline:
         """Transform RGB pixels (H, W, 3), uint8, to the inputs of a ``StreamFrame``.
 
         Raises:
-            ValueError: If the transforms do not make exactly one view of the frame.
+            UserError: If the transforms do not make exactly one view of the frame.
         """
         size = pixels.shape[:2]
         sample = {"imgs": [pixels], "original_shape": size, "img_shape": size, "modality": "RGB"}
@@ -90,7 +91,7 @@ class FramePipeline:
         inputs = torch.as_tensor(self._transforms(sample)["inputs"])
         height, width = inputs.shape[-2:]
         if inputs.numel() != 3 * height * width:
-            raise ValueError(
+            raise UserError(
                 "a stream needs one view of each frame, but the test pipeline makes inputs of "
                 f"shape {tuple(inputs.shape)}; use one crop, and FormatShape NCTHW or NCHW"
             )
@@ -100,7 +101,7 @@ class FramePipeline:
         """Read and transform the frames of a source that are steps of the model.
 
         Raises:
-            ValueError: If a file has fewer frames per second than the model has steps.
+            UserError: If a file has fewer frames per second than the model has steps.
         """
         if not source.is_live:
             self._check_rate(source.fps, source.name)
@@ -111,7 +112,7 @@ class FramePipeline:
         """Transform those of RGB frames (H, W, 3), uint8, that are steps of the model.
 
         Raises:
-            ValueError: If there are fewer frames per second than the model has steps.
+            UserError: If there are fewer frames per second than the model has steps.
         """
         self._check_rate(fps, "the stream")
         times = FrameTimes(fps)
@@ -129,7 +130,7 @@ class FramePipeline:
     def _check_rate(self, fps: float, name: str) -> None:
         rate = self.rate(fps)
         if rate > 1.01 * fps:  # 23.976 will do for 24
-            raise ValueError(f"{name} has {fps:g} frames per second, but the config takes {rate:g}")
+            raise UserError(f"{name} has {fps:g} frames per second, but the config takes {rate:g}")
 
 
 class FrameRunner:
@@ -145,19 +146,19 @@ class FrameRunner:
             empty if it names none.
 
     Raises:
-        ValueError: If the model is not recurrent, or the test pipeline does not read frames.
+        UserError: If the model is not recurrent, or the test pipeline does not read frames.
     """
 
     def __init__(self, cfg: Config, model: nn.Module) -> None:
         if not hasattr(model, "stream"):
-            raise ValueError(f"frame by frame needs a RecurrentRecognizer, got {cfg.model.type}")
+            raise UserError(f"frame by frame needs a RecurrentRecognizer, got {cfg.model.type}")
         self.pipeline = FramePipeline(cfg)
         self.is_about_future = task_of_head(model.cls_head).is_about_future
         self.steps_ahead: list[int] = []
         if cfg.model.cls_head.get("classifier") == "unrolling":
             self.steps_ahead = list(range(model.cls_head.times, 0, -1))
             if self.pipeline.time_step is None:
-                raise ValueError("unrolling needs a test pipeline with ObserveBefore")
+                raise UserError("unrolling needs a test pipeline with ObserveBefore")
 
     @property
     def times_ahead(self) -> list[float | None]:
@@ -183,7 +184,7 @@ class FrameRunner:
             The frame, the time of the first one that the state knows, and logits by time ahead.
         """
         if restart is not None and restart <= 0:
-            raise ValueError(f"restart must be positive, got {restart} s")
+            raise UserError(f"restart must be positive, got {restart} s")
         frames, cuts = source, list[int]()
         if isinstance(source, FrameSource):
             frames, cuts = self.pipeline.read(source), source.cuts

@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 
 from mmvidformer.apis.detector import Person
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 
 LOST = 1.0  # seconds after which a person who was not seen is another one
 FRAME_RATE = 30  # of the frames in which the package counts that time

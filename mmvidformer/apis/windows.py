@@ -15,6 +15,7 @@ from mmengine.structures import InstanceData
 
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.data.transforms.rates import number_by_time
+from mmvidformer.errors import UserError
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.times import FrameTimes
 
@@ -41,15 +42,12 @@ def times_of(opened: dict) -> FrameTimes:
             ``avg_fps`` change if the rate of the file varies (``Video.at_constant_rate``).
 
     Raises:
-        ValueError: If the rate is unknown, or varies and the decoder cannot number frames by time.
+        BadVideo: If the rate is unknown, or varies and the decoder cannot number frames by time.
     """
     if not opened.get("avg_fps"):
         name = opened.get("filename", "the array")
-        raise ValueError(f"the frame rate of {name} is unknown, set fps")
-    try:
-        return number_by_time(opened)
-    except BadVideo as error:
-        raise ValueError(str(error)) from error
+        raise BadVideo(name, "its frame rate is unknown, set fps")
+    return number_by_time(opened)
 
 
 def list_windows(frames: int, size: int, step: int, to_end: bool = True) -> list[tuple[int, int]]:
@@ -72,13 +70,13 @@ def in_frames(
     share frames: multiples of ``find_period(size)`` frames (``VideoPipeline.period``).
 
     Raises:
-        ValueError: If a number is not positive.
+        UserError: If a number is not positive.
     """
     window = WINDOW if window is None else window
     seconds = window / 2 if stride is None else stride
     if min(fps, window, seconds) <= 0:
         values = f"{window:g} s, {seconds:g} s and {fps:g}"
-        raise ValueError(f"window, stride and fps must be positive, got {values}")
+        raise UserError(f"window, stride and fps must be positive, got {values}")
     times = FrameTimes(fps)
     size, step = (max(1, round(times.count(length))) for length in (window, seconds))
     period = find_period(size)
@@ -242,7 +240,7 @@ def stream_steps(
         late = math.ceil(times.count(delay) / step - 1e-6) * step
         if late + step > size + 0.5:
             most = f"{times.seconds(size - step):.3g} s (a clip less a step)"
-            raise ValueError(f"delay must be at most {most}, got {delay:g} s")
+            raise UserError(f"delay must be at most {most}, got {delay:g} s")
         for scores, start, stop in _steps(sample, count - size):
             if start >= done - step / 2 and stop <= count - late + 1e-6:
                 done = stop

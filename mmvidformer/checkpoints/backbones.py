@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import Conversion, count_blocks
+from mmvidformer.errors import UserError
 
 ENCODER = "backbone.encoders.0"
 # Models that HuggingFace has too, by their schemes: the class, and its table of names with the
@@ -53,7 +54,7 @@ def backbone_arguments(conversion: Conversion) -> dict:
     of feature fixation, or the clip length of a model that averages its frames.
 
     Raises:
-        ValueError: If the weights are not those of a model with this scheme.
+        UserError: If the weights are not those of a model with this scheme.
     """
     heads = {} if conversion.num_heads is None else {"num_heads": conversion.num_heads}
     if "arch" in conversion.settings:
@@ -63,7 +64,7 @@ def backbone_arguments(conversion: Conversion) -> dict:
     try:
         measured = _arguments_of_shapes(conversion.state, conversion.model, conversion.scheme or "")
     except KeyError as error:
-        raise ValueError(
+        raise UserError(
             f"the weights are not those of a {conversion.model}: {error} is missing"
         ) from error
     measured["arch"] |= heads

@@ -20,6 +20,7 @@ from mmvidformer.checkpoints.huggingface import (
 from mmvidformer.checkpoints.keymap import Conversion, Grid, State
 from mmvidformer.checkpoints.partial import load_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
 OUTPUTS = ("mmvidformer", "huggingface", "official")
@@ -36,7 +37,7 @@ def read_model(source: str | Path, **options: object) -> tuple[str, Conversion]:
 
     Raises:
         OSError: If there is no such file, or an address cannot be fetched.
-        ValueError: If the format is unknown or does not take an option, or if the weights do not
+        UserError: If the format is unknown or does not take an option, or if the weights do not
             fit.
     """
     return convert_checkpoint(load_checkpoint(fetch(source)), source, **options)
@@ -67,23 +68,23 @@ def convert_file(
 
     Raises:
         OSError: If there is no source, or it cannot be fetched.
-        ValueError: If the source is not understood, is an image model, or does not fit the target,
+        UserError: If the source is not understood, is an image model, or does not fit the target,
             the target's name is wrong, the source has another number of heads, or values that
             float16 does not have.
     """
     target = Path(target)
     if to not in OUTPUTS:
-        raise ValueError(f"to must be one of {OUTPUTS}, got {to!r}")
+        raise UserError(f"to must be one of {OUTPUTS}, got {to!r}")
     if to == "mmvidformer" and target.suffix not in (".pth", ".safetensors"):
-        raise ValueError(f"the target must be a .pth or .safetensors file, got {target}")
+        raise UserError(f"the target must be a .pth or .safetensors file, got {target}")
     name, conversion = read_model(source, grid=grid, scheme=scheme)
     if FORMATS[name].is_image:
-        raise ValueError(
+        raise UserError(
             f"{source} is an image model ({FORMATS[name].title}), which is no video model; give it "
             f"to one as it is, by its argument init_from={str(source)!r}"
         )
     if num_heads is not None and conversion.num_heads not in (None, num_heads):
-        raise ValueError(f"{source} has {conversion.num_heads} heads, not {num_heads}")
+        raise UserError(f"{source} has {conversion.num_heads} heads, not {num_heads}")
     conversion.num_heads = num_heads or conversion.num_heads
     if half:
         conversion.state = _halve_matrices(conversion.state)
@@ -118,7 +119,7 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping
 def _write_huggingface(folder: Path, conversion: Conversion, source: str) -> None:
     scheme = conversion.scheme or ""
     if scheme not in MODELS or MODELS[scheme][0] != conversion.model:
-        raise ValueError(
+        raise UserError(
             f"HuggingFace has no model like {source} with scheme {scheme!r}; give the scheme if it "
             f"is one of {', '.join(MODELS)}"
         )
@@ -131,11 +132,11 @@ def _write_huggingface(folder: Path, conversion: Conversion, source: str) -> Non
 def _write_official(path: Path, conversion: Conversion, source: str) -> None:
     scheme = conversion.scheme or ""
     if scheme not in OFFICIAL:
-        raise ValueError(
+        raise UserError(
             f"{source} has no official file; the models that have one are {', '.join(OFFICIAL)}"
         )
     if path.suffix != OFFICIAL[scheme]:
-        raise ValueError(f"the target must be a {OFFICIAL[scheme]} file, got {path}")
+        raise UserError(f"the target must be a {OFFICIAL[scheme]} file, got {path}")
     state = to_other(conversion.state, scheme)
     with write_atomically(path) as part:
         if path.suffix == ".npz":
@@ -154,5 +155,5 @@ def _halve_matrices(state: State) -> State:
         halved[name] = value.half() if is_matrix else value
         if is_matrix and not halved[name].isfinite().equal(value.isfinite()):
             largest, limit = value.abs().max().item(), torch.finfo(torch.float16).max
-            raise ValueError(f"{name} has values up to {largest:g}, float16 of at most {limit:g}")
+            raise UserError(f"{name} has values up to {largest:g}, float16 of at most {limit:g}")
     return halved

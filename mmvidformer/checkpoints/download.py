@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from mmvidformer.checkpoints.published import PREFIX, Published, row_of, same_weights
 from mmvidformer.checkpoints.reading import CONFIGS, WEIGHTS
+from mmvidformer.errors import UserError
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import SCHEMES as REMOTE
 
@@ -47,7 +48,7 @@ def fetch(source: str | Path) -> Path:
     Raises:
         KeyError: If there is no published checkpoint of that name.
         OSError: If the address cannot be reached or lacks the file, or the disk is full.
-        ValueError: If a file does not have its hash, or is a web page.
+        UserError: If a file does not have its hash, or is a web page.
     """
     if not is_address(source):
         return Path(source).expanduser()
@@ -58,7 +59,7 @@ def fetch(source: str | Path) -> Path:
     if address.startswith(PACKAGE):
         return Path(__file__).parents[1] / "weights" / address.removeprefix(PACKAGE)
     if not is_address(address):
-        raise ValueError(f"{source} is an image model: set init_from=dict(source={address!r})")
+        raise UserError(f"{source} is an image model: set init_from=dict(source={address!r})")
     return (_from_hub if address.startswith(HUB) else _from_url)(address, row)
 
 
@@ -154,11 +155,11 @@ def _append(answer: HTTPResponse, path: Path, size: int) -> None:
 def _check(url: str, path: Path, row: Published | None) -> None:
     with path.open("rb") as file:
         if file.read(256).lstrip()[:1] in (b"", b"<"):
-            raise ValueError(f"{url} is a web page, or empty")
+            raise UserError(f"{url} is a web page, or empty")
     if row and row.sha256:
         digest = hash_of(path)
         if not digest.startswith(row.sha256):
-            raise ValueError(f"{url} has SHA-256 {digest}, expected {row.sha256}")
+            raise UserError(f"{url} has SHA-256 {digest}, expected {row.sha256}")
 
 
 def _from_hub(address: str, row: Published | None) -> Path:
@@ -188,7 +189,7 @@ def _check_cached(address: str, path: Path, row: Published | None) -> None:
     """Check a file by its name: the cache of the hub names a large file by its hash."""
     digest = path.resolve().name
     if row and len(digest) == 64 and not digest.startswith(row.sha256):
-        raise ValueError(f"{address} has SHA-256 {digest}, expected {row.sha256}")
+        raise UserError(f"{address} has SHA-256 {digest}, expected {row.sha256}")
 
 
 def _split_hub_address(address: str) -> tuple[str, str | None]:

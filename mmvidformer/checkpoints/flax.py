@@ -15,6 +15,7 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     positions,
 )
+from mmvidformer.errors import UserError
 
 PREFIXES = "^(optimizer/target/|opt/target/)?(params/)?"
 # Other parts of a train state.
@@ -53,7 +54,7 @@ def from_scenic(
     possible = next(schemes for pattern, schemes in SCHEMES.items() if has(state, pattern))
     if scheme is not None and scheme not in possible:
         wanted = " or ".join(map(repr, possible))
-        raise ValueError(f"scheme {scheme!r} does not fit; the checkpoint needs {wanted}")
+        raise UserError(f"scheme {scheme!r} does not fit; the checkpoint needs {wanted}")
     assumed = scheme is None and len(possible) > 1
     scheme = scheme or possible[0]
     rules = key_map("flax", "stem", "head", dialect="linen")
@@ -67,7 +68,7 @@ def from_scenic(
             frames = state[table].shape[1] - with_cls
             table_grid = frames, 1, 1
             if grid and grid[0] != frames:
-                raise ValueError(f"the temporal position table has {frames} frames, not {grid[0]}")
+                raise UserError(f"the temporal position table has {frames} frames, not {grid[0]}")
         table_tubelet = tubelet if encoder != "SpatialTransformer" else ()
         op = positions(table_grid, table_tubelet, with_cls, with_cls)
         rules += key_map(

@@ -31,6 +31,7 @@ from mmvidformer.checkpoints.video_models import (
 )
 from mmvidformer.checkpoints.videoprism import from_videoprism, is_videoprism
 from mmvidformer.checkpoints.vjepa2_1 import from_vjepa2_1, is_vjepa2_1
+from mmvidformer.errors import UserError
 
 
 class Format(NamedTuple):
@@ -39,7 +40,7 @@ class Format(NamedTuple):
     A converter takes a state dict (trees flattened with ``/``, wrappers such as ``model_state``
     removed) and, as it needs them, ``grid``, tokens (T, H, W) of the position table (default: see
     ``keymap.grid_of``), the attention ``scheme``, and ``meta``, what the file contains beside
-    the weights. It raises a ``ValueError`` if names or options do not fit.
+    the weights. It raises a ``UserError`` if names or options do not fit.
     """
 
     title: str
@@ -121,13 +122,13 @@ def recognize(state: Mapping[str, Tensor]) -> str:
     """Return the name in ``FORMATS`` of a state dict's format.
 
     Raises:
-        ValueError: If no format matches. The message shows some of the names.
+        UserError: If no format matches. The message shows some of the names.
     """
     for name, row in FORMATS.items():
         if row.matches(state):
             return name
     titles = [row.title for row in FORMATS.values()]
-    raise ValueError(f"the names match none of the formats {titles}: {list(state)[:8]}, ...")
+    raise UserError(f"the names match none of the formats {titles}: {list(state)[:8]}, ...")
 
 
 def convert_checkpoint(
@@ -139,13 +140,13 @@ def convert_checkpoint(
     accepted = signature(convert).parameters
     arguments = {key: value for key, value in options.items() if value is not None}
     if wrong := sorted(arguments.keys() - accepted.keys()):
-        raise ValueError(f"{source} is a {title} checkpoint, which takes no {', '.join(wrong)}")
+        raise UserError(f"{source} is a {title} checkpoint, which takes no {', '.join(wrong)}")
     if "meta" in accepted:
         arguments["meta"] = checkpoint.meta
     try:
         conversion = convert(checkpoint.state, **arguments)
     except ValueError as error:
-        raise ValueError(f"{source} ({title}): {error}") from error
+        raise UserError(f"{source} ({title}): {error}") from error
     conversion.info |= read_info(checkpoint.meta, row_of(source))
     return name, conversion
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, PROBLEMS, class_names
+from mmvidformer.errors import UserError
 from mmvidformer.layers.config import name_of
 from mmvidformer.storage.atomic import write_atomically
 
@@ -35,19 +36,19 @@ def huggingface_config(result: Conversion, settings: Mapping) -> dict:
     used if there are as many as classes.
 
     Raises:
-        ValueError: If the number of heads is unknown, or HuggingFace's model cannot have it or the
+        UserError: If the number of heads is unknown, or HuggingFace's model cannot have it or the
             size of the frames.
     """
     arch, (height, width), head = settings["arch"], settings["img_size"], result.head
     if "num_heads" not in arch:
-        raise ValueError("the checkpoint does not contain the number of heads; give num_heads")
+        raise UserError("the checkpoint does not contain the number of heads; give num_heads")
     if head.get("num_heads", arch["num_heads"]) != arch["num_heads"]:
-        raise ValueError(
+        raise UserError(
             "HuggingFace's classifier has as many heads as the encoder, "
             f"{arch['num_heads']}; this one has {head['num_heads']}"
         )
     if height != width and result.scheme not in ("spacetime", "videoprism"):
-        raise ValueError(f"HuggingFace's model needs square frames, got {height} x {width}")
+        raise UserError(f"HuggingFace's model needs square frames, got {height} x {width}")
     side = height if height == width else [height, width]
     tubelet, frames = settings["stem"]["tubelet"], settings.get("clip_len", 1)
     patch = dict(patch_size=tubelet[-1], tubelet_size=tubelet[0])

@@ -15,6 +15,7 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     positions,
 )
+from mmvidformer.errors import UserError
 
 # Heads, text encoders, decoders, and what models are trained with.
 IGNORED = (
@@ -51,7 +52,7 @@ def from_huggingface_image(
     """Convert an image model without its head.
 
     Raises:
-        ValueError: If names or settings do not fit, such as relative positions (BEiT).
+        UserError: If names or settings do not fit, such as relative positions (BEiT).
     """
     meta = {**meta, **meta.get("vision_config", {})}  # CLIP with its text encoder
     family, dialect = _recognize(state)
@@ -92,7 +93,7 @@ def _settings(state: Mapping[str, Tensor], meta: Mapping, family: str, gated: bo
     """Return the arguments of ``VideoTransformer`` that weights do not tell."""
     act = meta.get("hidden_act", DEFAULT_ACTS.get(family, "gelu"))
     if act not in ACTS:
-        raise ValueError(f"hidden_act must be one of {', '.join(ACTS)}, got {act!r}")
+        raise UserError(f"hidden_act must be one of {', '.join(ACTS)}, got {act!r}")
     mlp = dict(type="swiglu", norm=False) if gated else dict(type="mlp", act=ACTS[act])
     registers = state.get(f"{ENCODER}.registers")
     eps = meta.get("layer_norm_eps", EPS.get(family))

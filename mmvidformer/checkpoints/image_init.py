@@ -21,6 +21,7 @@ from mmvidformer.checkpoints.keymap import Conversion, State, count_blocks
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.timm_models import PREFIX as TIMM
 from mmvidformer.checkpoints.timm_models import create, from_timm, set_settings
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
@@ -107,7 +108,7 @@ def init_from_image(
     Raises:
         KeyError: If an option is unknown.
         FileNotFoundError: If there is no such file.
-        ValueError: If depth, heads, norms or the shape of a tensor differ, the source has rotary
+        UserError: If depth, heads, norms or the shape of a tensor differ, the source has rotary
             positions, but the model has none, or the file is not understood.
     """
     make = look_up(EMBEDS, embed, "embed")
@@ -124,7 +125,7 @@ def init_from_image(
     ours, theirs = _describe(wanted, heads), _describe(weights, initial.num_heads)
     for what, size in ours.items():
         if size != theirs[what] and None not in (size, theirs[what]):
-            raise ValueError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
+            raise UserError(f"{what} of the model is {size}, of {source} {theirs[what]}{hint}")
     _check_untold(model, source, initial)
     stated = FORMULAS.get(initial.model, {}) | VIDEO_VITS.get(initial.scheme or "", {})
     _compare(model, source, stated | initial.settings)
@@ -146,7 +147,7 @@ def init_from_image(
             value = resize_positions(value, current.shape[1:4], rule)
         if value.shape != current.shape:
             shapes = tuple(current.shape), tuple(value.shape)
-            raise ValueError(f"{name} has shape {shapes[0]}, {key} of {source} {shapes[1]}{hint}")
+            raise UserError(f"{name} has shape {shapes[0]}, {key} of {source} {shapes[1]}{hint}")
         updates[name] = value
     if (
         zero_cls
@@ -200,7 +201,7 @@ def _check_untold(model: nn.Module, source: str | Path, initial: Conversion) -> 
         return
     way = f"arch='timm:NAME' with init_from={str(source)!r} sets them"
     if initial.rotary:
-        raise ValueError(
+        raise UserError(
             f"{source}: {initial.rotary}, but the model has rope=None; {way}, or give rope"
         )
     if initial.untold:

@@ -13,6 +13,7 @@ import torch
 import yaml
 from torch import Tensor
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
 
 Grid = tuple[int, int, int]
@@ -54,7 +55,7 @@ def grid_of(count: int, known: Grid | None = None, tubelet: Sequence[int] = ()) 
     ``PUBLISHED_CLIP``; otherwise it is that of a single frame, by default a square.
 
     Raises:
-        ValueError: If the grid does not have ``count`` tokens, or must be given.
+        UserError: If the grid does not have ``count`` tokens, or must be given.
     """
     side = isqrt(count)
     if tubelet:
@@ -66,7 +67,7 @@ def grid_of(count: int, known: Grid | None = None, tubelet: Sequence[int] = ()) 
         wanted = f"frame of grid {known}" if known else "square frame; give the grid T,H,W"
         wrong = f"fits no {wanted}"
     if prod(grid) != count:
-        raise ValueError(f"a position table of {count} vectors {wrong}")
+        raise UserError(f"a position table of {count} vectors {wrong}")
     return grid
 
 
@@ -243,7 +244,7 @@ def apply_rules(
     """Convert a state dict by the rows of a key map; ``ignored`` are expressions of names to drop.
 
     Raises:
-        ValueError: If the source lacks a name of a row that is not optional, or has a name that
+        UserError: If the source lacks a name of a row that is not optional, or has a name that
             is in no row and not ignored. The message lists both.
     """
     result = Conversion({})
@@ -263,7 +264,7 @@ def apply_rules(
         is_ignored = any(re.fullmatch(pattern, name) for pattern in ignored)
         (result.ignored if is_ignored else unknown).append(name)
     if missing or unknown:
-        raise ValueError(
+        raise UserError(
             f"the checkpoint does not fit the key map: missing {_list(missing)}; "
             f"unknown {_list(unknown)}"
         )

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import MODELS
 from mmvidformer.checkpoints.keymap import Conversion
+from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import merge_lora
 
 # Part of a weight's name that every backbone has, and the neck of HORST.
@@ -37,11 +38,11 @@ def from_native(
     merge_lora(result.state)
     result.ignored = [name for name in named if name.startswith(IGNORED)]
     if unknown := [name for name in named if not name.startswith((*RECOGNIZER, *IGNORED))]:
-        raise ValueError(f"names that are not part of a recognizer: {unknown}")
+        raise UserError(f"names that are not part of a recognizer: {unknown}")
     result.settings, result.head = dict(meta.get("backbone", {})), dict(meta.get("head", {}))
     stated = result.settings.get("scheme", meta.get("scheme", scheme))
     if scheme not in (None, stated):
-        raise ValueError(f"the scheme is {stated!r}, not {scheme!r}")
+        raise UserError(f"the scheme is {stated!r}, not {scheme!r}")
     model_of_scheme, *_ = MODELS.get(stated or "", ("",))
     result.scheme, result.model = stated, result.settings.pop("type", model_of_scheme)
     result.num_heads = result.settings.get("arch", {}).get("num_heads")

@@ -16,6 +16,7 @@ from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of
 from mmvidformer.checkpoints.metadata import read_info
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import WRAPPERS, find_weights, plain_names, unwrap
+from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import LoraLinear, merge_lora
 
 
@@ -31,7 +32,7 @@ def convert_content(content: Any, source: str) -> Any:
         model and its data; ``content`` if its names are this package's or unknown.
 
     Raises:
-        ValueError: If it lacks weights of its format.
+        UserError: If it lacks weights of its format.
     """
     try:
         checkpoint = unwrap(content, source)
@@ -57,7 +58,7 @@ def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
     updates of LoRA are merged, unless the model has it.
 
     Raises:
-        ValueError: If the checkpoint has no weights, or lacks some of its format.
+        UserError: If the checkpoint has no weights, or lacks some of its format.
     """
     is_ours = _is_ours(getattr(model, "backbone", None))
     if is_ours:
@@ -68,7 +69,7 @@ def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
     weights = find_weights(checkpoint)
     if not isinstance(weights, Mapping) or not any(map(is_tensor, weights.values())):
         keys = ", ".join(map(str, [*checkpoint][:5]))
-        raise ValueError(
+        raise UserError(
             f"{source} has no weights under a known key ({', '.join(WRAPPERS)}); it has {keys}"
         )
     state = _with_names_of(model, weights)

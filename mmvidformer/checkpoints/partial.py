@@ -18,6 +18,7 @@ from mmvidformer.checkpoints.formats import convert_checkpoint
 from mmvidformer.checkpoints.keymap import State, strip_prefixes
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import Checkpoint, is_file_name, read_content, unwrap
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
 Device = str | torch.device | None
@@ -42,7 +43,7 @@ def read_complete(path: str | Path, device: Device = "cpu") -> object:
     Raises:
         FileNotFoundError: As ``read_content``, and if the base is not in the same folder.
         OSError: If a published base cannot be fetched.
-        ValueError: As ``read_content``, and if the base is neither a file name nor a published
+        UserError: As ``read_content``, and if the base is neither a file name nor a published
             address, has a base itself, or holds other weights.
     """
     content: Any = read_content(path, device)
@@ -52,7 +53,7 @@ def read_complete(path: str | Path, device: Device = "cpu") -> object:
     state = _read_base(base, Path(path))
     if wrong := _differing(state, base.sha256):
         shown = ", ".join(wrong[:3])
-        raise ValueError(
+        raise UserError(
             f"{path} was trained from other weights than {base.source} holds: "
             f"{len(wrong)} of {len(base.sha256)} tensors differ ({shown})"
         )
@@ -130,9 +131,9 @@ def _check_base(content: object, path: str | Path) -> Base:
     parts = content if isinstance(content, Mapping) else {}
     source, hashes = parts.get("source"), parts.get("sha256")
     if not isinstance(source, str) or not _maps_texts(hashes):
-        raise ValueError(f"the base in {path} must have a source, and sha256 of tensors by name")
+        raise UserError(f"the base in {path} must have a source, and sha256 of tensors by name")
     if not is_file_name(source) and not _is_published(source):
-        raise ValueError(
+        raise UserError(
             f"{path} takes weights from {source!r}, which is not opened: it is neither the name of "
             "a file in the same folder nor a published address"
         )
@@ -163,7 +164,7 @@ def _read_base(base: Base, path: Path) -> State:
         )
     content = read_content(file)
     if is_partial(content):
-        raise ValueError(f"{path} takes weights from {file}, which takes them from another file")
+        raise UserError(f"{path} takes weights from {file}, which takes them from another file")
     checkpoint = unwrap(content, file)
     state = strip_prefixes(checkpoint.state, ["module."])
     if base.sha256.keys() <= state.keys():

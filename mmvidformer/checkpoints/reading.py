@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import State
+from mmvidformer.errors import UserError
 
 # Files of a HuggingFace folder. The first weights that exist are read, whole or by their index.
 # All configs are merged; the later ones win.
@@ -45,7 +46,7 @@ class Checkpoint:
     meta: dict = field(default_factory=dict)
 
 
-class UnreadableCheckpoint(ValueError):
+class UnreadableCheckpoint(UserError):
     """What is wrong with a checkpoint, in a sentence that names its file."""
 
 
@@ -68,7 +69,7 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
     Raises:
         FileNotFoundError: If there is no such file, or no weights in the folder.
         OSError: If the system denies access.
-        ValueError: If the file is of no such kind, damaged, or could run code, or if there is no
+        UserError: If the file is of no such kind, damaged, or could run code, or if there is no
             such device, or too little memory.
     """
     path = Path(path)
@@ -109,7 +110,7 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
     """Find the state dict in what ``read_content`` returned for a file.
 
     Raises:
-        ValueError: If there is none.
+        UserError: If there is none.
     """
     meta = content.get("meta") if isinstance(content, Mapping) else None
     meta = dict(meta) if isinstance(meta, Mapping) else {}
@@ -166,7 +167,7 @@ def refuse_code(source: str | Path) -> Iterator[None]:
         source: File or URL that is read in the context.
 
     Raises:
-        ValueError: If the file contains anything but tensors, numbers, strings and containers.
+        UserError: If the file contains anything but tensors, numbers, strings and containers.
     """
     try:
         yield
@@ -290,7 +291,7 @@ def _read_flax_array(code: int, data: bytes) -> Tensor:
 def _flatten(tree: Mapping, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
     """Yield the tensors of a tree and their paths; other values, such as steps, are left out."""
     if "__msgpack_chunked_array__" in tree:
-        raise ValueError(f"array {prefix} is stored in chunks, which are not read")
+        raise UserError(f"array {prefix} is stored in chunks, which are not read")
     for name, value in tree.items():
         if isinstance(value, Mapping):
             yield from _flatten(value, f"{prefix}{name}/")

@@ -25,6 +25,7 @@ from mmvidformer.checkpoints.keymap import (
     has,
     key_map,
 )
+from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import merge_lora
 
 # Text encoder and heads of the tasks; a mask, and what scales logits.
@@ -57,11 +58,11 @@ def from_streamformer(
         meta: ``config.json``. Without it, attention over time is causal, and the GELU SigLIP's.
 
     Raises:
-        ValueError: If names do not fit, or settings are those of another function.
+        UserError: If names do not fit, or settings are those of another function.
     """
     act = meta.get("hidden_act", "gelu_pytorch_tanh")
     if act not in ACTS:
-        raise ValueError(f"hidden_act must be {' or '.join(ACTS)}, got {act!r}")
+        raise UserError(f"hidden_act must be {' or '.join(ACTS)}, got {act!r}")
     time = "causal_time" if meta.get("enable_causal_temporal", True) else "time"
     state = _merge_lora(state)
     result = apply_rules(state, streamformer_rules(state, time, grid), IGNORED)

@@ -19,6 +19,7 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     positions,
 )
+from mmvidformer.errors import UserError
 from mmvidformer.layers import EncoderConfig
 
 PREFIX = "timm:"
@@ -45,7 +46,7 @@ def create(name: str, pretrained: bool = True) -> Any:
     """Create an image model of timm without its classifier.
 
     Raises:
-        ValueError: If timm has no such model, or ``VideoTransformer`` cannot compute its features;
+        UserError: If timm has no such model, or ``VideoTransformer`` cannot compute its features;
             the message names the part.
     """
     import timm  # slow to import
@@ -53,9 +54,9 @@ def create(name: str, pretrained: bool = True) -> Any:
     try:
         model = timm.create_model(name, pretrained=pretrained, num_classes=0)
     except RuntimeError as error:  # an unknown name or tag
-        raise ValueError(f"{PREFIX}{name}: {error}") from error
+        raise UserError(f"{PREFIX}{name}: {error}") from error
     if obstacle := next(_obstacles(model), None):
-        raise ValueError(f"{PREFIX}{name} cannot be a start: {obstacle}")
+        raise UserError(f"{PREFIX}{name} cannot be a start: {obstacle}")
     return model
 
 
@@ -69,7 +70,7 @@ def arguments_of(source: str) -> dict[str, Any]:
         source: ``'timm:NAME'``. No weights are fetched.
 
     Raises:
-        ValueError: As ``create``.
+        UserError: As ``create``.
     """
     with torch.device("meta"):
         model = create(source.removeprefix(PREFIX), pretrained=False)
@@ -165,7 +166,7 @@ def from_timm(
     A file alone tells neither rotary positions nor the activation: see ``_find_untold``.
 
     Raises:
-        ValueError: If the names do not fit, or ``VideoTransformer`` cannot compute the features.
+        UserError: If the names do not fit, or ``VideoTransformer`` cannot compute the features.
     """
     state = _rename_dinov2(state)
     rotary, untold = _find_rotary(state), _find_untold(state)

@@ -23,6 +23,7 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     revert,
 )
+from mmvidformer.errors import UserError
 
 KERNEL = f"{ENCODER}.blocks.{{i}}.sublayers.causal_time.attn.kernel"
 # The norms before the recurrence store their weights less one.
@@ -43,7 +44,7 @@ def from_trecvit(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conve
         grid: Tokens (T, H, W) of the position table, if frames are not square.
 
     Raises:
-        ValueError: If names do not fit.
+        UserError: If names do not fit.
     """
     state, num_heads = read_flax(state)
     state = {re.sub("residualblock_0*(?=[0-9])", "residualblock_", n): x for n, x in state.items()}
@@ -81,11 +82,11 @@ def to_trecvit(state: Mapping[str, Tensor]) -> State:
     """Convert back, to the names and axes of the authors' ``.npz`` files.
 
     Raises:
-        ValueError: If names do not fit.
+        UserError: If names do not fit.
     """
     kernel = KERNEL.replace("{i}", "0") + ".conv_weight"
     if kernel not in state:
-        raise ValueError(f"the weights are not those of a TRecViT: {kernel} is missing")
+        raise UserError(f"the weights are not those of a TRecViT: {kernel} is missing")
     heads = state[kernel].shape[1]
     back = revert(state, trecvit_rules(heads, has(state, r"^cls_head\.")))
     named = {re.sub(r"(?<=residualblock_)(\d)(?=/)", r"0\1", n): x for n, x in back.items()}

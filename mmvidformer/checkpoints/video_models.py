@@ -31,6 +31,7 @@ from mmvidformer.checkpoints.streamformer import streamformer_rules
 from mmvidformer.checkpoints.trecvit import to_trecvit
 from mmvidformer.checkpoints.videoprism import videoprism_rules
 from mmvidformer.checkpoints.vjepa2_1 import vjepa2_1_rules
+from mmvidformer.errors import UserError
 from mmvidformer.layers.positions import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``checkpoints.reading``.
@@ -111,7 +112,7 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion
     So are classifiers of the first token instead of the mean, of models without ``fc_norm``.
 
     Raises:
-        ValueError: If names or settings do not fit, positions are not the fixed ones, or a
+        UserError: If names or settings do not fit, positions are not the fixed ones, or a
             pretrained model has no norm of the output.
     """
     dialect = "official"
@@ -123,10 +124,10 @@ def from_videomae(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversion
         if name.endswith("pos_embed") and not name.startswith("decoder"):
             fixed = flat_sine_positions((1, 1, table.shape[1]), table.float())[:, 0, 0]
             if not torch.allclose(fixed, table.float(), atol=1e-2):
-                raise ValueError(f"{name} must be VideoMAE's fixed table; learned ones do not fit")
+                raise UserError(f"{name} must be VideoMAE's fixed table; learned ones do not fit")
     if has(state, "mask_token$") and dialect in ("modules", "huggingface"):
         if not has(state, r"^(videomae\.)?layernorm\.weight$"):
-            raise ValueError(
+            raise UserError(
                 "a pretraining checkpoint with use_mean_pooling=True has no norm of the output, "
                 "which fine-tuning adds; use a fine-tuned one, or one with use_mean_pooling=False"
             )
@@ -160,13 +161,13 @@ def from_vjepa2(
     adds it to the tokens, which ``VideoTransformer`` cannot do; V-JEPA 2 does not read it.
 
     Raises:
-        ValueError: If names do not fit, or there is such a table and the scheme is not given.
+        UserError: If names do not fit, or there is such a table and the scheme is not given.
     """
     if scheme not in (None, "vjepa2"):
-        raise ValueError(f"the scheme is 'vjepa2', not {scheme!r}")
+        raise UserError(f"the scheme is 'vjepa2', not {scheme!r}")
     tables = [name for name in state if re.fullmatch(r"(.*\.)?pos_embed", name)]
     if tables and scheme is None:
-        raise ValueError(
+        raise UserError(
             f"it may be V-JEPA 1, which adds {tables[0]} to its tokens and is not supported; if it "
             "is V-JEPA 2, give the scheme 'vjepa2' (mmvidformer convert --scheme vjepa2)"
         )
@@ -222,11 +223,11 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
 
     Raises:
         KeyError: If there is no such dialect.
-        ValueError: If names are missing or unknown, such as those of another scheme, or theirs
+        UserError: If names are missing or unknown, such as those of another scheme, or theirs
             would read another token than the mean.
     """
     if scheme == "videomae" and has(state, "^cls_head") and not has(state, r"fc_norm\.weight$"):
-        raise ValueError("VideoMAE's classifier reads the first token if there is no fc_norm")
+        raise UserError("VideoMAE's classifier reads the first token if there is no fc_norm")
     if scheme == "videoprism":
         return revert(state, videoprism_rules(state, dialect))
     if scheme == "vjepa2_1":
@@ -269,13 +270,13 @@ def _convert(
     result.model, result.scheme = MODELS[scheme][0], scheme
     acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
     if meta.get("hidden_act", acts[0]) not in acts:
-        raise ValueError(f"hidden_act must be {' or '.join(acts)}, got {meta['hidden_act']!r}")
+        raise UserError(f"hidden_act must be {' or '.join(acts)}, got {meta['hidden_act']!r}")
     result.num_heads, eps = meta.get("num_attention_heads"), meta.get("layer_norm_eps", 1e-6)
     if frames := meta.get("num_frames", meta.get("frames_per_clip")):
         result.settings["clip_len"] = frames
     if scheme not in VIDEO_VITS:
         if eps != 1e-6:
-            raise ValueError(f"layer_norm_eps must be 1e-6, got {eps}")
+            raise UserError(f"layer_norm_eps must be 1e-6, got {eps}")
         return result
     width = len(result.state.get("backbone.embed.proj.bias", ()))
     known = HEADS.get(width, LAST[scheme] if width == 1408 else None)

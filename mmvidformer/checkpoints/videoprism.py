@@ -24,6 +24,7 @@ from mmvidformer.checkpoints.keymap import (
     has,
     key_map,
 )
+from mmvidformer.errors import UserError
 
 ENCODERS = {"space": "backbone.encoders.0", "time": "backbone.encoders.1"}
 ADD_ONE = Op(lambda weight: (weight + 1,), lambda weight: (weight - 1,))
@@ -46,14 +47,14 @@ def from_videoprism(
     Text encoders, and what lies between video and text, are not read.
 
     Raises:
-        ValueError: If names do not fit, frames are not square and their grid is unknown, or
+        UserError: If names do not fit, frames are not square and their grid is unknown, or
             settings are those of another function.
     """
     flax = has(state, "spatial_encoder/")
     if flax:
         state = _read_flax(state)
     if meta.get("hidden_act", GELU[0]) not in GELU:
-        raise ValueError(f"hidden_act must be gelu, got {meta['hidden_act']!r}")
+        raise UserError(f"hidden_act must be gelu, got {meta['hidden_act']!r}")
     side, tubelet = meta.get("image_size"), meta.get("tubelet_size")
     if grid is None and side and tubelet:
         height, width = (side, side) if isinstance(side, int) else side

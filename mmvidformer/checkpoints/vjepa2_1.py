@@ -20,6 +20,7 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     strip_prefixes,
 )
+from mmvidformer.errors import UserError
 
 # Wrappers of the official code, and of a compiled model.
 WRAPPERS = ("module.", "_orig_mod.", "backbone.", "encoder.")
@@ -43,7 +44,7 @@ def from_vjepa2_1(state: Mapping[str, Tensor]) -> Conversion:
     """Convert V-JEPA 2.1's encoder; the predictor is ignored.
 
     Raises:
-        ValueError: If names do not fit.
+        UserError: If names do not fit.
     """
     state = strip_prefixes(state, WRAPPERS)
     result = apply_rules(state, vjepa2_1_rules(state), IGNORED)
@@ -58,11 +59,11 @@ def vjepa2_1_rules(state: Mapping[str, Tensor]) -> list[Rule]:
     """Return the rows of the encoder, whose names may be theirs or ours.
 
     Raises:
-        ValueError: If it has another depth than the published ones, so that its layers are unknown.
+        UserError: If it has another depth than the published ones, so that its layers are unknown.
     """
     depth = max(count_blocks(state, stem) for stem in ("blocks.", f"{ENCODER}.blocks."))
     if depth not in LAYERS:
-        raise ValueError(f"V-JEPA 2.1 has 12, 24, 40 or 48 blocks, got {depth}")
+        raise UserError(f"V-JEPA 2.1 has 12, 24, 40 or 48 blocks, got {depth}")
     layers = dict(zip(("first", "second", "third"), map(str, LAYERS[depth]), strict=True))
     names = ("backbone.embed.proj.bias", "backbone.embed.image_proj.bias")
     ops = dict.fromkeys(names, ADD_VECTOR)

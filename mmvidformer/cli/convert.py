@@ -19,6 +19,7 @@ from mmvidformer.checkpoints.convert import OUTPUTS
 from mmvidformer.checkpoints.huggingface import FILES
 from mmvidformer.checkpoints.partial import base_file
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
 
@@ -66,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             fitting = config_of_checkpoint(args["target"], args["num_heads"])
         except ValueError as error:
             if config:
-                raise ValueError(f"{target} is written, but not {config}: {error}") from error
+                raise UserError(f"{target} is written, but not {config}: {error}") from error
             print(f"config: none ({error})")
             return 0
         change = ", changed; --config-out writes it" if fitting.changed else ""

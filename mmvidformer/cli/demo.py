@@ -41,6 +41,7 @@ from mmvidformer.engine.arguments import (
     positive,
     positive_number,
 )
+from mmvidformer.errors import UserError
 from mmvidformer.sinks import SINKS
 from mmvidformer.tasks.annotations import match_spans
 from mmvidformer.video.writer import check_display
@@ -247,11 +248,11 @@ def check_options(parser: ArgumentParser, args: Namespace) -> None:
 
 
 def check_apart(out: Path, folders: Sequence[Path]) -> None:
-    """Raise a ``ValueError`` if films go into a folder whose videos are answered."""
+    """Raise a ``UserError`` if films go into a folder whose videos are answered."""
     for folder in folders:
         if out.resolve().is_relative_to(folder.resolve()):
             what = f"--out {out} is in {folder}, whose films would be sources of the next run"
-            raise ValueError(f"{what}; name another folder")
+            raise UserError(f"{what}; name another folder")
 
 
 def check_results(args: Namespace) -> None:

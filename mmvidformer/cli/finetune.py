@@ -16,6 +16,7 @@ import torch
 from mmvidformer.cli import test, train
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
 from mmvidformer.finetune.baseline import Baseline, try_baseline
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
@@ -137,11 +138,11 @@ def validate(config: Path, checkpoint: str, options: Sequence[str]) -> dict[str,
     """Test a checkpoint on the validation list, as ``mmvidformer test`` does; return the metrics.
 
     Raises:
-        ValueError: If one of several processes fails.
+        UserError: If one of several processes fails.
     """
     folder = config.with_name("validation")
     arguments = [str(config), checkpoint, "--split", "val", "--work-dir", str(folder), *options]
     if status := test.main(arguments):
-        raise ValueError(f"the test of the validation list ended with status {status}")
+        raise UserError(f"the test of the validation list ended with status {status}")
     newest = max(folder.glob("val_*.json"), key=lambda file: file.stat().st_mtime)
     return json.loads(newest.read_text("utf-8"))["metrics"]

@@ -20,6 +20,7 @@ from mmvidformer.config import list_models
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.engine.tables import print_table
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
 
@@ -92,7 +93,7 @@ def verify_weights(name: str, by: str, out: Path | None) -> int:
     row = row_of(f"{PREFIX}{name}")
     assert row is not None, "other names are a KeyError"
     if row.address.startswith(TIMM):
-        raise ValueError(f"{name} is an image model, which timm itself loads; nothing to verify")
+        raise UserError(f"{name} is an image model, which timm itself loads; nothing to verify")
     result = verify(row)
     page = "\n".join(report(row, result, by)) + "\n"
     if out is None:

@@ -30,8 +30,8 @@ from mmvidformer.engine.arguments import (
     check_outputs,
     positive,
 )
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.storage.errors import UserError
 from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.speed import draw_speed
 
@@ -117,10 +117,10 @@ def read_clips(recognizer: Any, video: str | None, count: int) -> list[dict]:
     """Read the first windows of a video, or of noise.
 
     Raises:
-        ValueError: If the model has no clips alone, or the video cannot be read.
+        UserError: If the model has no clips alone, or the video cannot be read.
     """
     if recognizer.task.needs_boxes:
-        raise ValueError("a model of boxes needs them; speed is for models of clips")
+        raise UserError("a model of boxes needs them; speed is for models of clips")
     pipeline = recognizer.pipeline
     if video is None:
         noise = np.random.default_rng(0).integers(0, 256, (128, 256, 340, 3), np.uint8)

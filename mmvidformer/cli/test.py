@@ -39,6 +39,7 @@ from mmvidformer.engine.pipelines import (
 )
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.quiet import QuietRunner
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
 
@@ -95,7 +96,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of testing into ``cfg``.
 
     Raises:
-        ValueError: If ``cfg`` has no test or no such split, ``--dump`` names another file than .npz
+        UserError: If ``cfg`` has no test or no such split, ``--dump`` names another file than .npz
             or .pkl, or the model has no head that ``--fuse`` is for.
     """
     parts = ["test_cfg", "test_dataloader", "test_evaluator"]
@@ -103,7 +104,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         parts += ["val_dataloader", "val_evaluator"]
     missing = [name for name in parts if cfg.get(name) is None]
     if missing:
-        raise ValueError(f"{args.config} has no {', '.join(missing)}")
+        raise UserError(f"{args.config} has no {', '.join(missing)}")
     if args.split == "val":
         test_on_validation(cfg)
     cfg.resume = False
@@ -116,13 +117,13 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
 
         tubelet = frames_of_stage(build_meta_model(cfg))
         if tubelet is None:
-            raise ValueError("--align is for models whose first stage sees frames on their own")
+            raise UserError("--align is for models whose first stage sees frames on their own")
         align_clips(cfg, tubelet)
     if args.fuse is not None:
         if "cls_head" not in cfg.model:
-            raise ValueError(f"--fuse needs a cls_head in the model of {args.config}")
+            raise UserError(f"--fuse needs a cls_head in the model of {args.config}")
         if getattr(build_meta_model(cfg).cls_head, "answers_parts", False):
-            raise ValueError(
+            raise UserError(
                 f"--fuse has no effect on the {cfg.model.cls_head.type} of {args.config}, which "
                 "merges the parts of a video itself; leave it out"
             )
@@ -135,7 +136,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         elif args.dump.endswith((".pkl", ".pickle")):
             dump = dict(type="DumpResults", out_file_path=args.dump)
         else:
-            raise ValueError(f"--dump must name an .npz, .pkl or .pickle file, got {args.dump}")
+            raise UserError(f"--dump must name an .npz, .pkl or .pickle file, got {args.dump}")
         cfg.test_evaluator = [*evaluators, dump]
     if args.show or args.show_dir is not None:
         hook = dict(type="VisualizationHook", enable=True, out_dir=args.show_dir)
@@ -268,5 +269,5 @@ def main(argv: Sequence[str] | None = None) -> int | None:
     if not cfg.test_cfg.get("fp16") and type(runner) is QuietRunner:
         runner.register_hook(OptimizeHook(shares_frames=args.align, **inexact))
     elif inexact:
-        raise ValueError("--int8 and --static go neither with --amp nor with a sharded model")
+        raise UserError("--int8 and --static go neither with --amp nor with a sharded model")
     report(runner.test(), runner, args)

@@ -20,6 +20,7 @@ from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import check_precision, precision_fragment
 from mmvidformer.engine.pipelines import use_shards
 from mmvidformer.engine.process_group import start_processes
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.schedule import stretch
 from mmvidformer.storage.files import join, split_path
 
@@ -84,7 +85,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     """Write the arguments of training into ``cfg``.
 
     Raises:
-        ValueError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr`` or the visualizer
+        UserError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr`` or the visualizer
             for ``--tensorboard``, or counts no ``--epochs``, or if ``--strategy fsdp`` has no
             launcher; or as ``check_precision``.
         ModuleNotFoundError: If TensorBoard is not installed.
@@ -98,18 +99,18 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     check_precision(cfg)
     if args.tensorboard:
         if not cfg.get("visualizer"):
-            raise ValueError(f"--tensorboard needs a visualizer in {args.config}")
+            raise UserError(f"--tensorboard needs a visualizer in {args.config}")
         if find_spec("tensorboard") is None:
             raise ModuleNotFoundError("--tensorboard needs a package: pip install tensorboard")
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
         if args.launcher == "none":
-            raise ValueError("--strategy fsdp needs a launcher: start it with --procs")
+            raise UserError("--strategy fsdp needs a launcher: start it with --procs")
         cfg.runner_type = "mmvidformer.ShardedRunner"
     if args.auto_scale_lr:
         if "base_batch_size" not in (cfg.get("auto_scale_lr") or {}):
-            raise ValueError(f"{args.config} has no auto_scale_lr.base_batch_size")
+            raise UserError(f"{args.config} has no auto_scale_lr.base_batch_size")
         cfg.auto_scale_lr.enable = True
     cfg.randomness = {"seed": None, **(cfg.get("randomness") or {})}
     for name in ("seed", "diff_rank_seed", "deterministic"):

@@ -26,7 +26,7 @@ from mmvidformer.engine.arguments import (
     add_speed_arguments,
     inexact_options,
 )
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows

@@ -18,6 +18,7 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.config.rows import find_row, is_row
 from mmvidformer.config.shipped import config_folder
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.registry import MODELS
 
@@ -49,7 +50,7 @@ def get_config(name: str) -> Config:
 
     Raises:
         KeyError: If there is no such config. The message suggests similar names.
-        ValueError: If the row cannot be run.
+        UserError: If the row cannot be run.
     """
     if is_row(name):
         return load_config(*find_row(name).recipe())
@@ -67,7 +68,7 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
 
     Raises:
         KeyError: As ``get_config``.
-        ValueError: As ``get_config``, or if the file is no config, sets a variable that changes
+        UserError: As ``get_config``, or if the file is no config, sets a variable that changes
             nothing (``idle_variables``), or the overrides do not fit it.
     """
     if not Path(name).is_file():
@@ -77,9 +78,9 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
             cfg = Config.fromfile(name)
         except Exception as error:  # a config is a program
             reason = (str(error).splitlines() or [""])[0]
-            raise ValueError(f"{name} cannot be read: {type(error).__name__}: {reason}") from error
+            raise UserError(f"{name} cannot be read: {type(error).__name__}: {reason}") from error
         for problem in idle_variables(name):
-            raise ValueError(problem)
+            raise UserError(problem)
     merge_overrides(cfg, options)
     return cfg
 
@@ -88,16 +89,16 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     """Merge overrides by dotted key into a config, in place.
 
     Raises:
-        ValueError: If a key does not fit the config, or changes nothing (``idle_variables``).
+        UserError: If a key does not fit the config, or changes nothing (``idle_variables``).
     """
     if cfg.filename:
         for problem in idle_variables(cfg.filename, options or ()):
-            raise ValueError(problem)
+            raise UserError(problem)
     try:
         cfg.merge_from_dict(deepcopy(dict(options or {})))  # it would change the values
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
-        raise ValueError(f"overrides {', '.join(options or ())} do not fit: {reason}") from error
+        raise UserError(f"overrides {', '.join(options or ())} do not fit: {reason}") from error
 
 
 def idle_variables(path: str, overrides: Iterable[str] = ()) -> list[str]:
@@ -255,7 +256,7 @@ def view_shape(cfg: Config) -> tuple[int, int, int, int]:
     """Shape (3, T, H, W) of a test clip. T is 8 if a recurrent config does not determine it.
 
     Raises:
-        ValueError: If no transform of a recurrent config sets the size of a frame.
+        UserError: If no transform of a recurrent config sets the size of a frame.
     """
     if not is_recurrent(cfg):
         return clip_shape(cfg)
@@ -263,7 +264,7 @@ def view_shape(cfg: Config) -> tuple[int, int, int, int]:
         if size is not None:
             frames = cfg.model.cls_head.get("horizon") or cfg.model.backbone.get("clip_len") or 8
             return 3, frames, *size
-    raise ValueError("no transform of the test pipeline sets the size of a frame; give the size")
+    raise UserError("no transform of the test pipeline sets the size of a frame; give the size")
 
 
 def frame_size(pipeline: Sequence[Mapping]) -> tuple | None:

@@ -46,6 +46,7 @@ from typing import Any
 import yaml
 
 from mmvidformer.config.shipped import config_folder
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
 
 METRICS = {"top1": "acc/top1", "top5": "acc/top5"}
@@ -96,13 +97,13 @@ class Row:
             has_start: Whether the weights to start from are given (``--start``).
 
         Raises:
-            ValueError: If the row cannot be run.
+            UserError: If the row cannot be run.
         """
         if self.missing or self.config is None:
-            raise ValueError(f"{self.name} cannot be run: {self.missing or 'it has no config'}")
+            raise UserError(f"{self.name} cannot be run: {self.missing or 'it has no config'}")
         if self.needs_start and not has_start:
             need = "needs weights to start from (mmvidformer paper run ... --start WEIGHTS)"
-            raise ValueError(f"{self.name} {need}: {self.needs_start}")
+            raise UserError(f"{self.name} {need}: {self.needs_start}")
         return self.config, self.options
 
 
@@ -121,12 +122,12 @@ class Table:
         """Name of the config of a row or of its miniature, and its overrides.
 
         Raises:
-            ValueError: If the row cannot be run.
+            UserError: If the row cannot be run.
         """
         if not miniature:
             return row.recipe(has_start)
         if self.miniature is None or isinstance(row.miniature, str):
-            raise ValueError(f"{row.name} has no miniature: {row.miniature}")
+            raise UserError(f"{row.name} has no miniature: {row.miniature}")
         return self.miniature.config, {**self.miniature.options, **row.miniature}
 
 
@@ -179,7 +180,7 @@ def read_paper(name: str) -> Paper:
 
     Raises:
         KeyError: If there is no such paper.
-        ValueError: If the file is no file of rows.
+        UserError: If the file is no file of rows.
     """
     if not Path(name).is_file():
         name = str(config_folder() / "papers" / f"{look_up(list_papers(), name, 'paper')}.yml")
@@ -193,7 +194,7 @@ def read_paper(name: str) -> Paper:
         return Paper(content["title"], content.get("url", ""), tables)
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"{name} is no file of rows: {type(error).__name__}: {reason}") from error
+        raise UserError(f"{name} is no file of rows: {type(error).__name__}: {reason}") from error
 
 
 def _read_table(name: str, table: dict) -> Table:

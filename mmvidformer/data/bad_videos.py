@@ -14,8 +14,8 @@ from torch.utils.data import Dataset
 from mmvidformer.data.listed_videos import share_samples
 from mmvidformer.data.transforms.decode import check_decoders
 from mmvidformer.data.workers import limited_time, set_seed
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
-from mmvidformer.storage.errors import UserError
 from mmvidformer.video.errors import PASSING, BadVideo, TooManyBadVideos, first_line, path_of
 
 # Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
@@ -60,7 +60,7 @@ class SafeDataset:
         max_bad_share: Largest allowed share of bad samples with ``'resample'``.
 
     Raises:
-        ValueError: If an argument is out of range, or a transform cannot decode what another opens.
+        UserError: If an argument is out of range, or a transform cannot decode what another opens.
         BadVideo: On reading a bad sample with ``'raise'``.
         TooManyBadVideos: On reading, if too many samples are bad, or 50 in a row.
     """
@@ -69,9 +69,9 @@ class SafeDataset:
         self, dataset: dict | Dataset, on_bad_video: str = "resample", max_bad_share: float = 0.05
     ) -> None:
         if on_bad_video not in ("raise", "resample"):
-            raise ValueError(f"on_bad_video must be 'raise' or 'resample', got {on_bad_video!r}")
+            raise UserError(f"on_bad_video must be 'raise' or 'resample', got {on_bad_video!r}")
         if not 0 <= max_bad_share <= 1:
-            raise ValueError(f"max_bad_share must be from 0 to 1, got {max_bad_share}")
+            raise UserError(f"max_bad_share must be from 0 to 1, got {max_bad_share}")
         self.dataset = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
         for inner in with_inner(self.dataset):
             share_samples(inner)

@@ -7,6 +7,7 @@ import numpy as np
 from mmaction.datasets.base import BaseActionDataset
 
 from mmvidformer.data.tables import read_number, read_rows
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
 
 TIMES = ("start_timestamp", "stop_timestamp")
@@ -31,7 +32,7 @@ class SegmentDataset(BaseActionDataset):
         **kwargs: Arguments of MMAction2's ``BaseActionDataset`` (``test_mode``, ...).
 
     Raises:
-        ValueError: If a column is missing or a value is wrong; names file, line and value.
+        UserError: If a column is missing or a value is wrong; names file, line and value.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class SegmentDataset(BaseActionDataset):
         **kwargs: object,
     ) -> None:
         if len(data_prefix) != 1 or not set(data_prefix) <= set(SOURCES):
-            raise ValueError(f"data_prefix must have one of {[*SOURCES]}, got {data_prefix}")
+            raise UserError(f"data_prefix must have one of {[*SOURCES]}, got {data_prefix}")
         (self.source,) = data_prefix
         self.name = SOURCES[self.source] if name is None else name
         self.filename_tmpl = filename_tmpl
@@ -55,7 +56,7 @@ class SegmentDataset(BaseActionDataset):
         try:
             name = self.name.format_map(row)
         except KeyError as error:
-            raise ValueError(f"{where}: no column {error} for the name {self.name!r}") from error
+            raise UserError(f"{where}: no column {error} for the name {self.name!r}") from error
         path = str(Path(self.data_prefix[self.source]) / name)
         if self.source == "video":
             return {"filename": path}
@@ -79,7 +80,7 @@ class EpicKitchensDataset(SegmentDataset):
     def _segment(self, row: dict[str, str], where: str) -> dict:
         start, stop = (read_number(row, name, where) for name in ("start_frame", "stop_frame"))
         if not 1 <= start <= stop:
-            raise ValueError(f"{where}: frames {start} to {stop} are not a segment")
+            raise UserError(f"{where}: frames {start} to {stop} are not a segment")
         return {
             "narration_id": row["narration_id"],
             "label": np.array([read_number(row, name, where) for name in COLUMNS[4:]]),
@@ -98,4 +99,4 @@ def read_seconds(row: Mapping[str, str], column: str, where: str) -> float:
         hours, minutes, seconds = row[column].split(":")
         return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
     except (AttributeError, ValueError) as error:
-        raise ValueError(f"{where}: {column} is {row[column]!r}, not HH:MM:SS.SS") from error
+        raise UserError(f"{where}: {column} is {row[column]!r}, not HH:MM:SS.SS") from error

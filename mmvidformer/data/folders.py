@@ -10,6 +10,7 @@ from pathlib import Path, PureWindowsPath
 from urllib.parse import unquote, urlsplit
 
 from mmvidformer.data.lists import say_count
+from mmvidformer.errors import UserError
 from mmvidformer.video.containers import SUFFIXES
 
 MOST_KINDS = 8  # of other files, that a message names
@@ -164,7 +165,7 @@ class NamedVideos:
             prefix: What the file or the name may have before, unless a name fits without it.
 
         Raises:
-            ValueError: If two files have the name.
+            UserError: If two files have the name.
         """
         if name.startswith("file:"):
             name = unquote(urlsplit(name).path)
@@ -177,7 +178,7 @@ class NamedVideos:
             if len(paths) > 1:
                 paths = _nearest(paths, path)
             if len(paths) > 1:
-                raise ValueError(f"two files have the name {name!r}: {paths[0]} and {paths[1]}")
+                raise UserError(f"two files have the name {name!r}: {paths[0]} and {paths[1]}")
             if paths:
                 return paths[0]
         return None

@@ -4,6 +4,7 @@ from mmaction.datasets.base import BaseActionDataset
 from torchvision.datasets.folder import IMG_EXTENSIONS
 
 from mmvidformer.data.folders import find_names, list_folders
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
 
 
@@ -23,7 +24,7 @@ class ImageFolderDataset(BaseActionDataset):
 
     Raises:
         FileNotFoundError: If there are no classes or no images.
-        ValueError: If a class is not in ``classes_from``.
+        UserError: If a class is not in ``classes_from``.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class ImageFolderDataset(BaseActionDataset):
         present = list_folders(self.root)
         unknown = [name for name in present if name not in numbers]
         if unknown:
-            raise ValueError(f"{self.root} has classes that {self.classes_from} lacks: {unknown}")
+            raise UserError(f"{self.root} has classes that {self.classes_from} lacks: {unknown}")
         names = [name for name in find_names(self.root, IMG_EXTENSIONS, "images") if "/" in name]
         classes = [name.partition("/")[0] for name in names]
         empty = sorted({*present}.difference(classes))

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mmvidformer.data.lists import DEFAULT_DELIMITER, find_delimiter, read_list
 from mmvidformer.data.text import decode_text
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
 from mmvidformer.storage.files import read_file
 
@@ -30,7 +31,7 @@ class ListedVideos(Sequence):
         multi_class: Whether a line has any number of labels.
 
     Raises:
-        ValueError: If a line has another form.
+        UserError: If a line has another form.
     """
 
     def __init__(self, text: bytes, delimiter: str, folder: str, multi_class: bool) -> None:
@@ -73,13 +74,13 @@ class ListedVideos(Sequence):
     def _labels(self, line: str) -> list[int]:
         path, *labels = line.strip().split(self._delimiter)
         if not path:
-            raise ValueError("no path")
+            raise UserError("no path")
         return [int(label) for label in labels]
 
     def _label(self, line: str) -> int:
         labels = self._labels(line)
         if len(labels) > 1:
-            raise ValueError(f"more than one label: {line[:100]!r}")
+            raise UserError(f"more than one label: {line[:100]!r}")
         return labels[0] if labels else NO_LABEL
 
 
@@ -93,7 +94,7 @@ class ListedVideoDataset(VideoDataset):
     the list has is found (``find_delimiter``).
 
     Raises:
-        ValueError: If a line has another form; names file, line and text.
+        UserError: If a line has another form; names file, line and text.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.targets import identity_of
 
@@ -34,7 +35,7 @@ def read_list(
         multi_class: Whether a line may have several labels.
 
     Raises:
-        ValueError: If a line has another form; names file, line and text.
+        UserError: If a line has another form; names file, line and text.
     """
     content = read_text(file)
     delimiter = delimiter or find_delimiter(content)
@@ -48,7 +49,7 @@ def read_list(
         if not path or not numeric or (len(labels) > 1 and not multi_class):
             form = "PATH LABEL" + " ..." * multi_class
             got = f"with the delimiter {delimiter!r}, got {text.strip()[:100]!r}"
-            raise ValueError(f"{file}, line {number}: expected '{form}' {got}")
+            raise UserError(f"{file}, line {number}: expected '{form}' {got}")
         lines.append(ListLine(text, path, tuple(map(int, labels))))
     return lines
 

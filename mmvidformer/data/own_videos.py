@@ -14,6 +14,7 @@ from mmvidformer.data.lists import (
     say_count,
 )
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import write_file
 
 SPLITS = ("train", "val", "test")
@@ -45,7 +46,7 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
 
     Raises:
         FileNotFoundError: If there are no videos.
-        ValueError: If none is in a class's folder, or only some of the folders are splits.
+        UserError: If none is in a class's folder, or only some of the folders are splits.
     """
     parts = {path: path.relative_to(folder).parts[:-1] for path in find_videos(folder)}
     has_splits = _has_splits(folder, sorted({names[0] for names in parts.values() if names}))
@@ -58,7 +59,7 @@ def read_class_folders(folder: str | Path) -> tuple[list[LabeledVideo], list[Pat
     if not videos:
         form = "SPLIT/CLASS/VIDEO" if has_splits else "CLASS/VIDEO"
         count = say_count(len(parts), "video")
-        raise ValueError(f"{folder} has no {form}, only {count} outside of those")
+        raise UserError(f"{folder} has no {form}, only {count} outside of those")
     return videos, [path for path, names in parts.items() if len(names) <= level]
 
 
@@ -68,7 +69,7 @@ def leave_out_repeated(
     """Return each file once, of several links to it, and why the other videos are left out.
 
     Raises:
-        ValueError: If a file is in two classes or splits.
+        UserError: If a file is in two classes or splits.
     """
     firsts: dict[object, LabeledVideo] = {}
     repeated: dict[Path, str] = {}
@@ -83,7 +84,7 @@ def leave_out_repeated(
             faults.append(f"{video.path}: {what}, in another class or split")
     if faults:
         more = [f"and {len(faults) - MOST_FAULTS} more"] * (len(faults) > MOST_FAULTS)
-        raise ValueError("\n".join([*faults[:MOST_FAULTS], *more]))
+        raise UserError("\n".join([*faults[:MOST_FAULTS], *more]))
     return [video for video in videos if video.path not in repeated], repeated
 
 
@@ -93,7 +94,7 @@ def split_of(name: str) -> str | None:
 
 
 def _has_splits(folder: str | Path, names: Sequence[str]) -> bool:
-    """Whether folders are those of splits; a ``ValueError`` if only some of them are."""
+    """Whether folders are those of splits; a ``UserError`` if only some of them are."""
     splits = [name for name in names if split_of(name)]
     if not splits:
         return False
@@ -101,7 +102,7 @@ def _has_splits(folder: str | Path, names: Sequence[str]) -> bool:
     if classes:
         what = f"{folder} has the folder {splits[0]} of a split beside {', '.join(classes[:5])}"
         todo = "put all classes into folders of splits, or rename it if it is a class"
-        raise ValueError(f"{what}: {todo}")
+        raise UserError(f"{what}: {todo}")
     return True
 
 
@@ -123,7 +124,7 @@ def split_videos(
     one is left for training. The draw of a class does not depend on other classes.
 
     Raises:
-        ValueError: If the shares leave nothing for training.
+        UserError: If the shares leave nothing for training.
     """
     check_shares(val, test)
     videos = sorted(videos, key=lambda video: str(video.path))
@@ -156,9 +157,9 @@ def draw_splits(count: int, val: float, test: float) -> list[str]:
 
 
 def check_shares(val: float, test: float) -> None:
-    """Raise a ``ValueError`` if the shares of validation and test leave nothing for training."""
+    """Raise a ``UserError`` if the shares of validation and test leave nothing for training."""
     if min(val, test) < 0 or val + test >= 1:
-        raise ValueError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
+        raise UserError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
 
 
 class VideoLists(NamedTuple):
@@ -181,7 +182,7 @@ def write_lists(
 
     Raises:
         FileExistsError: If there are lists, and not ``force``.
-        ValueError: If a list cannot hold a path or class, or no video is for training.
+        UserError: If a list cannot hold a path or class, or no video is for training.
     """
     root = Path(folder).resolve()
     if not force:
@@ -196,7 +197,7 @@ def write_lists(
     for video, name in zip(videos, names, strict=True):
         lines[f"{video.split}.txt"].append(f"{name}{delimiter}{numbers[video.label]}\n")
     if not lines["train.txt"]:
-        raise ValueError("no video is for training")
+        raise UserError("no video is for training")
     for name, text in lines.items():
         write_file(root / name, "".join(text).encode())
     return read_lists(root)
@@ -219,13 +220,13 @@ def check_absent(folder: Path, names: Iterable[str]) -> None:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise a ``ValueError`` if MMAction2's lists cannot hold a path or the name of a class."""
+    """Raise a ``UserError`` if MMAction2's lists cannot hold a path or the name of a class."""
     for name in names:
         if not is_text(name):
-            raise ValueError(f"{name!r}: {NO_TEXT}")
+            raise UserError(f"{name!r}: {NO_TEXT}")
         if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
             wrong = "has a space at an end, a tab or a line break"
-            raise ValueError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
+            raise UserError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
 
 
 def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
@@ -233,7 +234,7 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
 
     Raises:
         FileNotFoundError: If the folder, ``train.txt`` or ``classes.txt`` is missing.
-        ValueError: If a line is not a path and a number; names file and line.
+        UserError: If a line is not a path and a number; names file and line.
     """
     root = Path(folder).resolve()
     if not root.is_dir():
@@ -254,7 +255,7 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
             if line.labels and not 0 <= min(line.labels) <= max(line.labels) < len(classes):
                 allowed = f"0 to {len(classes) - 1}, as {CLASSES} has {len(classes)} lines"
                 what = f"label must be in {allowed}, got {line.text.strip()[:100]!r}"
-                raise ValueError(f"{file}, line {number}: {what}")
+                raise UserError(f"{file}, line {number}: {what}")
     # If they differ, each dataset finds its own.
     delimiter = delimiters.pop() if len(delimiters) == 1 else DEFAULT_DELIMITER
     return VideoLists(root, classes, counts, delimiter)

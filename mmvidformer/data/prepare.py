@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from mmvidformer.data.lists import check_report, read_list, write_report
+from mmvidformer.errors import UserError
 from mmvidformer.storage.targets import check_targets
 from mmvidformer.video.check_files import find_faults
 from mmvidformer.video.encode import encode_video
@@ -35,19 +36,19 @@ def prepare_list(
 
     Raises:
         FileExistsError: If ``out`` has a list of the same name of other origin.
-        ValueError: If a video is not below ``root``, ``out`` is the same folder, or the results of
+        UserError: If a video is not below ``root``, ``out`` is the same folder, or the results of
             two videos would be one file.
     """
     out = Path(out)
     targets: dict[str, str] = {}
     lines = []
     if out.resolve() == Path(root).resolve():
-        raise ValueError(f"the results need another folder than {out}, that of the videos")
+        raise UserError(f"the results need another folder than {out}, that of the videos")
     for text, path, _ in read_list(ann_file):
         source = os.path.join(root, path)
         name = Path(os.path.relpath(source, root or ".")).as_posix()
         if name.startswith("../"):
-            raise ValueError(f"{ann_file}: {source} is not below the folder {root or '.'}")
+            raise UserError(f"{ann_file}: {source} is not below the folder {root or '.'}")
         name += "" if name.lower().endswith(".mp4") else ".mp4"
         source = with_suffix(source)
         targets[source] = str(out / name)

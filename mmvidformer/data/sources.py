@@ -12,6 +12,7 @@ from mmvidformer.data.folders import find_names, is_video, place_below, select_n
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.shards.index import INDEX, ShardIndex, StoredVideo
 from mmvidformer.data.tables import read_rows
+from mmvidformer.errors import UserError
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import (
     exists,
@@ -99,7 +100,7 @@ def list_sources(words: Sequence[str]) -> list[Source]:
 
     Raises:
         FileNotFoundError: If a source does not exist, or a folder has no videos.
-        ValueError: If a list has a wrong line, or videos are in shards.
+        UserError: If a list has a wrong line, or videos are in shards.
     """
     sources = []
     for word in words:
@@ -121,11 +122,11 @@ def list_video_files(source: str | Path) -> list[str]:
     """List the paths of the files of a folder, a list or a single video; see ``list_inputs``.
 
     Raises:
-        ValueError: If the videos are in shards or remote storage; and as ``list_inputs``.
+        UserError: If the videos are in shards or remote storage; and as ``list_inputs``.
     """
     inputs = list_inputs(str(source))
     if not inputs.are_files:
-        raise ValueError(f"{source}: local files are read here, not shards or remote storage")
+        raise UserError(f"{source}: local files are read here, not shards or remote storage")
     paths = [os.path.join(inputs.root, name) for name in inputs.names]
     is_list = str(source).lower().endswith(LISTS) and not Path(source).is_dir()
     return [with_suffix(path) for path in paths] if is_list else paths
@@ -215,7 +216,7 @@ def list_inputs(source: str) -> VideoInputs:
     Raises:
         FileNotFoundError: If the source does not exist, or a folder has no videos.
         StorageError: If remote storage does not answer.
-        ValueError: If a list names no video, or a line has another form.
+        UserError: If a list names no video, or a line has another form.
     """
     if exists(join(source, INDEX)):
         return _shard_inputs(ShardIndex(source))
@@ -229,7 +230,7 @@ def list_inputs(source: str) -> VideoInputs:
     folder, file = split_path(source)
     names = _listed_names(source) if is_list else [file]
     if not names:
-        raise ValueError(f"{source} names no video")
+        raise UserError(f"{source} names no video")
     return VideoInputs(folder, list(dict.fromkeys(names)))
 
 
@@ -240,7 +241,7 @@ def _listed_names(source: str) -> list[str]:
     names = []
     for row, where in read_rows(path, "video"):
         if not row["video"]:
-            raise ValueError(f"{where}: there is no video")
+            raise UserError(f"{where}: there is no video")
         names.append(row["video"])
     return names
 

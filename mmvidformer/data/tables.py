@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import UserError
 
 # Columns whose names may have capitals.
 KNOWN = frozenset(
@@ -70,12 +71,12 @@ class Table:
         A column that had the new name is left out.
 
         Raises:
-            ValueError: If there is no such column.
+            UserError: If there is no such column.
         """
         new_names = {" ".join(old.split()): new for new, old in columns.items()}
         for old in new_names:
             if old not in self.names:
-                raise ValueError(f"{self.file} has no column {old!r}, only {self._shown_columns()}")
+                raise UserError(f"{self.file} has no column {old!r}, only {self._shown_columns()}")
         kept = [i for i, name in enumerate(self.names) if name in new_names or name not in columns]
         names = [new_names.get(self.names[i], self.names[i]) for i in kept]
         rows = []
@@ -97,17 +98,17 @@ class Table:
             times: Columns of numbers or times, ``mm:ss`` or ``hh:mm:ss.mmm``, which become seconds.
 
         Raises:
-            ValueError: If a column is missing or there twice, or a comma in a number may separate
+            UserError: If a column is missing or there twice, or a comma in a number may separate
                 decimals or thousands.
         """
         wanted = {name.lower(): name for name in columns}
         names = [wanted.get(name.lower(), name) for name in self.names]
         if missing := [name for name in columns if name not in names]:
             shown = self._shown_columns()
-            raise ValueError(f"{self.file} has no column {', '.join(missing)}, only {shown}")
+            raise UserError(f"{self.file} has no column {', '.join(missing)}, only {shown}")
         counts = Counter(name for name in names if name)
         if repeated := [name for name, count in counts.items() if count > 1]:
-            raise ValueError(f"{self.file} has the column {repeated[0]!r} twice")
+            raise UserError(f"{self.file} has the column {repeated[0]!r} twice")
         rows = [(_fill_row(names, values), place) for values, place in self.rows]
         has_commas = _has_decimal_commas(rows, (*numbers, *times), self.separator)
         for row, place in rows:
@@ -150,7 +151,7 @@ def read_table(path: str | Path, folder: str | Path | None = None) -> Table:
         folder: Folder that paths of videos are relative to. Default: that of the file.
 
     Raises:
-        ValueError: If it is no table.
+        UserError: If it is no table.
     """
     separator, rows = _split_lines(path)
     folder = Path(path).parent if folder is None else Path(folder)
@@ -186,7 +187,7 @@ def _split_lines(path: str | Path) -> tuple[str, list[tuple[list[str], str]]]:
                 rows.append((values, f"{path}, line {skipped + reader.line_num}"))
             line = skipped + reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(f"{path}, line {line}: {error}") from error
+        raise UserError(f"{path}, line {line}: {error}") from error
     return separator, rows
 
 
@@ -217,7 +218,7 @@ def _fill_row(names: Sequence[str], values: Sequence[str]) -> Row:
 def _has_decimal_commas(
     rows: Iterable[tuple[Row, str]], columns: Sequence[str], separator: str
 ) -> bool:
-    """Whether numbers have decimal commas; a ``ValueError`` if that is not certain.
+    """Whether numbers have decimal commas; a ``UserError`` if that is not certain.
 
     Between semicolons they have, as nobody else needs semicolons. Between other separators a
     number must show it, such as ``0,25``: ``1,250`` may have a thousand.
@@ -234,12 +235,12 @@ def _has_decimal_commas(
             if len(points) == 2:
                 other = points["." if number["mark"] == "," else ","]
                 what = "one has a decimal comma, the other a point, or thousands are separated"
-                raise ValueError(f"{where} beside {other.rpartition(' ')[2]}: {what}")
+                raise UserError(f"{where} beside {other.rpartition(' ')[2]}: {what}")
             starts_with_zero = re.match("[+-]?0", number[0])
             is_sure |= len(number["digits"]) != THOUSANDS or bool(starts_with_zero)
     if "," in points and not is_sure:
         what = "the comma may separate decimals or thousands; write decimals with a point"
-        raise ValueError(f"{points[',']}: {what}")
+        raise UserError(f"{points[',']}: {what}")
     return "," in points
 
 
@@ -258,7 +259,7 @@ def read_number(row: Mapping[str, str], column: str, where: str) -> int:
     try:
         return int(row[column])
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: {column} is {row[column]!r}, not a whole number") from error
+        raise UserError(f"{where}: {column} is {row[column]!r}, not a whole number") from error
 
 
 def read_float(row: Mapping[str, str], column: str, where: str) -> float:
@@ -268,5 +269,5 @@ def read_float(row: Mapping[str, str], column: str, where: str) -> float:
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{where}: {column} must be a number, got {row[column]!r}")
+        raise UserError(f"{where}: {column} must be a number, got {row[column]!r}")
     return value

@@ -6,6 +6,8 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from functools import cache
 from pathlib import Path
 
+from mmvidformer.errors import UserError
+
 # Letters of Western Europe and a few signs. Other bytes may as well be of another encoding.
 WESTERN = re.compile(rb"[\x00-\x7f\xc0-\xd6\xd8-\xf6\xf8-\xff\xa0\xa7\xab\xb0\xb5\xbb]*")
 OTHER_LETTERS = re.compile(rb"[\xc0-\xff]{3}")  # words of letters that are not in ASCII: Cyrillic
@@ -16,7 +18,7 @@ def read_text(path: str | Path) -> str:
     """Read text in UTF-8, UTF-16 or, if that is certain, Windows-1252; line ends stay.
 
     Raises:
-        ValueError: If it is in another encoding; names the file.
+        UserError: If it is in another encoding; names the file.
     """
     return decode_text(Path(path).read_bytes(), path)
 
@@ -26,12 +28,12 @@ def decode_text(content: bytes, path: str | Path) -> str:
     if encoding := _encoding_of_utf16(content):
         return _decode(content, encoding, path)
     if b"\0" in content:
-        raise ValueError(f"{path} must be text in UTF-8, it has bytes of zero")
+        raise UserError(f"{path} must be text in UTF-8, it has bytes of zero")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if not WESTERN.fullmatch(content) or OTHER_LETTERS.search(content):
-            raise ValueError(f"{path} must be text in UTF-8: {error}") from error
+            raise UserError(f"{path} must be text in UTF-8: {error}") from error
     _say_western(path)
     return content.decode("cp1252")
 
@@ -54,9 +56,9 @@ def _decode(content: bytes, encoding: str, path: str | Path) -> str:
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be text in UTF-8: {error}") from error
+        raise UserError(f"{path} must be text in UTF-8: {error}") from error
     if "\0" in text:  # UTF-32, or no text
-        raise ValueError(f"{path} must be text in UTF-8, it has bytes of zero")
+        raise UserError(f"{path} must be text in UTF-8, it has bytes of zero")
     return text
 
 

@@ -11,6 +11,7 @@ from mmengine.config import Config, DictAction
 from mmvidformer.config import config_name
 from mmvidformer.data.importers import IMPORTERS
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.errors import UserError
 from mmvidformer.storage.targets import Target, check_targets
 from mmvidformer.video.cuts import FINDERS, NONE, CutsError, check_finder
 from mmvidformer.video.readers import BACKENDS
@@ -344,9 +345,9 @@ def check_work_dir(folder: str) -> None:
     """Check that a work dir is no address: logs are written to local files.
 
     Raises:
-        ValueError: If it is one; names the setting that checkpoints have.
+        UserError: If it is one; names the setting that checkpoints have.
     """
     if "://" in folder:
         setting = f"--cfg-options default_hooks.checkpoint.out_dir={folder}"
         what = f"the work dir must be a local folder, got {folder}"
-        raise ValueError(f"{what}; checkpoints go there with {setting}")
+        raise UserError(f"{what}; checkpoints go there with {setting}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.errors import UserError
 from mmvidformer.video.torchcodec_reader import import_torchcodec
 
 if TYPE_CHECKING:  # takes seconds to import
@@ -23,7 +24,7 @@ def decode_on_device(runner: "Runner") -> None:
 
     Raises:
         ImportError: If TorchCodec or FFmpeg is missing.
-        ValueError: If a pipeline or the preprocessor cannot do so.
+        UserError: If a pipeline or the preprocessor cannot do so.
     """
     import_torchcodec()
     model = getattr(runner.model, "module", runner.model)
@@ -31,7 +32,7 @@ def decode_on_device(runner: "Runner") -> None:
     decoder = getattr(preprocessor, "decoder", None)
     if decoder is None:
         wanted = "the preprocessor mmvidformer.VideoDataPreprocessor"
-        raise ValueError(
+        raise UserError(
             f"to decode on the device takes {wanted}, got {type(preprocessor).__name__}"
         )
     loaders = (runner._train_dataloader, runner._val_dataloader, runner._test_dataloader)
@@ -49,7 +50,7 @@ def hand_on_files(pipeline: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
     """Return a pipeline that packs files of videos where one packs their frames.
 
     Raises:
-        ValueError: If it does not read videos, or changes pixels otherwise than by resizing,
+        UserError: If it does not read videos, or changes pixels otherwise than by resizing,
             cropping and flipping.
     """
     names = [type_name(step) for step in pipeline]
@@ -57,7 +58,7 @@ def hand_on_files(pipeline: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
         if name not in names:
             hint = "; --video-backend pyav puts it there" if name.startswith("Video") else ""
             steps = ", ".join(names)
-            raise ValueError(f"to decode on the device takes {name}{hint}; got {steps}")
+            raise UserError(f"to decode on the device takes {name}{hint}; got {steps}")
     shape = dict(pipeline[names.index("FormatShape")])
     del shape["type"]
     steps = []
@@ -74,13 +75,13 @@ def hand_on_files(pipeline: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 def _check(name: str, step: Mapping[str, Any]) -> None:
-    """Raise a ``ValueError`` if a transform cannot be repeated on the device."""
+    """Raise a ``UserError`` if a transform cannot be repeated on the device."""
     where = "model.data_preprocessor.augment"
     if name in PIXELS:
-        raise ValueError(f"{name} changes pixels, so on the device it belongs into {where}")
+        raise UserError(f"{name} changes pixels, so on the device it belongs into {where}")
     interpolation = step.get("interpolation", "bilinear")
     if interpolation not in INTERPOLATIONS:
         known = " or ".join(INTERPOLATIONS)
-        raise ValueError(f"{name} must resize by {known} on the device, got {interpolation!r}")
+        raise UserError(f"{name} must resize by {known} on the device, got {interpolation!r}")
     if name == "VideoInit" and step.get("backend") == "decord":
-        raise ValueError("VideoInit must open videos by pyav or torchcodec, got 'decord'")
+        raise UserError("VideoInit must open videos by pyav or torchcodec, got 'decord'")

@@ -18,7 +18,7 @@ from mmengine.dist import is_main_process
 from torch import distributed
 
 from mmvidformer.config.shipped import config_folder
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 
 # What mistakes in arguments, configs and files raise before a runner runs. Those of files come from
 # the system; the others are mistakes if these projects raise them, not if their code fails.

@@ -11,6 +11,7 @@ from mmvidformer.checkpoints.reading import UnreadableCheckpoint, is_intact, rea
 from mmvidformer.config import leaf_datasets
 from mmvidformer.engine.checkpointing.resume import checkpoints_in
 from mmvidformer.engine.checkpointing.settings import check_state
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import join
 from mmvidformer.storage.targets import identity_of
 
@@ -42,12 +43,12 @@ def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) 
 
 
 def check_apart(start: str | None, work_dir: str | Path) -> None:
-    """Raise a ``ValueError`` if a run would write over the checkpoint that it starts from."""
+    """Raise a ``UserError`` if a run would write over the checkpoint that it starts from."""
     if not start or not Path(start).is_file():
         return
     written = [*checkpoints_in(Path(work_dir)), *Path(work_dir).glob("best_*.pth")]
     if identity_of(start) in map(identity_of, written):
-        raise ValueError(
+        raise UserError(
             f"the run would write over {start}, from which it starts; name another --work-dir"
         )
 

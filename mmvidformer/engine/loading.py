@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from mmvidformer.checkpoints.addresses import Device, load_from_source
 from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.config import CONFIG_SUFFIXES, config_scope
+from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
-from mmvidformer.storage.errors import UserError
 
 HEAD = ("cls_head.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")  # or of pretraining
 Purpose = Literal["evaluation", "features", "resume", "start"]
 
 
-class WrongWeights(UserError, ValueError):
+class WrongWeights(UserError):
     """Weights that do not fit a model."""
 
 
@@ -77,7 +77,7 @@ def load_recognizer(
 
     Raises:
         OSError: If the file does not exist, or cannot be fetched.
-        ValueError: If the device cannot be used.
+        UserError: If the device cannot be used.
         WrongWeights: If the weights do not fit the model.
     """
     with config_scope(cfg):
@@ -94,7 +94,7 @@ def load_recognizer(
     try:
         return model.to(device or default_device()).eval()
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"the device {str(device)!r} cannot be used: {error}") from error
+        raise UserError(f"the device {str(device)!r} cannot be used: {error}") from error
 
 
 def default_device() -> str:
@@ -135,13 +135,13 @@ def read_checkpoint(source: str, model: nn.Module, device: str = "cpu") -> dict:
 
     Raises:
         OSError: If the file does not exist, or cannot be fetched.
-        ValueError: If it is damaged, not a checkpoint, or could run code.
+        UserError: If it is damaged, not a checkpoint, or could run code.
     """
     if source.endswith(CONFIG_SUFFIXES):
-        raise ValueError(f"{source} is a config, not a checkpoint; the config comes first")
+        raise UserError(f"{source} is a config, not a checkpoint; the config comes first")
     content = load_from_source(source, device)
     if not isinstance(content, Mapping):
-        raise ValueError(f"{source} must hold tensors by name, got a {type(content).__name__}")
+        raise UserError(f"{source} must hold tensors by name, got a {type(content).__name__}")
     content = dict(content)
     convert_for(model, content, source)
     return content

@@ -10,6 +10,7 @@ from mmvidformer.config import leaf_datasets, pipelines, type_name
 from mmvidformer.config.fragments import Fragment, replace, without
 from mmvidformer.data.own_videos import SPLITS
 from mmvidformer.data.shards.index import INDEX
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import exists, join
 
 # Crop transforms, and how many crops of a frame each takes.
@@ -47,7 +48,7 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
         crops: 1 (center), 3 (along the longer side) or 10 (corners and center, and flipped).
 
     Raises:
-        ValueError: If a pipeline has no clips, or no crop, of which several are needed.
+        UserError: If a pipeline has no clips, or no crop, of which several are needed.
     """
     for pipeline in _test_pipelines(cfg):
         sampler, crop = _find(pipeline)
@@ -56,10 +57,10 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
             sampler["num_clips"] = clips
         elif clips > 1:  # other samplers cover a video, or show a moment
             wanted = f"the test pipeline must have a transform that samples; got {names}"
-            raise ValueError(f"{wanted}; without, use 1x{crops} views")
+            raise UserError(f"{wanted}; without, use 1x{crops} views")
         if crop is None and crops > 1:
             wanted = f"the test pipeline must have one of {', '.join(CROPS)}; got {names}"
-            raise ValueError(f"{wanted}; without, use {clips}x1 views")
+            raise UserError(f"{wanted}; without, use {clips}x1 views")
         if crop is None or CROPS[type_name(crop)] == crops:
             continue
         size = crop["crop_size"]
@@ -74,7 +75,7 @@ def check_views(cfg: Config) -> None:
     Views are the clips of a video and the crops of a frame.
 
     Raises:
-        ValueError: If they differ in something else; names the keys of the config.
+        UserError: If they differ in something else; names the keys of the config.
     """
     loaders = [cfg.get(f"{split}_dataloader") or {} for split in ("val", "test")]
     val_steps, test_steps = (next(pipelines(x.get("dataset", {})), None) for x in loaders)
@@ -86,7 +87,7 @@ def check_views(cfg: Config) -> None:
         for steps in (val_steps, test_steps)
     )
     if val_names != test_names:
-        raise ValueError(
+        raise UserError(
             f"{DIFFERENT}: {place} is {', '.join(test_names)}, in validation {', '.join(val_names)}"
         )
     differences, remedies = [], []
@@ -102,7 +103,7 @@ def check_views(cfg: Config) -> None:
                 remedies.append(f'"{name}={value}"'.replace(" ", ""))
     if differences:
         remedy = f"to prepare them alike, add --cfg-options {' '.join(remedies)}"
-        raise ValueError(f"{DIFFERENT}: {'; '.join(differences)}; {remedy}")
+        raise UserError(f"{DIFFERENT}: {'; '.join(differences)}; {remedy}")
 
 
 def align_clips(cfg: Config, tubelet: int) -> None:
@@ -111,12 +112,12 @@ def align_clips(cfg: Config, tubelet: int) -> None:
     Data samples get the numbers of the frames, ``frame_inds``.
 
     Raises:
-        ValueError: If a pipeline samples no clips.
+        UserError: If a pipeline samples no clips.
     """
     for pipeline in _test_pipelines(cfg):
         sampler, _ = _find(pipeline)
         if sampler is None:
-            raise ValueError("the test pipeline must have a transform that samples")
+            raise UserError("the test pipeline must have a transform that samples")
         align = {"type": "mmvidformer.AlignClips", "tubelet": tubelet}
         pipeline.insert(next(i for i, step in enumerate(pipeline, 1) if step is sampler), align)
         packed = pipeline[-1].get("meta_keys", META_KEYS)
@@ -151,13 +152,13 @@ def set_video_backend(cfg: Config, backend: str, **options: object) -> None:
         **options: Other arguments of ``VideoInit``.
 
     Raises:
-        ValueError: If no pipeline opens videos.
+        UserError: If no pipeline opens videos.
     """
     steps = list(dicts_in(cfg._cfg_dict))
     opening = [step for step in steps if type_name(step) in OPEN]
     if not opening:
         wrong = f"no pipeline of the config opens videos (with {', '.join(OPEN)})"
-        raise ValueError(f"cannot use the video backend {backend!r}: {wrong}")
+        raise UserError(f"cannot use the video backend {backend!r}: {wrong}")
     for step in opening:
         step.update(type="mmvidformer.VideoInit", backend=backend, **options)
     for step in steps:
@@ -192,7 +193,7 @@ def use_shards(cfg: Config, folder: str) -> None:
         folder: Folder or address.
 
     Raises:
-        ValueError: If there are no shards of any list.
+        UserError: If there are no shards of any list.
     """
     names = []
     for _, _, dataset in datasets_in(cfg):
@@ -204,17 +205,17 @@ def use_shards(cfg: Config, folder: str) -> None:
             del dataset[key]
         dataset.update(type="mmvidformer.ShardedVideoDataset", ann_file=shards)
     if not any(type_name(dataset) == "ShardedVideoDataset" for _, _, dataset in datasets_in(cfg)):
-        raise ValueError(f"{folder} has no shards of the lists {', '.join(dict.fromkeys(names))}")
+        raise UserError(f"{folder} has no shards of the lists {', '.join(dict.fromkeys(names))}")
 
 
 def classes_fragment(cfg: Config, names: Sequence[str], least: int = 2) -> Fragment:
     """Return the fragment that sets the number of classes, and their names as ``class_names``.
 
     Raises:
-        ValueError: If there are too few.
+        UserError: If there are too few.
     """
     if len(names) < least:
-        raise ValueError(f"at least {least} classes are needed, got {list(names)}")
+        raise UserError(f"at least {least} classes are needed, got {list(names)}")
     model: Fragment = {"cls_head": {"num_classes": len(names)}}
     preprocessor = cfg.model.get("data_preprocessor")
     if preprocessor:

@@ -125,7 +125,7 @@ def join_processes(cfg: Config) -> None:
     ``cfg.env_cfg.dist_cfg.timeout`` is in seconds (default 600).
 
     Raises:
-        ValueError: If a variable is missing.
+        UserError: If a variable is missing.
     """
     if cfg.launcher == "none" or distributed.is_initialized() or get_device() != "cpu":
         return

@@ -7,8 +7,8 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 
 from mmvidformer.engine.checkpointing.hook import AtomicCheckpointHook
+from mmvidformer.errors import UserError
 from mmvidformer.registry import HOOKS
-from mmvidformer.storage.errors import UserError
 
 
 class LossNotFinite(UserError, FloatingPointError):

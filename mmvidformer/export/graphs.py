@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.export.streams import make_stepper
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.layer import Features
@@ -36,7 +37,7 @@ class ClipGraph(nn.Module):
 
     Raises:
         KeyError: If ``pixels`` is unknown.
-        ValueError: If ``ahead`` is given and the head does not anticipate.
+        UserError: If ``ahead`` is given and the head does not anticipate.
     """
 
     input_names: Sequence[str] = ("clip",)
@@ -59,7 +60,7 @@ class ClipGraph(nn.Module):
         if self.task.needs_boxes:
             self.input_names = ("clip", "boxes")
         if ahead and not self.task.is_about_future:
-            raise ValueError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
+            raise UserError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": ahead} if ahead else {}
         self.output_names: Sequence[str] = self.task.output_names(model.cls_head)
 
@@ -112,7 +113,7 @@ class StreamGraph(ClipGraph):
     Arguments are those of ``ClipGraph``, with the size of the frames, (3, H, W).
 
     Raises:
-        ValueError: As ``ClipGraph``, and if the model does not run frame by frame with a state of
+        UserError: As ``ClipGraph``, and if the model does not run frame by frame with a state of
             constant size.
     """
 

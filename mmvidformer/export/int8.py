@@ -4,6 +4,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from mmvidformer.errors import UserError
+
 SCOPES = "pkg.torch.onnx.name_scopes"  # where PyTorch writes the modules of a node
 
 
@@ -18,7 +20,7 @@ def round_to_int8(source: Path, target: Path) -> None:
         target: File to write.
 
     Raises:
-        ValueError: If no encoder has such layers.
+        UserError: If no encoder has such layers.
     """
     import onnx  # part of the extra 'export', as the next
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -32,7 +34,7 @@ def round_to_int8(source: Path, target: Path) -> None:
         if node.op_type == "MatMul" and node.input[1] in weights and is_linear_layer(node)
     ]
     if not layers:
-        raise ValueError("int8 is for a VideoTransformer; leave it out")
+        raise UserError("int8 is for a VideoTransformer; leave it out")
     logger = logging.getLogger()  # of the quantizer, which advises what is done here
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.models.horst.layer import HorstLayer, HorstOutput
 from mmvidformer.models.horst.necks import Horst
@@ -85,7 +86,7 @@ class CausalStepper(Stepper):
     The count is one for all clips (a tensor without axes): they start together.
 
     Raises:
-        ValueError: If the state grows, or a kernel does not name its parts.
+        UserError: If the state grows, or a kernel does not name its parts.
     """
 
     calls = 6
@@ -97,12 +98,12 @@ class CausalStepper(Stepper):
         shapes: dict[str, tuple[int, ...]] = {}
         for i, (past, later) in enumerate(zip(first.past, second.past, strict=True)):
             if not hasattr(past, "_fields"):
-                raise ValueError(
+                raise UserError(
                     f"causal attention {i} remembers a {type(past).__name__}, which has no names; "
                     "resume of its kernel must return a NamedTuple"
                 )
             if [x.shape for x in past] != [x.shape for x in later]:
-                raise ValueError(
+                raise UserError(
                     "the state grows with each frame; give causal patterns a past, such as "
                     "dict(type='causal_time', past=16)"
                 )
@@ -137,14 +138,14 @@ def make_stepper(model: nn.Module, images: Tensor) -> Stepper:
     """Make what runs a recognizer frame by frame; ``images`` (1, 3, H, W) tell the sizes.
 
     Raises:
-        ValueError: If the model does not run frame by frame with a state of constant size.
+        UserError: If the model does not run frame by frame with a state of constant size.
     """
     neck = getattr(model, "neck", None)
     if isinstance(neck, Horst):
         return HorstStepper(model, images)
     if neck is None and hasattr(model, "stream"):
         return CausalStepper(model, images)
-    raise ValueError(
+    raise UserError(
         "only a RecurrentRecognizer with the neck Horst, or without a neck, is exported frame by "
         f"frame, got {type(model).__name__} with the neck {type(neck).__name__}; give the size "
         "(3, T, H, W) to export whole clips"

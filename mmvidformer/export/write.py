@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
+from mmvidformer.errors import UserError
 from mmvidformer.export.card import FILE, KEY
 from mmvidformer.export.graphs import ClipGraph, StreamGraph
 from mmvidformer.export.int8 import round_to_int8
@@ -50,16 +51,16 @@ def export(
         Largest difference from the model, relative to the output's largest value or 1.
 
     Raises:
-        ValueError: If the file has another suffix.
+        UserError: If the file has another suffix.
         ImportError: If a package for ONNX is missing.
         ExportError: If an output differs by more than 1e-4, with ``int8`` by more than 0.1.
         TooInexact: If ``int8`` changes more than a tenth of the answers on ``clips``.
     """
     out = Path(out)
     if out.suffix not in WRITERS:
-        raise ValueError(f"the file must end in {' or '.join(WRITERS)}, got {out.name}")
+        raise UserError(f"the file must end in {' or '.join(WRITERS)}, got {out.name}")
     if int8 and out.suffix != ".onnx":
-        raise ValueError(f"int8 is for .onnx files, got {out.name}")
+        raise UserError(f"int8 is for .onnx files, got {out.name}")
     write, load, packages = WRITERS[out.suffix]
     for package in packages:
         if find_spec(package) is None:

@@ -16,6 +16,7 @@ from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.inputs import check_apart, check_unused
 from mmvidformer.engine.pipelines import check_views, use_shards
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
 from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
@@ -86,7 +87,7 @@ def config_path(args: Namespace, command: str) -> Path:
     Raises:
         FileExistsError: If it is there, or checkpoints of another run are, and neither ``--force``
             nor ``--resume``.
-        ValueError: If the work dir is an address.
+        UserError: If the work dir is an address.
     """
     work_dir = args.work_dir or f"work_dirs/{config_name(args.config)}_{command}"
     check_work_dir(work_dir)
@@ -111,7 +112,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     Raises:
         FileExistsError: If the work dir has a config, and neither ``--force`` nor ``--resume``.
         WrongWeights: If ``--weights`` do not fit the model.
-        ValueError: If the config or the lists do not allow the recipe, a run that goes on has other
+        UserError: If the config or the lists do not allow the recipe, a run that goes on has other
             classes, validation and test differ (``check_views``), or the run would write over the
             weights (``check_apart``).
     """
@@ -126,7 +127,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     if args.resume and path.exists():
         old_names = Config.fromfile(path).get("class_names")
         if old_names != cfg.get("class_names"):
-            raise ValueError(f"{path} has other classes than {args.data}; name another --work-dir")
+            raise UserError(f"{path} has other classes than {args.data}; name another --work-dir")
     check_views(cfg)
     weights = args.weights or cfg.get("load_from")
     if not args.resume:

@@ -12,6 +12,7 @@ from mmvidformer.config.fragments import Change, replace
 from mmvidformer.data.labels import label_table
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATA_SAMPLERS
 from mmvidformer.tasks.table import find_task
@@ -21,18 +22,18 @@ def balance_classes(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Balance the classes of training by weights or sampling, if the recipe says so.
 
     Raises:
-        ValueError: If the task cannot be balanced so, or the training list states no class.
+        UserError: If the task cannot be balanced so, or the training list states no class.
     """
     how, task = recipe.balance, find_task(recipe.task)
     if how is None:
         return {}, []
     if how not in task.balances:
         known = ", ".join(task.balances) or "not available"
-        raise ValueError(f"balance of the task {task.name} is {known}, got {how!r}")
+        raise UserError(f"balance of the task {task.name} is {known}, got {how!r}")
     sizes = task.class_sizes(lists)
     if not sizes.any():
         file = f"{lists.root}/train.{task.suffix}"
-        raise ValueError(f"balance={how} needs classes, but {file} has none")
+        raise UserError(f"balance={how} needs classes, but {file} has none")
     smallest, largest = sizes[sizes > 0].min(), sizes.max()
     note = f"balanced by {how}: classes have {smallest:g} to {largest:g} {task.size_unit}"
     if how == "sampling":
@@ -41,7 +42,7 @@ def balance_classes(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     head = cfg.model.cls_head
     loss = head.get("loss_cls") or dict(type=task.loss)
     if type_name(loss) != task.loss:
-        raise ValueError(f"weights need the loss {task.loss}, got {type_name(loss)}")
+        raise UserError(f"weights need the loss {task.loss}, got {type_name(loss)}")
     weighted = {**loss, "class_weight": class_weights(sizes)}
     return {"model": {"cls_head": replace(head, "loss_cls", weighted)}}, [note]
 

@@ -57,7 +57,7 @@ def frame_differences(path: str | Path) -> np.ndarray:
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If it is no video that can be decoded.
+        UserError: If it is no video that can be decoded.
     """
     video = Video.open(path)
     numbers = np.linspace(0, len(video) - 1, FRAMES).round().astype(int)

@@ -20,6 +20,7 @@ from mmvidformer.checkpoints.reading import read_content, unwrap
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.outcome import share
@@ -60,7 +61,7 @@ def measure(command: Sequence[str], log: Path) -> dict[str, float]:
     """Run a command, and return its seconds, those of the processor, and its peak memory in MiB.
 
     Raises:
-        ValueError: If it fails.
+        UserError: If it fails.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
@@ -69,7 +70,7 @@ def measure(command: Sequence[str], log: Path) -> dict[str, float]:
         _, status, used = os.wait4(process.pid, 0)  # with its dataloader workers
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise ValueError(f"it ended with status {process.returncode}; see {log}")
+        raise UserError(f"it ended with status {process.returncode}; see {log}")
     seconds, cpu = time.perf_counter() - start, used.ru_utime + used.ru_stime
     return dict(memory=used.ru_maxrss * UNIT, cpu_seconds=cpu, seconds=seconds)
 
@@ -103,16 +104,16 @@ def compare_methods(
 
     Raises:
         FileExistsError: If the work dir is that of another command, and not ``--force``.
-        ValueError: If the model or the task do not allow a method.
+        UserError: If the model or the task do not allow a method.
     """
     task = find_task(recipe.task)
     if not task.has_probes:
-        raise ValueError(f"--compare needs the task classes, got {task.name}")
+        raise UserError(f"--compare needs the task classes, got {task.name}")
     available = fitting_methods(read_config(args), task)
     methods = args.methods or available
     for method in methods:
         if method not in available:
-            raise ValueError(
+            raise UserError(
                 f"{args.config} can be trained by {', '.join(available)}, not by {method}"
             )
     command = {name: str(value) for name, value in vars(args).items() if name not in UNRECORDED}

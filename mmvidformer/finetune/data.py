@@ -10,6 +10,7 @@ from mmvidformer.config.fragments import Change, Fragment, replace, without
 from mmvidformer.data.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.pipelines import classes_fragment
 from mmvidformer.engine.preflight.checks import mirrors, names_side
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.table import find_task
@@ -22,7 +23,7 @@ def use_lists(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     validation. Wrappers such as ``RepeatDataset`` are left out.
 
     Raises:
-        ValueError: If the config does not read lists of videos with one label each.
+        UserError: If the config does not read lists of videos with one label each.
     """
     fragment: Fragment = {}
     notes = []
@@ -89,13 +90,13 @@ def _find_dataset(cfg: Config, split: str) -> dict[str, Any]:
     loader = cfg.get(f"{split}_dataloader")
     if not loader:
         model_type = type_name(cfg.model)
-        raise ValueError(f"the config, of a {model_type}, must have a {split}_dataloader")
+        raise UserError(f"the config, of a {model_type}, must have a {split}_dataloader")
     dataset = next(leaf_datasets(loader.dataset))
     with config_scope(cfg):
         dataset_class = DATASETS.get(dataset.type)
     if dataset_class is None or not issubclass(dataset_class, VideoDataset):
         wanted = "a VideoDataset, with one class per video"
-        raise ValueError(f"the config must read {wanted}, got {dataset.type}")
+        raise UserError(f"the config must read {wanted}, got {dataset.type}")
     return dataset
 
 

@@ -10,6 +10,7 @@ from mmvidformer.config import type_name
 from mmvidformer.config.fragments import Change, Fragment, replace, without
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.settings import METHODS, Recipe
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import find_task
@@ -29,7 +30,7 @@ def choose_method(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Freeze the backbone, or nothing, and add what is trained.
 
     Raises:
-        ValueError: If the model or the task do not allow the method.
+        UserError: If the model or the task do not allow the method.
     """
     method, task = recipe.method, find_task(recipe.task)
     config = cfg.model.backbone
@@ -44,7 +45,7 @@ def choose_method(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
         what = f"classes, got {task.name}"
         if fitting == ("full",):
             what = f"a VideoTransformer, got {type(backbone).__name__}"
-        raise ValueError(f"{method} needs {what}")
+        raise UserError(f"{method} needs {what}")
     backbone_config["frozen_stages"] = len(backbone.stages()) - 2  # all blocks
     note = "the backbone is frozen: only the head is trained"
     head: Fragment = {}
@@ -64,7 +65,7 @@ def drop_tokens(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Train on a share of the tokens, and on all of them in the end, if the recipe says so.
 
     Raises:
-        ValueError: If the model or its head needs all tokens.
+        UserError: If the model or its head needs all tokens.
     """
     share = recipe.token_keep
     if share is None:

@@ -11,6 +11,7 @@ from mmvidformer.config import leaf_datasets
 from mmvidformer.config.fragments import Fragment, merge, replace, without
 from mmvidformer.data.own_videos import LabeledVideo, VideoLists, write_lists
 from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.data import without_split
 from mmvidformer.finetune.methods import FREEZING
 from mmvidformer.finetune.recipe import UNREAD, copy_without
@@ -56,10 +57,10 @@ def apply_pretraining(
         The config, and log lines of what differs from the base.
 
     Raises:
-        ValueError: If the backbone cannot be pretrained, or there are fewer videos than processes.
+        UserError: If the backbone cannot be pretrained, or there are fewer videos than processes.
     """
     if len(videos) < settings.procs:
-        raise ValueError(f"procs must be at most the {len(videos)} videos, got {settings.procs}")
+        raise UserError(f"procs must be at most the {len(videos)} videos, got {settings.procs}")
     lists = write_lists([LabeledVideo(v, "none", "train") for v in videos], folder, force=True)
     share = math.ceil(len(videos) / settings.procs)
     batch_size = min(settings.batch, share)

@@ -31,6 +31,7 @@ from mmvidformer.data.own_videos import SPLITS, VideoLists
 from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import names_side
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.ridge import fit_changes
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.layers.changes import measure_changes
@@ -158,7 +159,7 @@ def videos_of(lists: VideoLists, split: str) -> Rows:
     file = lists.root / f"{split}.txt"
     for number, line in enumerate(read_list(file), start=1):
         if len(line.labels) != 1:
-            raise ValueError(f"{file}, line {number}: {line.path} must have one label")
+            raise UserError(f"{file}, line {number}: {line.path} must have one label")
         videos.append((lists.root / line.path, line.labels[0]))
     return videos
 
@@ -187,7 +188,7 @@ def probe(
         middle ones).
 
     Raises:
-        ValueError: If no training video can be read.
+        UserError: If no training video can be read.
     """
     model = load_recognizer(cfg, cfg.load_from, None, head=False)
     method = PROBES[recipe.method]
@@ -201,7 +202,7 @@ def probe(
                 rows[split].append((file, label))
     warn_of_shared_videos(lists)
     if not rows["train"]:
-        raise ValueError(f"none of the {lists.counts['train']} training videos could be read")
+        raise UserError(f"none of the {lists.counts['train']} training videos could be read")
     device = next(model.parameters()).device
     classifiers = method.train(model.cls_head, rows["train"], recipe, lists)
     names = list(classifiers)

@@ -56,7 +56,7 @@ def apply_recipe(base: Config, lists: VideoLists, recipe: Recipe) -> tuple[Confi
         The config, and log lines of what differs from the base.
 
     Raises:
-        ValueError: If the config or the lists do not allow it.
+        UserError: If the config or the lists do not allow it.
     """
     cfg = copy_without(base, *UNREAD)
     notes: list[str] = []

@@ -6,6 +6,7 @@ from scipy.special import log_softmax
 from sklearn.model_selection import StratifiedKFold
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.changes import mirror_changes, split_changes
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # inverse strengths
@@ -28,11 +29,11 @@ def fit_changes(head: nn.Module, changes: Tensor, labels: Tensor, mirror: bool) 
         mirror: Whether mirrored videos have the same classes, and are learned too.
 
     Raises:
-        ValueError: If there are too many videos.
+        UserError: If there are too many videos.
     """
     count = len(labels)
     if count > MOST:
-        raise ValueError(f"temporal is for {MOST} training videos at most, got {count}")
+        raise UserError(f"temporal is for {MOST} training videos at most, got {count}")
     if mirror:
         changes = torch.cat([changes, mirror_changes(changes, head.in_channels)])
     mean, scale = _standardization(changes, head.in_channels)

@@ -9,6 +9,7 @@ from mmengine.config import Config
 
 from mmvidformer.config.fragments import Change, Fragment, replace
 from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.coverage import samples_per_process
 from mmvidformer.finetune.settings import Recipe
 
@@ -38,11 +39,11 @@ def choose_batch(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Set the batch size, at most the number of samples of a process.
 
     Raises:
-        ValueError: If there are fewer videos than processes.
+        UserError: If there are fewer videos than processes.
     """
     count = lists.counts["train"]
     if count < recipe.procs:
-        raise ValueError(f"procs must be at most the {count} training videos, got {recipe.procs}")
+        raise UserError(f"procs must be at most the {count} training videos, got {recipe.procs}")
     share = samples_per_process(cfg, lists, recipe)
     batch = recipe.batch or cfg.train_dataloader.batch_size
     notes = []
@@ -82,7 +83,7 @@ def stretch_schedule(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Set the number of epochs, all validated, and stretch the schedule.
 
     Raises:
-        ValueError: If the config does not count epochs.
+        UserError: If the config does not count epochs.
     """
     stretched = stretch(cfg, recipe.epochs)
     epochs = stretched["train_cfg"]["max_epochs"]
@@ -123,11 +124,11 @@ def stretch(cfg: Config, epochs: int | None = None) -> Fragment:
     """Return a number of epochs, by default the config's, and a schedule of this length.
 
     Raises:
-        ValueError: If the config does not count epochs.
+        UserError: If the config does not count epochs.
     """
     old_epochs = cfg.train_cfg.get("max_epochs")
     if not old_epochs:
-        raise ValueError(f"train_cfg must have max_epochs, got {dict(cfg.train_cfg)}")
+        raise UserError(f"train_cfg must have max_epochs, got {dict(cfg.train_cfg)}")
     epochs = epochs or old_epochs
     schedulers = cfg.get("param_scheduler") or ()
     if isinstance(schedulers, Mapping):

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmvidformer.config.fragments import Fragment, replace
 from mmvidformer.data.own_videos import SPLITS
 from mmvidformer.engine.optim.precision import precision_fragment
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks
 
 METHODS = ("full", "lora", "temporal", "attentive", "linear", "knn")
@@ -52,7 +53,7 @@ class RunSettings:
     def __post_init__(self) -> None:
         for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
             if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+                raise UserError(f"{name} must be at least 1, got {value}")
 
     def fragment(self, cfg: Config) -> Fragment:
         """Return the workers, the precision and the seed, as a fragment of a config."""

@@ -6,6 +6,7 @@ from mmvidformer.config import is_recurrent, type_name
 from mmvidformer.config.fragments import Change, Fragment, replace
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import find_task, spell_task
@@ -15,7 +16,7 @@ def add_task(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """State the task in a config, which already reads the lists, and add the task's fragment.
 
     Raises:
-        ValueError: If the model or the pipelines have not what the task needs.
+        UserError: If the model or the pipelines have not what the task needs.
     """
     task = find_task(recipe.task)
     if task.needs_places:
@@ -43,10 +44,10 @@ def _statement(cfg: Config, task: Task) -> Fragment:
 
 
 def _check_places(cfg: Config, task: Task) -> None:
-    """Raise a ``ValueError`` if the model is recurrent, or pools the places of a frame."""
+    """Raise a ``UserError`` if the model is recurrent, or pools the places of a frame."""
     if is_recurrent(cfg):
-        raise ValueError(f"{task.name} need a VideoTransformer, got {cfg.model.type}")
+        raise UserError(f"{task.name} need a VideoTransformer, got {cfg.model.type}")
     encoders = build_meta_model(cfg).backbone.configs
     if any(encoder.frames == "pool" for encoder in encoders):
         what = f"{type_name(cfg.model.backbone)} pools the places of each frame"
-        raise ValueError(f"{task.name} need tokens at several places, but {what}")
+        raise UserError(f"{task.name} need tokens at several places, but {what}")

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.config import Choice, EncoderConfig, SubLayer, name_of
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.lookup import look_up
@@ -60,7 +61,7 @@ class Conflict(NamedTuple):
 
 
 def refuse(conflicts: Iterable[Conflict], use: str, start: str = "", advice: str = "") -> None:
-    """Raise a ValueError that names the first conflict that rules out a use.
+    """Raise a UserError that names the first conflict that rules out a use.
 
     Args:
         conflicts: Those of the parts.
@@ -70,13 +71,13 @@ def refuse(conflicts: Iterable[Conflict], use: str, start: str = "", advice: str
     """
     for conflict in conflicts:
         if conflict.rules_out == use:
-            raise ValueError(f"{start}{conflict}{advice}")
+            raise UserError(f"{start}{conflict}{advice}")
 
 
 def refuse_tokens(
     conflicts: Iterable[Conflict], keep: Places | None, weight: Tensor | None
 ) -> None:
-    """Raise a ValueError if parts cannot do with some places, or with weights of tokens."""
+    """Raise a UserError if parts cannot do with some places, or with weights of tokens."""
     if keep is not None:
         refuse(conflicts, "places", advice="; leave none out")
         if not keep.in_frames:
@@ -97,7 +98,7 @@ def find_conflicts(
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If an option of a part is unknown or out of range.
+        UserError: If an option of a part is unknown or out of range.
     """
     conflicts = [*_of_prefix(config, passes_grid)]
     for sublayer in config.sublayers:

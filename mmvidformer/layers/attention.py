@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.abilities import attention_conflicts, refuse
 from mmvidformer.layers.config import ClsPolicy, SubLayer, name_of
 from mmvidformer.layers.drop import NOTHING_DROPPED, Draw
@@ -63,7 +64,7 @@ class Attention(nn.Module):
             of ``Encoder`` sets it.
 
     Raises:
-        ValueError: If ``num_heads`` does not divide ``dim``, if the number of patterns does not
+        UserError: If ``num_heads`` does not divide ``dim``, if the number of patterns does not
             divide ``num_heads``, if ``cls`` is unknown, or if parts do not go together.
         KeyError: If a pattern, the kernel, the fixation or a shift is unknown.
     """
@@ -86,21 +87,21 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         if dim % num_heads:
-            raise ValueError(f"dim ({dim}) must be a multiple of num_heads ({num_heads})")
+            raise UserError(f"dim ({dim}) must be a multiple of num_heads ({num_heads})")
         if not patterns or num_heads % len(patterns):
-            raise ValueError(
+            raise UserError(
                 f"num_heads ({num_heads}) must be a multiple of the number of patterns, "
                 f"{len(patterns)} {list(patterns)}"
             )
         if cls not in get_args(ClsPolicy):
-            raise ValueError(f"cls must be one of {get_args(ClsPolicy)}, got {cls!r}")
+            raise UserError(f"cls must be one of {get_args(ClsPolicy)}, got {cls!r}")
         parts = SubLayer(tuple(patterns), cls, kernel, shifts=shifts)
         refuse(attention_conflicts(parts, rope, qkv_bias), "clips")
         self.num_heads = num_heads
         self.patterns: tuple[Pattern, ...] = tuple(PATTERNS.build(row) for row in patterns)
         self.cls = cls
         if qkv_bias not in (True, False, "qv"):
-            raise ValueError(f"qkv_bias must be True, False or 'qv', got {qkv_bias!r}")
+            raise UserError(f"qkv_bias must be True, False or 'qv', got {qkv_bias!r}")
         head_dim = dim // num_heads
         options: dict = dict(head_dim=head_dim, dropout=attn_drop)
         if look_up(KERNELS, str(name_of(kernel)), KERNELS.what).needs_heads:
@@ -147,10 +148,10 @@ class Attention(nn.Module):
             Update of the tokens, in their shape; (B, P, D) with ``context.prefix_only``.
 
         Raises:
-            ValueError: If there is a prefix that is to be skipped.
+            UserError: If there is a prefix that is to be skipped.
         """
         if self.cls == "skip" and context.grid.prefix:
-            raise ValueError(
+            raise UserError(
                 f"attention with cls='skip' takes tokens without a prefix, got {context.grid}"
             )
         projected = self.qkv(tokens)

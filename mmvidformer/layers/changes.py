@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.errors import UserError
+
 
 class Block(NamedTuple):
     """Absolute differences of successive places of ``GRID``, averaged over time and places."""
@@ -28,10 +30,10 @@ def measure_changes(tokens: Tensor) -> Tensor:
     """Map tokens (N, T, H, W, D), T > 1, to the values of all ``BLOCKS`` in turn (N, C).
 
     Raises:
-        ValueError: If there is no time between tokens.
+        UserError: If there is no time between tokens.
     """
     if tokens.shape[1] < 2:
-        raise ValueError(f"changes need two moments or more, got tokens {tuple(tokens.shape)}")
+        raise UserError(f"changes need two moments or more, got tokens {tuple(tokens.shape)}")
     channels_first = tokens.permute(0, 4, 1, 2, 3)  # (N, D, T, H, W)
     places = F.adaptive_avg_pool3d(channels_first, (tokens.shape[1], GRID, GRID))
     differences = places.diff(dim=2).abs()  # (N, D, T - 1, GRID, GRID)

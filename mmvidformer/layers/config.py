@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any, Literal, TypeVar
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
 
 ClsPolicy = Literal["mean", "global", "skip"]
@@ -41,7 +42,7 @@ class SubLayer:
         norm: Norm before the sub-layer, as in ``EncoderConfig``. Default: that of the encoder.
 
     Raises:
-        ValueError: If ``shift_last`` has no effect.
+        UserError: If ``shift_last`` has no effect.
     """
 
     pattern: Choice | Sequence[Choice] = "joint"
@@ -57,7 +58,7 @@ class SubLayer:
 
     def __post_init__(self) -> None:
         if self.shift_last and not self.shifts:
-            raise ValueError("shift_last=True has no effect without shifts; leave it out")
+            raise UserError("shift_last=True has no effect without shifts; leave it out")
 
     @property
     def patterns(self) -> tuple[Choice, ...]:
@@ -160,7 +161,7 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         if self.with_cp not in (False, "activations", True):
-            raise ValueError(f"with_cp must be False, 'activations' or True, got {self.with_cp!r}")
+            raise UserError(f"with_cp must be False, 'activations' or True, got {self.with_cp!r}")
 
     @property
     def sizes(self) -> dict[str, Any]:
@@ -168,20 +169,20 @@ class EncoderConfig:
 
         Raises:
             KeyError: If the name of the architecture is unknown.
-            ValueError: If it lacks a size or has an unknown key, or a size is not positive.
+            UserError: If it lacks a size or has an unknown key, or a size is not positive.
         """
         arch = look_up(ARCHS, self.arch, "arch") if isinstance(self.arch, str) else self.arch
         sizes = {**ARCHS["b"], "mlp_ratio": 4.0}
         is_arch = isinstance(arch, Mapping)  # not what a command line makes of a dictionary
         if not (is_arch and ARCHS["b"].keys() <= arch.keys() <= sizes.keys()):
-            raise ValueError(
+            raise UserError(
                 f"arch must have embed_dims, depth, num_heads and optionally mlp_ratio, got {arch}"
             )
         for name in sizes:
             value = getattr(self, name)
             sizes[name] = arch.get(name, sizes[name]) if value is None else value
             if sizes[name] <= 0:
-                raise ValueError(f"{name} must be positive, got {sizes[name]}")
+                raise UserError(f"{name} must be positive, got {sizes[name]}")
         return sizes
 
     @property
@@ -195,7 +196,7 @@ class EncoderConfig:
 
         Raises:
             KeyError: If a sub-layer has an unknown key.
-            ValueError: If it names a role, but there is no class token, or ``parallel`` has no
+            UserError: If it names a role, but there is no class token, or ``parallel`` has no
                 effect.
         """
         rows: Any = self.block
@@ -205,7 +206,7 @@ class EncoderConfig:
         for row in rows:
             blocks.append([read(SubLayer, entry, "option of a sub-layer") for entry in row])
         if self.parallel and all(len(block) == 1 for block in blocks):
-            raise ValueError("parallel=True has no effect on blocks of one sub-layer; leave it out")
+            raise UserError("parallel=True has no effect on blocks of one sub-layer; leave it out")
         return [list(map(self._with_role, block)) for block in blocks]
 
     @property
@@ -215,7 +216,7 @@ class EncoderConfig:
 
     def _with_role(self, sublayer: SubLayer) -> SubLayer:
         if self.cls is None and sublayer.cls not in (None, "skip"):
-            raise ValueError(
+            raise UserError(
                 f"cls={sublayer.cls!r} of sub-layer {sublayer.name} has no effect without a class "
                 "token; leave it out, or set cls of the encoder"
             )

@@ -2,6 +2,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.lookup import look_up
 
@@ -20,13 +21,13 @@ class DropPath(nn.Module):
 
     Raises:
         KeyError: If the rule is unknown.
-        ValueError: If ``rate`` is outside [0, 1).
+        UserError: If ``rate`` is outside [0, 1).
     """
 
     def __init__(self, rate: float = 0.0, rule: str = "clip") -> None:
         super().__init__()
         if not 0.0 <= rate < 1.0:
-            raise ValueError(f"the rate of DropPath must be in [0, 1), got {rate}")
+            raise UserError(f"the rate of DropPath must be in [0, 1), got {rate}")
         self.rate = rate
         self.rule = look_up({"clip", "group", "unscaled"}, rule, "drop_path")
 

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.tokens import Places, Size
 
 
@@ -75,7 +76,7 @@ class TubeletEmbedding(nn.Module):
             ``stride`` and ``padding``.
 
     Raises:
-        ValueError: If tubelet or stride is not positive, or ``images`` is set for tubelets of one
+        UserError: If tubelet or stride is not positive, or ``images`` is set for tubelets of one
             frame, or of tubelets that overlap.
     """
 
@@ -94,7 +95,7 @@ class TubeletEmbedding(nn.Module):
         self.tubelet, self.padding = _triple(tubelet), _triple(padding)
         self.stride = self.tubelet if stride is None else _triple(stride)
         if min(*self.tubelet, *self.stride) < 1:
-            raise ValueError(f"tubelet and stride must be positive, got {tubelet} and {stride}")
+            raise UserError(f"tubelet and stride must be positive, got {tubelet} and {stride}")
         self.in_channels = in_channels  # of a projection that others may wrap
         self.convs = FrameConvs(in_channels, convs) if convs else nn.Identity()
         channels = convs[-1] if convs else in_channels
@@ -107,7 +108,7 @@ class TubeletEmbedding(nn.Module):
         self.image_proj: TubeletConv | None = None
         if images:
             if self.tubelet[0] == 1 or self.stride != self.tubelet or any(self.padding):
-                raise ValueError(
+                raise UserError(
                     "images=True needs tubelets of several frames that do not overlap, got tubelet "
                     f"{self.tubelet}, stride {self.stride}, padding {self.padding}"
                 )
@@ -128,7 +129,7 @@ class TubeletEmbedding(nn.Module):
         """Return the grid (T, H, W) of the tokens of a clip (T', H', W').
 
         Raises:
-            ValueError: If the clip is smaller than a tubelet.
+            UserError: If the clip is smaller than a tubelet.
         """
         tubelet = self.size_of(size[0])
         stride = self.stride if self.image_proj is None else tubelet
@@ -136,7 +137,7 @@ class TubeletEmbedding(nn.Module):
         grid = _triple([(n + 2 * p - k) // s + 1 for n, p, k, s in axes])
         if min(grid) < 1:
             sides = " x ".join(map(str, size))
-            raise ValueError(f"a clip of {sides} is smaller than a tubelet {tubelet}")
+            raise UserError(f"a clip of {sides} is smaller than a tubelet {tubelet}")
         return grid
 
     def forward(self, clip: Tensor, keep: Places | None = None) -> Tensor:
@@ -150,7 +151,7 @@ class TubeletEmbedding(nn.Module):
             Tokens (B, T, H, W, D); those at some places are as ``Places.take`` returns them.
 
         Raises:
-            ValueError: If the clip does not have five axes and C channels, or is smaller than a
+            UserError: If the clip does not have five axes and C channels, or is smaller than a
                 tubelet, or places are left out, but tubelets overlap.
         """
         self.check(clip)
@@ -159,21 +160,21 @@ class TubeletEmbedding(nn.Module):
             maps = self._proj(clip.shape[2])(self.convs(clip))
             return self.norm(maps.permute(0, 2, 3, 4, 1))
         if self.stride != self.tubelet or any(self.padding):
-            raise ValueError(
+            raise UserError(
                 "places can be left out if tubelets do not overlap, without padding; got "
                 f"tubelet {self.tubelet}, stride {self.stride}, padding {self.padding}"
             )
         if tuple(keep.size) not in (grid, grid[1:]):
-            raise ValueError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
+            raise UserError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
         return self.embed_boxes(keep.take(self.boxes(clip)))
 
     def check(self, clip: Tensor) -> None:
-        """Raise a ValueError if a clip does not have five axes and C channels."""
+        """Raise a UserError if a clip does not have five axes and C channels."""
         channels, shape = self.in_channels, tuple(clip.shape)
         if len(shape) != 5 or shape[1] != channels:
             images = "; Recognizer2D gives images: use Recognizer3D, and format_shape='NCTHW'"
             hint = images if len(shape) == 4 else ""
-            raise ValueError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}{hint}")
+            raise UserError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}{hint}")
 
     def embed_boxes(self, boxes: Tensor) -> Tensor:
         """Embed tubelets (..., C i j k), as ``boxes`` cuts them: tokens (..., D)."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.abilities import refuse_tokens
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer, read
@@ -41,7 +42,7 @@ class TransformerBlock(nn.Module):
 
     Raises:
         KeyError: If a name, or a key of a dictionary, is unknown.
-        ValueError: If there are no sub-layers.
+        UserError: If there are no sub-layers.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class TransformerBlock(nn.Module):
         config = read(EncoderConfig, config, "option of an encoder")
         sublayers = config.blocks[0] if sublayers is None else sublayers
         if not sublayers:
-            raise ValueError("a block needs at least one sub-layer, got none")
+            raise UserError("a block needs at least one sub-layer, got none")
         self.parallel = config.parallel
         self.sublayers = nn.ModuleDict()
         for number, sublayer in enumerate(sublayers, start=1):
@@ -129,7 +130,7 @@ class Encoder(EncoderInput):
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If the parts do not go together.
+        UserError: If the parts do not go together.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class Encoder(EncoderInput):
         self.layer_norms = nn.ModuleDict()
         for number in config.layer_norms:
             if not 0 <= number < depth:
-                raise ValueError(f"layer_norms must be 0 to {depth - 1}, got {number}")
+                raise UserError(f"layer_norms must be 0 to {depth - 1}, got {number}")
             self.layer_norms[str(number)] = NORMS.build(config.norm, normalized_shape=dim)
         self.with_cp = config.with_cp
         for part in self.modules():
@@ -188,7 +189,7 @@ class Encoder(EncoderInput):
         shape = (tokens.tensor.shape[0], *clips.grid.size)
         if clips.weight is not None and clips.weight.shape != shape:
             got = tuple(clips.weight.shape)
-            raise ValueError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
+            raise UserError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
         if self.single_frames:
             tokens = split_frames(tokens)
         tensor, context = self.run_blocks(tokens, outputs)

@@ -29,7 +29,7 @@ class EncoderInput(nn.Module):
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If the parts do not go together.
+        UserError: If the parts do not go together.
     """
 
     blocks: nn.ModuleList

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import linear
 
+from mmvidformer.errors import UserError
+
 Layer = TypeVar("Layer", bound=nn.Module)
 OWN = ("lora_a", "lora_b", "lora_scale")
 
@@ -134,10 +136,10 @@ def add_lora(
 
     Raises:
         KeyError: If the model has no linear layer of such a name.
-        ValueError: If the rank is less than 1, or one of the layers is a ``LoraLinear`` already.
+        UserError: If the rank is less than 1, or one of the layers is a ``LoraLinear`` already.
     """
     if rank < 1:
-        raise ValueError(f"the rank must be at least 1, got {rank}")
+        raise UserError(f"the rank must be at least 1, got {rank}")
     linears = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
     known = {name.rpartition(".")[2] for name in linears}
     if unknown := [name for name in layers if name not in known]:
@@ -145,7 +147,7 @@ def add_lora(
     chosen = {name: part for name, part in linears.items() if name.rpartition(".")[2] in layers}
     for name, part in chosen.items():
         if isinstance(part, LoraLinear):
-            raise ValueError(f"layer {name} has LoRA already; add it once, to all layers")
+            raise UserError(f"layer {name} has LoRA already; add it once, to all layers")
     for name, layer in chosen.items():
         model.set_submodule(name, LoraLinear(layer, rank, alpha))
 

@@ -5,6 +5,8 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
+from mmvidformer.errors import UserError
+
 Entry = TypeVar("Entry")
 Built = TypeVar("Built")
 
@@ -31,7 +33,7 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
 def check_options(
     function: object, options: Collection[str], what: str, arguments: Collection[str] = ()
 ) -> None:
-    """Raise a ValueError if a function does not take some options, or needs one that is lacking.
+    """Raise a UserError if a function does not take some options, or needs one that is lacking.
 
     Args:
         function: The function; what cannot be called has no options.
@@ -43,7 +45,7 @@ def check_options(
     names = ", ".join(name for name in known if name not in arguments) or "none"
     unknown = ", ".join(sorted(name for name in options if name not in known or name in arguments))
     if unknown and all(parameter.kind is not Parameter.VAR_KEYWORD for parameter in known.values()):
-        raise ValueError(f"{what} has no option {unknown}; its options are: {names}")
+        raise UserError(f"{what} has no option {unknown}; its options are: {names}")
     variadic = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
     needed = (
         name
@@ -51,7 +53,7 @@ def check_options(
         if parameter.default is Parameter.empty and parameter.kind not in variadic
     )
     if missing := ", ".join(name for name in needed if name not in (*options, *arguments)):
-        raise ValueError(f"{what} needs the option {missing}; its options are: {names}")
+        raise UserError(f"{what} needs the option {missing}; its options are: {names}")
 
 
 class Registry(dict[str, Any], Generic[Built]):
@@ -97,7 +99,7 @@ class Registry(dict[str, Any], Generic[Built]):
 
         Raises:
             KeyError: If the name is unknown; the message lists the names.
-            ValueError: If an option is unknown or lacks; the message lists the options.
+            UserError: If an option is unknown or lacks; the message lists the options.
         """
         options = {"type": choice} if isinstance(choice, str) else dict(choice)
         name = options.pop("type", None)

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.resize import resize_positions
@@ -45,11 +46,11 @@ class PositionEmbedding(nn.Module):
 
     Attributes:
         causal: Whether the model is causal. Models that can run frame by frame set it; it is a
-            ValueError to unset it with ``hold_last``, which has no effect in others.
+            UserError to unset it with ``hold_last``, which has no effect in others.
 
     Raises:
         KeyError: If the name of a table is unknown.
-        ValueError: If ``fixed`` is none of these, or ``'flat'`` for other tables than ``'thw'``, or
+        UserError: If ``fixed`` is none of these, or ``'flat'`` for other tables than ``'thw'``, or
             ``rule`` or ``hold_last`` is set without a table that it is for.
     """
 
@@ -67,15 +68,15 @@ class PositionEmbedding(nn.Module):
         self.tables, self.size, self.rule, self.fixed = tuple(tables), size, rule, fixed
         self._causal, self.hold_last = False, hold_last
         if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
-            raise ValueError(
+            raise UserError(
                 f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
             )
         if rule != "linear" and (fixed is True or not self.tables):
-            raise ValueError(
+            raise UserError(
                 f"rule={rule!r} has no effect without tables that are resized; leave it out"
             )
         if hold_last and (fixed or not any("t" in name for name in self.tables)):
-            raise ValueError(
+            raise UserError(
                 "hold_last=True needs a learned time table, of positions 'time', 'space_time' or "
                 "'joint'"
             )
@@ -94,7 +95,7 @@ class PositionEmbedding(nn.Module):
     @causal.setter
     def causal(self, causal: bool) -> None:
         if self.hold_last and not causal:
-            raise ValueError(
+            raise UserError(
                 "hold_last=True has no effect in a model that cannot run frame by frame; leave it "
                 "out"
             )
@@ -114,7 +115,7 @@ class PositionEmbedding(nn.Module):
             state: State of a stream that the grid is a part of.
 
         Raises:
-            ValueError: If a clip or stream of a causal model is longer than a learned time table.
+            UserError: If a clip or stream of a causal model is longer than a learned time table.
         """
         for name in self.tables:
             start: Tensor | int = 0
@@ -145,7 +146,7 @@ class PositionEmbedding(nn.Module):
         if not self.hold_last and not torch.compiler.is_compiling():
             stop = frames + int(start)
             if stop > end:
-                raise ValueError(
+                raise UserError(
                     f"the learned position table {name!r} of a causal model ends after {end} "
                     f"steps, got {stop}; increase clip_len, or use hold_last=True, fixed=True, or "
                     "positions 'none' or 'space'"
@@ -172,7 +173,7 @@ class PositionEmbedding(nn.Module):
             size, loaded_size, rule = grid_size(table), grid_size(loaded), self.rule
             if self.causal:
                 if loaded_size[0] < size[0]:
-                    raise ValueError(
+                    raise UserError(
                         f"position table {prefix}{name} ends after {loaded_size[0]} steps, but "
                         f"clip_len of the causal model is {size[0]} steps; use the clip_len of the "
                         "checkpoint, or start from it by init_from"

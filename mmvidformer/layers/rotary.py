@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.positions import angle_options, repeat_along
@@ -37,7 +38,7 @@ class RotaryEmbedding(nn.Module):
 
     Raises:
         KeyError: If ``pairs`` is unknown.
-        ValueError: If ``axes`` or ``places`` is none of these, or a head too narrow for a pair of
+        UserError: If ``axes`` or ``places`` is none of these, or a head too narrow for a pair of
             each axis, or its width odd.
     """
 
@@ -52,16 +53,16 @@ class RotaryEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         if not axes or axes != "".join(axis for axis in "thw" if axis in axes):
-            raise ValueError(f"axes of rotary positions must be some of 'thw', got {axes!r}")
+            raise UserError(f"axes of rotary positions must be some of 'thw', got {axes!r}")
         if isinstance(places, str) and places not in ("integer", "centered"):
-            raise ValueError(
+            raise UserError(
                 f"places must be 'integer', 'centered' or a number of tokens, got {places!r}"
             )
         if align_corners and isinstance(places, str):
-            raise ValueError(f"align_corners needs a number of places, got places={places!r}")
+            raise UserError(f"align_corners needs a number of places, got places={places!r}")
         self.count = head_dim // (2 * len(axes))  # pairs of an axis
         if not self.count or head_dim % 2:
-            raise ValueError(
+            raise UserError(
                 f"rotary positions along {axes!r} need heads of an even width of at least "
                 f"{2 * len(axes)}, got {head_dim}"
             )

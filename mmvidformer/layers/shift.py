@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.lookup import Registry
 
@@ -66,7 +67,7 @@ class Shift(nn.Module):
         """Shift keys and values, (B, T, H, W, n, d) each.
 
         Raises:
-            ValueError: If T is not a multiple of the segment.
+            UserError: If T is not a multiple of the segment.
         """
         return q, self.shift(k), self.shift(v)
 
@@ -76,7 +77,7 @@ class Shift(nn.Module):
         frames = channels.shape[1]
         segment = min(self.segment or frames, frames)
         if frames % segment:
-            raise ValueError(f"{frames} frames cannot be split into segments of {segment}")
+            raise UserError(f"{frames} frames cannot be split into segments of {segment}")
         channels = channels.unflatten(1, (-1, segment)).flatten(0, 1)
         shift = ShiftChannels.apply if runs_eagerly() else shift_channels
         return shift(channels, *self.folds(channels.shape[-1])).reshape(x.shape)
@@ -160,7 +161,7 @@ def _with_source(x: Tensor, offset: Sequence[int]) -> Tensor:
 
 def _check_at_least(least: int, value: int, name: str) -> None:
     if value < least:
-        raise ValueError(f"{name} of a shift must be at least {least}, got {value}")
+        raise UserError(f"{name} of a shift must be at least {least}, got {value}")
 
 
 def temporal_shift(divisor: int = 4, segment: int | None = None) -> Shift:
@@ -224,7 +225,7 @@ def window_shift(window: str, radius: int = 1, alpha: float = 0.5) -> Shift:
     """
     _check_at_least(1, radius, "radius")
     if not 0 <= alpha < 1:
-        raise ValueError(f"alpha of a shift must be in [0, 1), got {alpha}")
+        raise UserError(f"alpha of a shift must be in [0, 1), got {alpha}")
     offsets = WINDOWS[window](radius)
     first = Fraction(alpha).limit_denominator(1000)
     return Shift(offsets, (1 - first) / len(offsets), first)
@@ -250,7 +251,7 @@ def build_shift(shift: str | Mapping, dim: int | None = None) -> Shift:
 
     Raises:
         KeyError: If there is no such shift; the message lists the names.
-        ValueError: If an option is unknown or out of range.
+        UserError: If an option is unknown or out of range.
     """
     built = SHIFTS.build(shift)
     if dim is not None and not int(dim * built.share):

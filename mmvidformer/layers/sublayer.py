@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import Draw, DropPath, compute_kept
@@ -48,7 +49,7 @@ class AttentionSubLayer(nn.Module):
         )
         self.drop_path = drop_path
         if sublayer.fc not in (False, True, "gated"):
-            raise ValueError(f"fc must be False, True or 'gated', got {sublayer.fc!r}")
+            raise UserError(f"fc must be False, True or 'gated', got {sublayer.fc!r}")
         self.fc: nn.Module = nn.Linear(dim, dim) if sublayer.fc else nn.Identity()
         # The hyperbolic tangent of the gate multiplies the update (StreamFormer).
         self.gate = nn.Parameter(torch.zeros(())) if sublayer.fc == "gated" else None

@@ -1,3 +1,5 @@
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import HOOKS  # isort: skip  (repairs MMAction2 first)
 
 from mmengine.hooks import Hook
@@ -16,7 +18,7 @@ class AllTokensHook(Hook):
 
     def __init__(self, last: float = 0.2) -> None:
         if not 0 <= last <= 1:
-            raise ValueError(f"last must be a share from 0 to 1, got {last}")
+            raise UserError(f"last must be a share from 0 to 1, got {last}")
         self.last = last
         self._shares: list[tuple[VideoTransformer, float]] = []
 

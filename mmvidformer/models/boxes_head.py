@@ -1,5 +1,7 @@
 """Who does what: the classes of boxes in a frame."""
 
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import torch
@@ -54,11 +56,11 @@ class BoxesHead(TimeSformerHead):
             **kwargs: Not used.
 
         Raises:
-            ValueError: If the tokens have no places.
+            UserError: If the tokens have no places.
         """
         height, width = x.shape[2:4]
         if height * width == 1:
-            raise ValueError("boxes need tokens at several places, but the backbone pools them")
+            raise UserError("boxes need tokens at several places, but the backbone pools them")
         # Places in pixels need more digits than half precision has.
         maps, boxes = widen(x.mean(dim=1).movedim(-1, 1)), widen(boxes)
         scale = boxes.new_tensor([1, width, height, width, height])

@@ -1,3 +1,5 @@
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import math
@@ -45,14 +47,14 @@ class CameraMotionHead(BaseHead):
         **kwargs: Further arguments of MMAction2's ``BaseHead``.
 
     Raises:
-        ValueError: If ``num_classes`` is not 9.
+        UserError: If ``num_classes`` is not 9.
     """
 
     reads_places = True  # of the tokens: none can be left out
 
     def __init__(self, in_channels: int, num_classes: int = 9, **kwargs: object) -> None:
         if num_classes != 9:
-            raise ValueError(f"CameraMotionHead has 9 classes, got num_classes={num_classes}")
+            raise UserError(f"CameraMotionHead has 9 classes, got num_classes={num_classes}")
         super().__init__(num_classes, in_channels, **kwargs)
         self.fc_cls = nn.Linear(in_channels, 4)
         self.log_scale = nn.Parameter(torch.tensor(3.0))

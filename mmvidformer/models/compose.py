@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
+from mmvidformer.errors import UserError
+
 
 def complete(
     arch: str | Mapping[str, Any], options: Mapping[str, Any], preset: Mapping[str, Any]
@@ -22,7 +24,7 @@ def complete(
 def refuse_unused(
     model: type, arguments: Mapping[str, Any], unused: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Raise a ValueError if an argument has another value than by default, but no effect.
+    """Raise a UserError if an argument has another value than by default, but no effect.
 
     Args:
         model: Class of the preset.
@@ -33,7 +35,7 @@ def refuse_unused(
         value, default = arguments[name], signature(model).parameters[name].default
         if value != default:
             why = ", ".join(f"{reason}={x!r}" for reason, x in reasons.items())
-            raise ValueError(
+            raise UserError(
                 f"{name}={value!r} of {model.__name__} has no effect with {why}; "
                 f"leave it out or set {name}={default!r}"
             )

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import EncoderConfig
 from mmvidformer.layers.config import Choice, name_of, read
 
@@ -67,10 +68,10 @@ class VideoConfig(EncoderConfig):
 
         Raises:
             KeyError: If an entry of ``encoders`` has an unknown key.
-            ValueError: If there is none, or positions in time or ``rope`` have no effect.
+            UserError: If there is none, or positions in time or ``rope`` have no effect.
         """
         if not self.encoders:
-            raise ValueError("encoders must have at least one entry, got none")
+            raise UserError("encoders must have at least one entry, got none")
         shared = {option.name: getattr(self, option.name) for option in fields(EncoderConfig)}
         configs = []
         for entry in self.encoders:
@@ -78,16 +79,16 @@ class VideoConfig(EncoderConfig):
             configs.append(read(EncoderConfig, options, "option of an encoder"))
         timed = [config for config in configs if name_of(config.positions) == "time"]
         if timed and all(config.single_frames for config in timed):
-            raise ValueError(
+            raise UserError(
                 f"positions='time' has no effect with frames={timed[0].frames!r}, which encodes "
                 "frames one by one; use 'none' or 'space'"
             )
         ropes = [config.rope for config in configs if config.rope is not None]
         turned = [[sublayer.rope for sublayer in config.sublayers] for config in configs]
         if not ropes and not all(map(all, turned)):
-            raise ValueError("rope=False of a sub-layer has no effect without rope; leave it out")
+            raise UserError("rope=False of a sub-layer has no effect without rope; leave it out")
         if ropes and not any(map(any, turned)):
-            raise ValueError(
+            raise UserError(
                 f"rope={ropes[0]!r} has no effect with rope=False in all sub-layers; leave both out"
             )
         return configs

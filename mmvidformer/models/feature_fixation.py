@@ -83,7 +83,7 @@ class FeatureFixationTransformer(VideoTransformer):
 
     Raises:
         KeyError: If a name or a key of ``shifts`` is unknown.
-        ValueError: If an argument has no effect, or as ``VideoTransformer``.
+        UserError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
     temporal_init = "copy_with_norm"

@@ -2,6 +2,8 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
+
 
 class FeatureMaps(nn.Module):
     """Feature maps of clips or images, with the channels first.
@@ -14,7 +16,7 @@ class FeatureMaps(nn.Module):
             ``clip_len=1``, and for ViViT ``stem=dict(tubelet=(1, h, w))``.
 
     Raises:
-        ValueError: If the backbone has no feature map, such as ViViT's factorized encoder, or
+        UserError: If the backbone has no feature map, such as ViViT's factorized encoder, or
             trains on some of its tokens.
     """
 
@@ -25,12 +27,12 @@ class FeatureMaps(nn.Module):
         # Unscoped names would be looked up in the scope of the image project.
         self.backbone = MODELS.build({"_scope_": "mmvidformer", "pool": "none", **backbone})
         if self.backbone.pool != "none":
-            raise ValueError(f"pool of the backbone must be 'none', got {self.backbone.pool!r}")
+            raise UserError(f"pool of the backbone must be 'none', got {self.backbone.pool!r}")
         if self.backbone.token_keep < 1:
-            raise ValueError("a feature map has the places of all tokens: token_keep must be 1")
+            raise UserError("a feature map has the places of all tokens: token_keep must be 1")
         for number, encoder in enumerate(self.backbone.encoders):
             if encoder.out_grid((1, 2, 2)) != (1, 2, 2):
-                raise ValueError(
+                raise UserError(
                     f"the backbone must keep a feature map, but its encoder {number} pools each "
                     "frame, as in ViViT's factorized_encoder; use scheme='spacetime', for example"
                 )

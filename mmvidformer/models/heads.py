@@ -1,5 +1,7 @@
 """Classification heads that MMAction2 does not have."""
 
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +31,11 @@ def in_order(tasks: Mapping[str, int]) -> dict[str, int]:
     """Return tasks and their numbers of classes; labels and outputs follow their order.
 
     Raises:
-        ValueError: If the order is not alphabetical. MMEngine sorts the keys of a config that it
+        UserError: If the order is not alphabetical. MMEngine sorts the keys of a config that it
             saves, so that another order would be lost.
     """
     if list(tasks) != sorted(tasks):
-        raise ValueError(
+        raise UserError(
             f"tasks, and labels, must be in alphabetical order: {', '.join(sorted(tasks))}; "
             f"got {', '.join(tasks)}"
         )
@@ -46,14 +48,14 @@ def stack_labels(
     """Stack the labels of samples to (N, tasks), or to distributions if they may be mixed.
 
     Raises:
-        ValueError: If labels have another shape than (N, tasks) and, mixed, (N, sum of classes).
+        UserError: If labels have another shape than (N, tasks) and, mixed, (N, sum of classes).
     """
     labels = torch.stack([sample.gt_label for sample in samples])
     classes = sum(tasks.values())
     if labels.shape[1] != len(tasks) and not (mixed and labels.shape[1] == classes):
         wanted = f"one class for each of {len(tasks)} tasks ({', '.join(tasks)})"
         wanted += f" or distributions over {classes} classes" if mixed else ""
-        raise ValueError(f"labels must be {wanted}, got {tuple(labels.shape)}")
+        raise UserError(f"labels must be {wanted}, got {tuple(labels.shape)}")
     return labels
 
 
@@ -67,10 +69,10 @@ def one_hot_tasks(labels: Tensor, tasks: Mapping[str, int]) -> Tensor:
 
 
 def refuse_unread(head: BaseHead, options: Mapping[str, object], *names: str) -> None:
-    """Raise a ValueError if options of these names are given; the head does not read them."""
+    """Raise a UserError if options of these names are given; the head does not read them."""
     for name in names:
         if options.get(name) or options.get(name) is False:
-            raise ValueError(
+            raise UserError(
                 f"{name}={options[name]!r} has no effect in {type(head).__name__}; leave it out"
             )
 
@@ -238,7 +240,7 @@ class MultiTaskHead(ZeroInitHead):
             must take soft labels; ``label_smooth_eps`` applies within each task, after mixing.
 
     Raises:
-        ValueError: If the tasks are in another order, or labels have neither of the two forms.
+        UserError: If the tasks are in another order, or labels have neither of the two forms.
     """
 
     def __init__(

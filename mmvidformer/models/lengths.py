@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
+
 
 class ClipList(list):
     """Clips (views, C, T, H, W) of a batch that differ in length, in place of their stack."""
@@ -32,17 +34,17 @@ def valid_frames(clips: Tensor, valid: Tensor, multiple: int = 1) -> list[Tensor
         multiple: Number of frames that the number of valid frames must be a multiple of.
 
     Raises:
-        ValueError: If the mask has another shape or type, or too few valid frames or no multiple.
+        UserError: If the mask has another shape or type, or too few valid frames or no multiple.
     """
     shape = (clips.shape[0], clips.shape[-3])
     if valid.shape != shape or valid.dtype != torch.bool:
         got = f"{tuple(valid.shape)} of {valid.dtype}"
-        raise ValueError(f"valid must be a mask (B, T) = {shape} of torch.bool, got {got}")
+        raise UserError(f"valid must be a mask (B, T) = {shape} of torch.bool, got {got}")
     valid = valid.cpu()
     for i, count in enumerate(valid.sum(dim=1).tolist()):
         if not count or count % multiple:
             wanted = f"a multiple of the tubelet, {multiple}" if count else "at least 1"
-            raise ValueError(f"the number of valid frames must be {wanted}; clip {i} has {count}")
+            raise UserError(f"the number of valid frames must be {wanted}; clip {i} has {count}")
     return [clip[..., mask, :, :] for clip, mask in zip(clips, valid, strict=True)]
 
 
@@ -70,6 +72,6 @@ def is_sharded(model: nn.Module) -> bool:
 
 
 def check_unsharded(model: nn.Module) -> None:
-    """Raise a ValueError for a sharded model."""
+    """Raise a UserError for a sharded model."""
     if is_sharded(model):
-        raise ValueError("clips of different lengths cannot run in a fully sharded model; use DDP")
+        raise UserError("clips of different lengths cannot run in a fully sharded model; use DDP")

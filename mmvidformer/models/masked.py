@@ -1,3 +1,5 @@
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import math
@@ -43,7 +45,7 @@ class MaskedPretraining(BaseModel):
         whole: Why masked tokens are replaced instead of dropped; empty if they are dropped.
 
     Raises:
-        ValueError: If ``mask_ratio`` is not between 0 and 1 or masks no place, tubelets overlap,
+        UserError: If ``mask_ratio`` is not between 0 and 1 or masks no place, tubelets overlap,
             or the backbone leaves out tokens itself.
     """
 
@@ -58,24 +60,24 @@ class MaskedPretraining(BaseModel):
         backbone = MODELS.build(backbone) if isinstance(backbone, Mapping) else backbone
         if not isinstance(backbone, VideoTransformer):
             name = type(backbone).__name__
-            raise ValueError(f"backbone must be a VideoTransformer or a preset of it, got {name}")
+            raise UserError(f"backbone must be a VideoTransformer or a preset of it, got {name}")
         embed = backbone.embed
         if embed.stride != embed.tubelet or any(embed.padding):
-            raise ValueError(
+            raise UserError(
                 "masked pretraining needs tubelets that do not overlap, without padding; got "
                 f"tubelet {embed.tubelet}, stride {embed.stride}, padding {embed.padding}"
             )
         if not 0 < mask_ratio < 1:
-            raise ValueError(f"mask_ratio must be between 0 and 1, got {mask_ratio}")
+            raise UserError(f"mask_ratio must be between 0 and 1, got {mask_ratio}")
         for option, default in (("static", None), ("token_keep", 1.0)):
             if getattr(backbone, option) != default:
                 value = getattr(backbone, option)
-                raise ValueError(
+                raise UserError(
                     f"{option}={value} of the backbone has no effect in masked pretraining; leave "
                     "it out"
                 )
         if any(config.frames == "token" for config in backbone.configs):
-            raise ValueError("frames='token' returns no tokens of places, which a decoder needs")
+            raise UserError("frames='token' returns no tokens of places, which a decoder needs")
         self.backbone, self.mask_ratio = backbone, mask_ratio
         self._count_masked(backbone.grid[1:])
         last: Any = backbone.encoders[-1]
@@ -108,7 +110,7 @@ class MaskedPretraining(BaseModel):
         """Draw visible and masked places of clips (B, 3, T', H', W').
 
         Raises:
-            ValueError: If the clips are so small that none of their places is masked.
+            UserError: If the clips are so small that none of their places is masked.
         """
         size = self.backbone.embed.grid(clips.shape[2:])[1:]
         return draw_places(clips, size, math.prod(size) - self._count_masked(size))
@@ -117,7 +119,7 @@ class MaskedPretraining(BaseModel):
         count = math.prod(size)
         masked = int(self.mask_ratio * count)
         if not masked:
-            raise ValueError(f"mask_ratio {self.mask_ratio} masks none of the {count} places")
+            raise UserError(f"mask_ratio {self.mask_ratio} masks none of the {count} places")
         return masked
 
     def encode(self, clips: Tensor, visible: Places) -> Tensor:

@@ -1,3 +1,5 @@
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Mapping
@@ -22,12 +24,12 @@ class ReversedMixup(BaseMiniBatchBlending):
         alpha: Both parameters of the Beta distribution of the weight.
 
     Raises:
-        ValueError: If ``alpha`` is not positive, or the tasks are not in alphabetical order.
+        UserError: If ``alpha`` is not positive, or the tasks are not in alphabetical order.
     """
 
     def __init__(self, num_classes: int | Mapping[str, int], alpha: float = 0.3) -> None:
         if alpha <= 0:
-            raise ValueError(f"alpha of mixup must be positive, got {alpha}")
+            raise UserError(f"alpha of mixup must be positive, got {alpha}")
         single = isinstance(num_classes, int)
         self.tasks = {"class": num_classes} if single else in_order(num_classes)
         super().__init__(sum(self.tasks.values()))

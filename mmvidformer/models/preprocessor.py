@@ -1,3 +1,5 @@
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS, TRANSFORMS  # isort: skip  (repairs MMAction2 first)
 
 import random
@@ -37,7 +39,7 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         **kwargs: Arguments of ``ActionDataPreprocessor``.
 
     Raises:
-        ValueError: If a transform is not a module, such as MMAction2's, or if clips of different
+        UserError: If a transform is not a module, such as MMAction2's, or if clips of different
             lengths are to be blended.
     """
 
@@ -47,7 +49,7 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         self.augment = [TRANSFORMS.build(config) for config in augment]
         for transform in self.augment:
             if not isinstance(transform, nn.Module):
-                raise ValueError(
+                raise UserError(
                     "augmentations must be transforms of torchvision.transforms.v2 or "
                     f"mmvidformer.Clip..., got {type(transform).__name__}"
                 )
@@ -75,7 +77,7 @@ class VideoDataPreprocessor(ActionDataPreprocessor):
         lengths = sorted({clip.shape[-3] for clip in inputs})
         if len(lengths) > 1:
             if training and self.blending is not None:
-                raise ValueError(f"blending needs clips of one length, got {lengths} frames")
+                raise UserError(f"blending needs clips of one length, got {lengths} frames")
             preprocess = super().preprocess
             return ClipList(preprocess([clip], None)[0][0] for clip in inputs), data_samples
         return super().preprocess(inputs, data_samples, training)

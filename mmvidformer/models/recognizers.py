@@ -1,3 +1,5 @@
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 import torch
@@ -24,7 +26,7 @@ class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
     through backbone and head together, so each clip gets the scores that it gets alone.
 
     Raises:
-        ValueError: If the backbone trains on some of its tokens (``token_keep``), but the head
+        UserError: If the backbone trains on some of its tokens (``token_keep``), but the head
             reads their places; if clips differ in length and the model has a neck or is fully
             sharded, or the head has a loss of its own, which needs the features of the whole batch.
     """
@@ -34,7 +36,7 @@ class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
         head = getattr(self, "cls_head", None)
         if getattr(self.backbone, "token_keep", 1) < 1 and getattr(head, "reads_places", False):
             name = type(head).__name__
-            raise ValueError(f"{name} reads the places of all tokens: token_keep must be 1")
+            raise UserError(f"{name} reads the places of all tokens: token_keep must be 1")
 
     def loss(self, inputs: Tensor | ClipList, data_samples: list, **kwargs) -> dict:
         """Compute the losses of clips (B, views, C, T, H, W), or of a list of B clips."""
@@ -43,7 +45,7 @@ class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
         self._check_lengths()
         if type(self.cls_head).loss is not BaseHead.loss:
             name = type(self.cls_head).__name__
-            raise ValueError(f"clips of different lengths cannot train {name}; use one length")
+            raise UserError(f"clips of different lengths cannot train {name}; use one length")
 
         def run(stack: Tensor) -> Tensor:
             features, arguments = self.extract_feat(stack)
@@ -65,10 +67,10 @@ class MultiViewRecognizer(ConvertsWeights, Recognizer3D):
         return [answers[row] for row in range(len(inputs))]
 
     def _check_lengths(self) -> None:
-        """Raise a ``ValueError`` if the model cannot run clips of different lengths."""
+        """Raise a ``UserError`` if the model cannot run clips of different lengths."""
         check_unsharded(self)
         if self.with_neck:
-            raise ValueError("clips of different lengths cannot run in a model with a neck")
+            raise UserError("clips of different lengths cannot run in a model with a neck")
 
     def extract_feat(
         self,

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.abilities import Conflict
 
 
@@ -40,11 +41,11 @@ def rule_of(backbone: Any) -> Rule:
 
 
 def check_runs(backbone: Any, tolerance: float) -> None:
-    """Raise a ValueError if a ``VideoTransformer`` cannot have run lengths."""
+    """Raise a UserError if a ``VideoTransformer`` cannot have run lengths."""
     if not tolerance >= 0:
-        raise ValueError(f"the tolerance of still tubelets must be at least 0, got {tolerance}")
+        raise UserError(f"the tolerance of still tubelets must be at least 0, got {tolerance}")
     if conflicts := rule_of(backbone).conflicts:
-        raise ValueError(
+        raise UserError(
             f"{type(backbone).__name__} cannot compute still tubelets once: {conflicts[0]}; use "
             "joint attention, such as scheme 'spacetime' of ViViT"
         )

@@ -63,7 +63,7 @@ class TimeSformer(VideoTransformer):
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If an argument has no effect, or as ``VideoTransformer``.
+        UserError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
     temporal_init = "copy_with_norm"

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, NORMS, Encoder, TubeletEmbedding, pool_tokens
 from mmvidformer.layers.abilities import Conflict, find_conflicts, refuse, stem_conflicts
 from mmvidformer.layers.config import check_names
@@ -48,7 +49,7 @@ class VideoTransformer(nn.Module):
 
     Raises:
         KeyError: If a name is unknown; the message lists those that exist, or the nearest.
-        ValueError: If the parts do not go together.
+        UserError: If the parts do not go together.
     """
 
     temporal_init = "zero"
@@ -75,7 +76,7 @@ class VideoTransformer(nn.Module):
         pool = ("cls" if has_cls else "mean") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
         if self.pool == "cls" and not has_cls:
-            raise ValueError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
+            raise UserError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
         dim = self.configs[0].sizes["embed_dims"]
         check_options(TubeletEmbedding, config.stem, "stem", ["dim"])
         self.embed = TubeletEmbedding(dim, **config.stem)
@@ -141,7 +142,7 @@ class VideoTransformer(nn.Module):
         stages = self.stages()
         depth = len(stages) - 2
         if not -1 <= self.frozen_stages <= depth:
-            raise ValueError(f"frozen_stages must be -1 to {depth}, got {self.frozen_stages}")
+            raise UserError(f"frozen_stages must be -1 to {depth}, got {self.frozen_stages}")
         return stages if self.frozen_stages == depth else stages[: self.frozen_stages + 1]
 
     def _unread(self, clip_len: int) -> Iterator[nn.Module]:
@@ -190,7 +191,7 @@ class VideoTransformer(nn.Module):
     @token_keep.setter
     def token_keep(self, share: float) -> None:
         if not 0 < share <= 1:
-            raise ValueError(f"token_keep must be above 0 and at most 1, got {share}")
+            raise UserError(f"token_keep must be above 0 and at most 1, got {share}")
         if share < 1:
             refuse(self.conflicts, "places", f"token_keep={share}: ", "; use 1")
         self._token_keep = share
@@ -245,12 +246,12 @@ class VideoTransformer(nn.Module):
             Features (B, D), or tokens (B, T, H, W, D); with ``valid`` a list of B tokens.
 
         Raises:
-            ValueError: If a part of the model cannot leave out tokens or count them several times,
+            UserError: If a part of the model cannot leave out tokens or count them several times,
                 or if ``weight`` or the size of ``keep`` does not fit.
         """
         if valid is not None:
             if keep is not None or weight is not None:
-                raise ValueError("keep and weight cannot be used with valid; cut the clips first")
+                raise UserError("keep and weight cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             clips = valid_frames(clip, valid, multiple)
             drops = self.training and self.token_keep < 1
@@ -286,7 +287,7 @@ class VideoTransformer(nn.Module):
         return self.fc_norm(pool_tokens(tokens, self.pool))
 
     def check_causal(self) -> None:
-        """Raise a ValueError that names the first part that needs the whole clip."""
+        """Raise a UserError that names the first part that needs the whole clip."""
         refuse(self.conflicts, "streams", f"{type(self).__name__} cannot run frame by frame: ")
 
     def step(self, frames: Tensor, state: StreamState | None = None) -> tuple[Tensor, StreamState]:
@@ -302,16 +303,16 @@ class VideoTransformer(nn.Module):
             Tokens (B, T, H, W, D), and the new state.
 
         Raises:
-            ValueError: As ``check_causal``, and if the frames do not fill tubelets or do not have
+            UserError: As ``check_causal``, and if the frames do not fill tubelets or do not have
                 the size of the previous ones, or if a learned time table is too short.
         """
         if state is None:
             self.check_causal()
         tubelet, size = self.embed.tubelet[0], (*frames.shape[:2], *frames.shape[3:])
         if state is not None and size != state.size:
-            raise ValueError(f"frames of this stream must be (B, C, H, W) {state.size}, got {size}")
+            raise UserError(f"frames of this stream must be (B, C, H, W) {state.size}, got {size}")
         if frames.shape[2] % tubelet:
-            raise ValueError(f"a step takes a multiple of {tubelet} frames, got {frames.shape[2]}")
+            raise UserError(f"a step takes a multiple of {tubelet} frames, got {frames.shape[2]}")
         state = StreamState(state, self._max_steps(), frames.device)
         tokens = Tokens.of(self.embed(frames), state=state)
         for encoder in self.encoders:

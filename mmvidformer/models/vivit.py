@@ -53,7 +53,7 @@ class ViViT(VideoTransformer):
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If an argument has no effect, or as ``VideoTransformer``.
+        UserError: If an argument has no effect, or as ``VideoTransformer``.
     """
 
     cls_init = "zero"

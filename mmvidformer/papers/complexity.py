@@ -9,6 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.config import clip_shape, config_scope, is_recurrent
+from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 
 
@@ -36,12 +37,12 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
         shape: Shape (C, T, H, W) of the view. Default: the one that the backbone is built for.
 
     Raises:
-        ValueError: If the model is recurrent and ``shape`` is None, since its cost depends on the
+        UserError: If the model is recurrent and ``shape`` is None, since its cost depends on the
             length of the clip.
     """
     recurrent = is_recurrent(cfg)
     if recurrent and shape is None:
-        raise ValueError(f"{cfg.model.type} is recurrent and has no view of one size to count")
+        raise UserError(f"{cfg.model.type} is recurrent and has no view of one size to count")
     with config_scope(cfg), torch.device("meta"):
         shape = shape or clip_shape(cfg)
         if recurrent:

@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.config.rows import Options, Row, Table
+from mmvidformer.errors import UserError
 from mmvidformer.papers.runs import generate, measure, results
 
 RANDOM = "random weights"
@@ -78,7 +79,7 @@ def run_rows(
         skip: Whether to skip rows that cannot be run, and say so.
 
     Raises:
-        ValueError: If no row can be run or, without ``skip``, one of them cannot.
+        UserError: If no row can be run or, without ``skip``, one of them cannot.
         FileNotFoundError: If a row starts from a file that does not exist, before anything runs.
         ChildProcessError: As ``measure``.
     """
@@ -100,7 +101,7 @@ def run_rows(
         other = f"; the published figure from {row.start}" if row.start and not miniature else ""
         print(f"{row.name} starts from {start_of(cfg)}{other}", flush=True)
     if not jobs:
-        raise ValueError(f"no row of {table.name} can be run")
+        raise UserError(f"no row of {table.name} can be run")
     if miniature:
         generate(table)
     with tqdm(total=len(seeds) * len(jobs), unit="run", disable=None) as bar:

@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from mmvidformer.config import load_config
 from mmvidformer.config.rows import Options, Row, Table
+from mmvidformer.errors import UserError
 
 STEP = re.compile(r"Epoch\(\w+\)\s+(?:\[ *\d+\])?\[[ \d]+/\d+\]")  # in a line of MMEngine's log
 
@@ -38,7 +39,7 @@ def measure(
         common: Overrides of all rows.
 
     Raises:
-        ValueError: If the row cannot be run, or the folder has results or checkpoints of other
+        UserError: If the row cannot be run, or the folder has results or checkpoints of other
             settings.
         ChildProcessError: If training or testing fails.
     """
@@ -55,7 +56,7 @@ def measure(
     cfg.dump(config)
     if old not in (None, config.read_text(encoding="utf-8")):
         config.write_text(old, encoding="utf-8")
-        raise ValueError(f"{folder} has a run with other settings; use another --work-dir")
+        raise UserError(f"{folder} has a run with other settings; use another --work-dir")
     if results(folder):
         return results(folder)
     options: list[object] = ["--work-dir", folder]

@@ -18,7 +18,7 @@ class Coco(VideoSink):
     ``file_name`` of a frame is what a folder of frames has by convention: ``VIDEO/000012.jpg``.
 
     Raises:
-        ValueError: If a prediction has no box.
+        UserError: If a prediction has no box.
     """
 
     help = "boxes in COCO's format (.json): pictures are the frames, with video and number"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
 from mmvidformer.storage.atomic import open_rows
@@ -22,7 +23,7 @@ class Cvat(VideoSink):
     a suffix is a folder of such files, by the names of the videos.
 
     Raises:
-        ValueError: If a file would be of two videos.
+        UserError: If a file would be of two videos.
     """
 
     help = (
@@ -35,7 +36,7 @@ class Cvat(VideoSink):
         self.target, self._force = target, options.force
         self._is_folder = not target.suffix or target.is_dir()
         if not self._is_folder and target.suffix.lower() != SUFFIX:
-            raise ValueError(f"CVAT's annotations are {SUFFIX}, got {target}")
+            raise UserError(f"CVAT's annotations are {SUFFIX}, got {target}")
         self._of_video = ExitStack()
         self._written: dict[Path, str] = {}  # video of each file
         self._file: TextIO
@@ -47,7 +48,7 @@ class Cvat(VideoSink):
         if self._is_folder:
             file = self.target / f"{Path(video.path).stem}{SUFFIX}"
         if other := self._written.get(file):
-            raise ValueError(f"{file} has the annotations of {other}; use one video")
+            raise UserError(f"{file} has the annotations of {other}; use one video")
         self._written[file] = video.path
         self._file = self._of_video.enter_context(open_rows(file, self._force))
         self._count = 0

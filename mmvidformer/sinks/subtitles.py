@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from html import escape
 from pathlib import Path
 
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.tasks.joined_windows import JoinedWindows
@@ -17,7 +18,7 @@ class Subtitles(Sink):
     """A cue for each segment of one class of a video, with its class and score.
 
     Raises:
-        ValueError: If the file is neither ``.srt`` nor ``.vtt``, or has several videos.
+        UserError: If the file is neither ``.srt`` nor ``.vtt``, or has several videos.
     """
 
     help = "subtitles of one video, a line for each segment of one class: .srt or .vtt"
@@ -25,7 +26,7 @@ class Subtitles(Sink):
     def __init__(self, target: Path, options: SinkOptions) -> None:
         suffix = target.suffix.lower()
         if suffix not in (".srt", ".vtt"):
-            raise ValueError(f"subtitles are .srt or .vtt, got {target}")
+            raise UserError(f"subtitles are .srt or .vtt, got {target}")
         self.target = target
         self._comma = "," if suffix == ".srt" else "."
         self._files = ExitStack()
@@ -38,7 +39,7 @@ class Subtitles(Sink):
     def append(self, prediction: Prediction) -> None:
         """Take the next prediction of the video."""
         if self._video is not None and prediction.source != self._video:
-            raise ValueError(f"{self.target} has the subtitles of {self._video}; use one video")
+            raise UserError(f"{self.target} has the subtitles of {self._video}; use one video")
         self._video = prediction.source
         self._write(self._joined.add(prediction))
 

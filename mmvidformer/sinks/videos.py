@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink
 from mmvidformer.storage.names import spell
 from mmvidformer.tasks.joined_windows import JoinedWindows
@@ -47,7 +48,7 @@ class VideoSink(Sink):
     A subclass opens its file in ``__init__``, as ``_files``, and writes in the methods below.
 
     Raises:
-        ValueError: If a source is no file, or the model predicts values.
+        UserError: If a source is no file, or the model predicts values.
     """
 
     def __init__(self) -> None:
@@ -61,11 +62,11 @@ class VideoSink(Sink):
 
     def write_label(self, video: SinkVideo, prediction: Prediction) -> None:
         """Write an answer for the whole video."""
-        raise ValueError(f"{type(self).__name__} has no place for labels of whole videos")
+        raise UserError(f"{type(self).__name__} has no place for labels of whole videos")
 
     def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
         """Write a segment, or a moment."""
-        raise ValueError(f"{type(self).__name__} has no place for segments")
+        raise UserError(f"{type(self).__name__} has no place for segments")
 
     def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
         """End the part of a video, with its boxes in the order of time."""
@@ -95,11 +96,11 @@ class VideoSink(Sink):
         if self._video is not None and self._video.path == prediction.source:
             return self._video
         if not prediction.probabilities:
-            raise ValueError(f"{type(self).__name__} has no place for values, only for classes")
+            raise UserError(f"{type(self).__name__} has no place for values, only for classes")
         path = prediction.source
         if path is None or not Path(path).is_file():
             name = "a stream" if path is None else spell(path)
-            raise ValueError(f"{type(self).__name__} is of video files, got {name}")
+            raise UserError(f"{type(self).__name__} is of video files, got {name}")
         self._end_video()
         frames = Video.open(path)
         self._video = SinkVideo(path, frames, *frames.size)

@@ -6,6 +6,7 @@ import io
 from collections import defaultdict
 from pathlib import Path
 
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.sinks.segments import CsvRows
 from mmvidformer.storage.names import spell
@@ -25,7 +26,7 @@ class WindowsCsv(Sink):
     Raises:
         FileExistsError: If the rows depend on something else, or are of unknown origin.
         OSError: If another process writes the file.
-        ValueError: If it is another table.
+        UserError: If it is another table.
     """
 
     help = (
@@ -37,13 +38,13 @@ class WindowsCsv(Sink):
         self.target = target
         self._windows: dict[str, list[list[str]]] = defaultdict(list)  # start and end, by video
         if target.exists() and not target.is_file():
-            raise ValueError(f"{target} is no file, to which rows could be added")
+            raise UserError(f"{target} is no file, to which rows could be added")
         text = target.read_bytes() if target.is_file() else b""
         kept = text[: text.rfind(b"\n") + 1]
         rows = [row for row in csv.reader(io.StringIO(kept.decode(errors="replace"))) if row]
         is_begun = START.startswith(text) or text.startswith(START)  # also of a header alone
         if rows and tuple(rows[0][:3]) != WHERE or not is_begun and not rows:
-            raise ValueError(f"{target} is no table of windows; use another file")
+            raise UserError(f"{target} is no table of windows; use another file")
         record = target.with_name(f"{target.name}.settings.json")
         if not text:
             record.unlink(missing_ok=True)  # of a table that was deleted
@@ -69,12 +70,12 @@ class WindowsCsv(Sink):
         """Return how many of the windows of a video the file has.
 
         Raises:
-            ValueError: If it has others.
+            UserError: If it has others.
         """
         rows = self._windows[spell(video)]
         expected = [[str(round_number(x, 3)) for x in span] for span in spans[: len(rows)]]
         if rows != expected:
-            raise ValueError(f"{self.target} has other windows of {video}; use another file")
+            raise UserError(f"{self.target} has other windows of {video}; use another file")
         return len(rows)
 
     def close(self, *error: object) -> None:

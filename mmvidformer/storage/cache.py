@@ -10,6 +10,7 @@ from functools import lru_cache
 from multiprocessing import util
 from pathlib import Path
 
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import FileStatus, download, file_status, is_remote, read_range
 
 FOLDER, GIGABYTES = "MMVIDFORMER_CACHE", "MMVIDFORMER_CACHE_GB"  # environment variables
@@ -167,5 +168,5 @@ def _node_cache(folder: str, gigabytes: str) -> NodeCache:
     try:
         limit = int(float(gigabytes) * 1e9)
     except ValueError as error:
-        raise ValueError(f"{GIGABYTES} must be a number, got {gigabytes!r}") from error
+        raise UserError(f"{GIGABYTES} must be a number, got {gigabytes!r}") from error
     return NodeCache(Path(folder).expanduser(), limit)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.errors import StorageError
 
@@ -75,7 +76,7 @@ def read_range(path: str | Path, start: int, size: int) -> bytes:
     """Read some bytes of a file; see ``read_file``.
 
     Raises:
-        ValueError: If a local file is too short.
+        UserError: If a local file is too short.
     """
     if is_remote(path):
         return try_thrice(path, lambda: _read_remote(str(path), start, size))
@@ -87,7 +88,7 @@ def read_range(path: str | Path, start: int, size: int) -> bytes:
                 break
             content += more
     if len(content) < size:
-        raise ValueError(f"{path} ends before byte {start + size}")
+        raise UserError(f"{path} ends before byte {start + size}")
     return content
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import exists, join, read_file, write_file
 
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
@@ -34,7 +35,7 @@ def check_settings(
     try:
         recorded = dict(json.loads(read_file(record)))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{record} is damaged; use another place") from error
+        raise UserError(f"{record} is damaged; use another place") from error
     unknown = object()
     names = sorted({*recorded, *settings})
     differ = [name for name in names if recorded.get(name, unknown) != settings.get(name, unknown)]

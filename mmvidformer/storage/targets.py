@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from mmvidformer.errors import UserError
+
 Target = tuple[str, str | Path]  # what is written, such as an option or a video, and its file
 Identity = tuple[int, int] | str
 
@@ -24,16 +26,16 @@ def check_targets(
     Raises:
         FileExistsError: If a file is there already.
         OSError: If a folder cannot be written.
-        ValueError: If a file is an input or a folder, or two targets are one file.
+        UserError: If a file is an input or a folder, or two targets are one file.
     """
     targets = [(what, Path(path)) for what, path in targets]
     check_distinct(targets)
     read = {identity_of(str(name)) for name in inputs if name and os.path.isfile(str(name))}
     for what, path in targets:
         if path.is_dir():
-            raise ValueError(f"{what}: {path} is a folder")
+            raise UserError(f"{what}: {path} is a folder")
         if identity_of(path) in read:
-            raise ValueError(f"{what} would be written over {path}, which is read; name another")
+            raise UserError(f"{what} would be written over {path}, which is read; name another")
         if path.is_file() and not force:
             raise FileExistsError(f"{path} exists already; --force replaces it")
     for folder in {_existing_folder(path) for _, path in targets if not is_device(path)}:
@@ -46,14 +48,14 @@ def check_targets(
 
 
 def check_distinct(targets: Iterable[Target]) -> None:
-    """Raise a ``ValueError`` if two results would be one file."""
+    """Raise a ``UserError`` if two results would be one file."""
     owners: dict[Identity, str] = {}
     for what, path in targets:
         if is_device(path):
             continue
         other = owners.setdefault(identity_of(path), what)
         if other != what:
-            raise ValueError(f"{other} and {what} would both be written to {path}")
+            raise UserError(f"{other} and {what} would both be written to {path}")
 
 
 def is_device(path: str | Path) -> bool:

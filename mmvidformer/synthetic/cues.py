@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.synthetic.render import DIRECTIONS, SHAPES, Look, draw_parts
 from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import Clip, MotionSpec
@@ -20,7 +21,7 @@ class CuesSpec(MotionSpec):
     them for the other parts.
 
     Raises:
-        ValueError: If ``kinds`` or ``asked`` is out of range.
+        UserError: If ``kinds`` or ``asked`` is out of range.
     """
 
     train: int = 2000
@@ -34,9 +35,9 @@ class CuesSpec(MotionSpec):
 
     def __post_init__(self) -> None:
         if not 2 <= self.kinds <= len(SHAPES):
-            raise ValueError(f"kinds must be 2 to {len(SHAPES)}, got {self.kinds}")
+            raise UserError(f"kinds must be 2 to {len(SHAPES)}, got {self.kinds}")
         if not 1 <= self.asked <= self.cues:
-            raise ValueError(f"asked must be 1 to {self.cues} (cues), got {self.asked}")
+            raise UserError(f"asked must be 1 to {self.cues} (cues), got {self.asked}")
 
     @property
     def classes(self) -> list[tuple[int, ...]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.synthetic.render import DIRECTIONS, Look, trajectory
 from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import Clip, MotionSpec
@@ -20,14 +21,14 @@ class DirectionsSpec(MotionSpec):
     """Clips of a moving object, by its direction. Other arguments are those of ``MotionSpec``.
 
     Raises:
-        ValueError: If ``classes`` is out of range.
+        UserError: If ``classes`` is out of range.
     """
 
     classes: int = setting(4, "number of directions, 2 to 4")
 
     def __post_init__(self) -> None:
         if not 2 <= self.classes <= len(DIRECTIONS):
-            raise ValueError(f"classes must be 2 to {len(DIRECTIONS)}, got {self.classes}")
+            raise UserError(f"classes must be 2 to {len(DIRECTIONS)}, got {self.classes}")
 
     @property
     def class_names(self) -> list[str]:

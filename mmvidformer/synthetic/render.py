@@ -20,6 +20,7 @@ import av
 import cv2
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.synthetic.settings import setting
 
 # Clockwise, in the order in which classes are added.
@@ -36,7 +37,7 @@ class Look:
     """How clips look and move.
 
     Raises:
-        ValueError: If ``colors`` is none of these.
+        UserError: If ``colors`` is none of these.
     """
 
     size: int = setting(
@@ -52,7 +53,7 @@ class Look:
 
     def __post_init__(self) -> None:
         if self.colors not in ("random", "plain"):
-            raise ValueError(f"colors must be 'random' or 'plain', got {self.colors!r}")
+            raise UserError(f"colors must be 'random' or 'plain', got {self.colors!r}")
 
 
 def trajectory(look: Look, direction: str, frames: int, rng: np.random.Generator) -> np.ndarray:

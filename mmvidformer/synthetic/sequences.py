@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.synthetic.render import DIRECTIONS, SHAPES, Look, draw_parts
 from mmvidformer.synthetic.settings import setting
 from mmvidformer.synthetic.spec import SPLITS, Clip, MotionSpec
@@ -88,7 +89,7 @@ class SequencesSpec(MotionSpec):
     """Videos of scripted actions. Other arguments are those of ``MotionSpec``.
 
     Raises:
-        ValueError: If ``fps`` is not a multiple of 4.
+        UserError: If ``fps`` is not a multiple of 4.
     """
 
     train: int = 240
@@ -103,7 +104,7 @@ class SequencesSpec(MotionSpec):
 
     def __post_init__(self) -> None:
         if self.fps < 4 or self.fps % 4:
-            raise ValueError(f"fps must be a multiple of 4, got {self.fps}")
+            raise UserError(f"fps must be a multiple of 4, got {self.fps}")
 
     def clips(self, split: str) -> list[Clip]:
         """List the videos of a split."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.prediction import Names
 
@@ -18,7 +19,7 @@ class ActionAnticipation(Task):
 
     def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
         """Videos are read frame by frame."""
-        raise ValueError("a model of anticipation answers frame by frame")
+        raise UserError("a model of anticipation answers frame by frame")
 
     def output_names(self, head: nn.Module) -> list[str]:
         """Return the names of the outputs: verb, noun and action."""

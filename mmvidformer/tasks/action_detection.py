@@ -65,7 +65,7 @@ class ActionDetection(Task):
         """Return the files of the names, with any suffix, in the folder or below.
 
         Raises:
-            ValueError: If two files have the name of a video.
+            UserError: If two files have the name of a video.
         """
         paths = super().video_paths(annotations, folder)
         named = find_named(folder, annotations.videos)

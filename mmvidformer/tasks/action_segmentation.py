@@ -13,6 +13,7 @@ from mmengine.config import Config
 from mmvidformer.config import is_recurrent, type_name
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.data.tables import Table, read_table
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.annotations import BACKGROUND, COLUMNS, Span, parse_spans
 from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
 from mmvidformer.tasks.classification import share_of_commonest
@@ -113,12 +114,12 @@ class ActionSegmentation(Task):
         The samples keep what head and metric need (``META_KEYS``).
 
         Raises:
-            ValueError: If the pipeline takes no frames at regular intervals.
+            UserError: If the pipeline takes no frames at regular intervals.
         """
         sampler = sampler_of(steps)
         if sampler is None:
             wanted = "a sampler with a frame_interval, such as SampleFrames"
-            raise ValueError(f"frames need {wanted}, got {', '.join(map(type_name, steps))}")
+            raise UserError(f"frames need {wanted}, got {', '.join(map(type_name, steps))}")
         length = cfg.model.backbone.get("clip_len") or sampler.get("clip_len") or CLIP_LEN
         cover = {
             "type": "mmvidformer.CoverFrames",

@@ -17,6 +17,7 @@ from mmcv.transforms import BaseTransform
 from mmvidformer.data.tables import Row, Table, read_float, read_table
 from mmvidformer.data.transforms.rates import constant_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.reading import Annotations, unknown_class
 from mmvidformer.tasks.span_samples import NO_LABEL, SpanSamples
@@ -41,7 +42,7 @@ def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]
     """Return the spans, or moments, of each video of a csv file, in order.
 
     Raises:
-        ValueError: If something is wrong in the file (``parse_spans``); names file and line.
+        UserError: If something is wrong in the file (``parse_spans``); names file and line.
     """
     return parse_spans(read_table(file), overlap, moments=overlap).check().videos
 
@@ -53,7 +54,7 @@ def match_spans(file: str | Path, videos: Iterable[str]) -> dict[str, list[Span]
     video whose file is called so.
 
     Raises:
-        ValueError: As ``read_spans``.
+        UserError: As ``read_spans``.
     """
     spans = read_spans(file, overlap=True)
     by_path = {(Path(file).parent / name).resolve(): name for name in spans}
@@ -93,7 +94,7 @@ def parse_spans(
         moments: Whether spans may have no length.
 
     Raises:
-        ValueError: If the table has not these columns.
+        UserError: If the table has not these columns.
     """
     annotations = Annotations(table)
     columns = MOMENT_COLUMNS if moments and "time" in table.columns else COLUMNS
@@ -107,7 +108,7 @@ def parse_spans(
 
 
 def _read_span(row: Row, place: str) -> list[Span]:
-    """Read the span of a row, if it has one; raises a ``ValueError`` if a time is no number."""
+    """Read the span of a row, if it has one; raises a ``UserError`` if a time is no number."""
     columns = ("time", "time") if "time" in row else ("start", "end")
     if not any(row[name] for name in (*columns, "label")):
         return []
@@ -153,7 +154,7 @@ class SpanDataset(VideoDataset):
         **kwargs: Arguments of MMAction2's ``VideoDataset``.
 
     Raises:
-        ValueError: As ``read_spans``, and if a label is no class.
+        UserError: As ``read_spans``, and if a label is no class.
     """
 
     def __init__(
@@ -221,7 +222,7 @@ class CoverFrames(FrameSampler):
         test_mode: Whether to cover the video.
 
     Raises:
-        ValueError: If ``overlap`` is not in [0, 1).
+        UserError: If ``overlap`` is not in [0, 1).
         BadVideo: If the frame rate is unknown, and there is a ``target_fps``; or, if the video has
             spans, as ``number_by_time``.
     """
@@ -235,7 +236,7 @@ class CoverFrames(FrameSampler):
 
     def __post_init__(self) -> None:
         if not 0 <= self.overlap < 1:
-            raise ValueError(f"overlap must be at least 0 and below 1, got {self.overlap}")
+            raise UserError(f"overlap must be at least 0 and below 1, got {self.overlap}")
 
     def needs_times(self, results: dict) -> bool:
         """Whether the video has spans of time."""

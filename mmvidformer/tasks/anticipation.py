@@ -15,6 +15,7 @@ from mmengine.logging import MMLogger
 from mmvidformer.data.epic_kitchens import TIMES, SegmentDataset, read_seconds
 from mmvidformer.data.tables import read_number, read_rows
 from mmvidformer.data.transforms.sampling import ObserveBefore
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
 
 FPS = 30  # of the frames that segments are counted in
@@ -41,7 +42,7 @@ class AnticipationDataset(SegmentDataset):
         **kwargs: Arguments of ``SegmentDataset``.
 
     Raises:
-        ValueError: If the pipeline has no ``ObserveBefore``, folders of frames have no ``fps``, a
+        UserError: If the pipeline has no ``ObserveBefore``, folders of frames have no ``fps``, a
             label contradicts the list of actions, or no segment is left; names file, line, value.
     """
 
@@ -54,7 +55,7 @@ class AnticipationDataset(SegmentDataset):
         **kwargs: object,
     ) -> None:
         if (fps is None) != ("video" in data_prefix):
-            raise ValueError(f"folders of frames need fps, and videos none, got fps={fps}")
+            raise UserError(f"folders of frames need fps, and videos none, got fps={fps}")
         self.action_file, self.fps = action_file, fps
         super().__init__(*args, data_prefix=data_prefix, **kwargs)
 
@@ -62,7 +63,7 @@ class AnticipationDataset(SegmentDataset):
         """Read the csv files and skip what starts too early."""
         observers = [t for t in self.pipeline.transforms if isinstance(t, ObserveBefore)]
         if not observers:
-            raise ValueError("the pipeline of an AnticipationDataset must have an ObserveBefore")
+            raise UserError("the pipeline of an AnticipationDataset must have an ObserveBefore")
         pairs = _read_actions(self.action_file)
         kept, discarded = [], []
         for segment in _read_segments(self.ann_file):
@@ -74,7 +75,7 @@ class AnticipationDataset(SegmentDataset):
             known = {"label": label, "avg_fps": self.fps}
             kept.append(segment | {key: x for key, x in known.items() if x is not None})
         if not kept:
-            raise ValueError(f"{self.ann_file}: no frame precedes any segment")
+            raise UserError(f"{self.ann_file}: no frame precedes any segment")
         skipped = f"skipped {len(discarded)} that no frame precedes"
         MMLogger.get_current_instance().info(f"{self.ann_file}: {len(kept)} segments; {skipped}")
         self._metainfo.update(actions=[*pairs], discarded=discarded)
@@ -87,7 +88,7 @@ class AnticipationDataset(SegmentDataset):
         if action is None or label not in (pair, (*pair, action)):
             what = f"another action for verb {pair[0]} and noun {pair[1]}, or none"
             hint = "is it the list of the other EPIC-Kitchens?"
-            raise ValueError(f"{where}: {self.action_file} has {what}; {hint}")
+            raise UserError(f"{where}: {self.action_file} has {what}; {hint}")
         return np.array((*pair, action))
 
 
@@ -101,7 +102,7 @@ def _read_segments(path: str | Path) -> list[dict]:
 def _segment(row: dict[str, str], where: str) -> dict:
     name, video = row.get("narration_id") or row.get("uid"), row["video_id"]  # or EPIC-Kitchens-55
     if not name or not video:
-        raise ValueError(f"{where}: no narration_id (or uid) or no video_id in {row}")
+        raise UserError(f"{where}: no narration_id (or uid) or no video_id in {row}")
     if "start" in row:
         frame, classes = read_number(row, "start", where), LIST_COLUMNS[4:]
     else:
@@ -125,6 +126,6 @@ def _read_actions(path: str | Path) -> dict[tuple[int, int], int]:
     for row, where in read_rows(path, "id", "verb", "noun"):
         number, verb, noun = (read_number(row, name, where) for name in ("id", "verb", "noun"))
         if number != len(pairs):
-            raise ValueError(f"{where}: id is {number}, expected {len(pairs)}")
+            raise UserError(f"{where}: id is {number}, expected {len(pairs)}")
         pairs[verb, noun] = number
     return pairs

@@ -14,6 +14,7 @@ from mmvidformer.config import type_name
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
 from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.exported import Exported
 from mmvidformer.tasks.prediction import Answers
@@ -94,9 +95,9 @@ class Task(Answers, Exported):
             classes: Names of the classes; empty if they are not known yet.
 
         Raises:
-            ValueError: If the table has other columns.
+            UserError: If the table has other columns.
         """
-        raise ValueError(f"the task {self.name} reads no such file as {table.file}")
+        raise UserError(f"the task {self.name} reads no such file as {table.file}")
 
     def video_paths(self, annotations: Annotations, folder: Path) -> dict[str, Path]:
         """Return where the annotated videos should be, which ``folder`` contains."""
@@ -141,7 +142,7 @@ class Task(Answers, Exported):
 
         Raises:
             FileNotFoundError: If a file is missing.
-            ValueError: If a line is wrong; names file and line.
+            UserError: If a line is wrong; names file and line.
         """
         root = Path(folder).resolve()
         for name in ("train.csv", CLASSES) if self.has_classes else ("train.csv",):
@@ -159,7 +160,7 @@ class Task(Answers, Exported):
                 names = names or annotations.names
                 if annotations.rows and annotations.names != names:
                     got = annotations.names
-                    raise ValueError(f"{file} must have the columns of train.csv, got {got}")
+                    raise UserError(f"{file} must have the columns of train.csv, got {got}")
             counts[split] = self.count_samples(annotations)
         return VideoLists(root, names, counts, ",")
 
@@ -197,7 +198,7 @@ class Task(Answers, Exported):
             lists: The lists.
 
         Raises:
-            ValueError: If the config has nothing that the task needs.
+            UserError: If the config has nothing that the task needs.
         """
         if self.head is None:
             return {}

@@ -14,6 +14,7 @@ from mmvidformer.data.folders import find_named
 from mmvidformer.data.tables import Row, Table, read_float, read_table
 from mmvidformer.data.transforms.rates import known_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.reading import Annotations, unknown_class
 
@@ -45,7 +46,7 @@ def read_boxes(file: str | Path, classes: Sequence[str] = ()) -> Moments:
     """Return the classes of each box of each moment, which is a video and a time.
 
     Raises:
-        ValueError: If something is wrong in the file (``parse_boxes``); names file and line.
+        UserError: If something is wrong in the file (``parse_boxes``); names file and line.
     """
     return group_boxes(parse_boxes(read_table(file), classes).check())
 
@@ -58,7 +59,7 @@ class VideoBoxes:
         videos: Paths of the videos.
 
     Raises:
-        ValueError: As ``read_boxes``, or if boxes are of two videos of the same name.
+        UserError: As ``read_boxes``, or if boxes are of two videos of the same name.
     """
 
     def __init__(self, file: str | Path, videos: Iterable[str]) -> None:
@@ -70,7 +71,7 @@ class VideoBoxes:
             name = self._name_of(video)
             other = owners.setdefault(name, video)
             if name in self._moments and other != video:
-                raise ValueError(f"{file} has boxes of {name!r}, which are {other} and {video}")
+                raise UserError(f"{file} has boxes of {name!r}, which are {other} and {video}")
 
     def of(self, video: str | Path) -> list[tuple[float, list[Corners]]]:
         """Return times and boxes of a video, in the order of time."""
@@ -115,13 +116,13 @@ def parse_boxes(table: Table, classes: Sequence[str] = ()) -> Annotations:
 
 
 def _read_box(row: Row, place: str, numbers: Mapping[str, int]) -> Box:
-    """Read a row; raises a ``ValueError`` if its box is not inside the frame, or has no class."""
+    """Read a row; raises a ``UserError`` if its box is not inside the frame, or has no class."""
     time = read_float(row, "time", place)
     x1, y1, x2, y2 = corners = tuple(read_float(row, name, place) for name in CORNERS)
     if time < 0:
-        raise ValueError(f"{place}: time must be at least 0, got {time:g}")
+        raise UserError(f"{place}: time must be at least 0, got {time:g}")
     if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
-        raise ValueError(f"{place}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {corners}")
+        raise UserError(f"{place}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {corners}")
     label = _read_class(row["label"], place, numbers)
     return Box(time, corners, label, row.get("track", ""), place)
 
@@ -131,15 +132,15 @@ def _read_class(label: str, place: str, numbers: Mapping[str, int]) -> int | str
     if label in numbers:
         return numbers[label]
     if not label:
-        raise ValueError(f"{place}: label is empty")
+        raise UserError(f"{place}: label is empty")
     if not re.fullmatch("-?[0-9]+", label):
         if numbers:
-            raise ValueError(unknown_class(label, numbers, place))
+            raise UserError(unknown_class(label, numbers, place))
         return label
     number = int(label)
     if number < 1 or numbers and number > len(numbers):
         limit = len(numbers) or "..."
-        raise ValueError(f"{place}: label must be a class or in 1 to {limit}, got {number}")
+        raise UserError(f"{place}: label must be a class or in 1 to {limit}, got {number}")
     return number
 
 
@@ -153,7 +154,7 @@ class BoxDataset(VideoDataset):
 
     Raises:
         FileNotFoundError: If a video is missing.
-        ValueError: As ``read_boxes``, or if two files have the name of a video.
+        UserError: As ``read_boxes``, or if two files have the name of a video.
     """
 
     def load_data_list(self) -> list[dict]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 
 LEAST = 16  # answers, before so many as MOST_CHANGED are too many
 MOST_CHANGED = 0.1  # share of the answers

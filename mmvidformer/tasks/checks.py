@@ -35,7 +35,7 @@ def find_annotation_faults(
         The faults, and the videos that exist.
 
     Raises:
-        ValueError: If a column is missing.
+        UserError: If a column is missing.
     """
     file, folder = table.file, table.folder
     found_task = find_task(task) if task else guess_task(table)

@@ -11,6 +11,7 @@ from torch import Tensor
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists, check_names, read_lists
 from mmvidformer.data.tables import Row, Table
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.base import Task, write_lines
 from mmvidformer.tasks.reading import Annotations, unknown_class
 
@@ -41,10 +42,10 @@ class Classification(Task):
             try:
                 check_names(names)
             except ValueError as error:
-                raise ValueError(f"{place}: {error}") from error
+                raise UserError(f"{place}: {error}") from error
             for name in names:
                 if known and name not in known:
-                    raise ValueError(unknown_class(name, known, place))
+                    raise UserError(unknown_class(name, known, place))
             if self.has_one_class:
                 self._check_label(annotations, row["video"], names, place)
             return names
@@ -55,13 +56,13 @@ class Classification(Task):
     def _check_label(
         self, annotations: Annotations, video: str, names: Sequence[str], place: str
     ) -> None:
-        """Raise a ``ValueError`` if a row has no label, or another one than an earlier row."""
+        """Raise a ``UserError`` if a row has no label, or another one than an earlier row."""
         if not names:
-            raise ValueError(f"{place}: label is empty")
+            raise UserError(f"{place}: label is empty")
         for earlier in annotations.videos[video]:
             if earlier != names[0]:
                 first = f"{annotations.places[video]} says {earlier!r}"
-                raise ValueError(f"{place}: {video} has the label {names[0]!r}, but {first}")
+                raise UserError(f"{place}: {video} has the label {names[0]!r}, but {first}")
 
     def write_lists(
         self, annotations: Annotations, splits: Mapping[str, str], root: Path, paths: Mapping

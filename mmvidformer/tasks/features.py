@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.errors import UserError
 from mmvidformer.registry import TRANSFORMS
 from mmvidformer.storage.files import read_file
 
@@ -27,7 +28,7 @@ class LoadFeatures(BaseTransform):
     Raises:
         FileNotFoundError: If there are no features of the video.
         StorageError: If remote storage does not answer.
-        ValueError: If the file has other content.
+        UserError: If the file has other content.
     """
 
     rows: int | None = None
@@ -39,7 +40,7 @@ class LoadFeatures(BaseTransform):
             saved = {name: file[name] for name in file}
         missing = {"features", "every", "span", "frames", "fps"} - {*saved}
         if missing:
-            raise ValueError(f"{results['filename']} has no {', '.join(sorted(missing))}")
+            raise UserError(f"{results['filename']} has no {', '.join(sorted(missing))}")
         values, every = saved["features"], int(saved["every"])
         count = self.rows or len(values)
         start = np.random.randint(0, max(len(values) - count, 0) + 1)

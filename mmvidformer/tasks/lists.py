@@ -19,6 +19,7 @@ from mmvidformer.data.own_videos import (
 )
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import UserError
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.checks import check_videos
@@ -62,7 +63,7 @@ def split_annotations(
     Raises:
         FileExistsError: If there are lists, and not ``force``, or the annotations would be
             overwritten.
-        ValueError: If a row is wrong; names file and line.
+        UserError: If a row is wrong; names file and line.
     """
     root, found_task = Path(folder).resolve(), find_task(task)
     _check_targets(table.file, root, found_task, force)
@@ -79,7 +80,7 @@ def split_annotations(
         if path.is_relative_to(root):
             paths[video] = path.relative_to(root)
         if not is_text(str(path)):
-            raise ValueError(f"{str(path)!r}: {NO_TEXT}")
+            raise UserError(f"{str(path)!r}: {NO_TEXT}")
     found_task.write_lists(annotations, splits, root, paths)
     return found_task.read_lists(root)
 
@@ -110,7 +111,7 @@ def _say_left_out(annotations: Annotations) -> None:
 
 
 def _check(task: Task, annotations: Annotations) -> None:
-    """Raise a ``ValueError`` that names the faults of annotations and of their videos."""
+    """Raise a ``UserError`` that names the faults of annotations and of their videos."""
     video_faults, _ = check_videos(task, annotations)
     faults = annotations.faults + video_faults
     if not faults:
@@ -119,7 +120,7 @@ def _check(task: Task, annotations: Annotations) -> None:
     if len(faults) > MOST_FAULTS:
         shown.append(f"and {len(faults) - MOST_FAULTS} more")
     many = f"{annotations.file} has {say_count(len(faults), 'fault')}"
-    raise ValueError("\n".join([f"{many}; --no-check does not look into the videos:", *shown]))
+    raise UserError("\n".join([f"{many}; --no-check does not look into the videos:", *shown]))
 
 
 def _draw_splits(annotations: Annotations, val: float, test: float, seed: int) -> dict[str, str]:
@@ -145,7 +146,7 @@ def _draw_splits(annotations: Annotations, val: float, test: float, seed: int) -
         left = [unit for unit in left if not splits[unit[0]]]
     splits = {video: split or "train" for video, split in splits.items()}
     if "train" not in splits.values():
-        raise ValueError("no video is for training")
+        raise UserError("no video is for training")
     return {video: splits[video] for video in sorted(splits)}
 
 

@@ -17,6 +17,7 @@ from mmaction.evaluation.functional import ava_utils, average_precision_at_tempo
 from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
+from mmvidformer.errors import UserError
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.action_localization import ActionLocalization
 from mmvidformer.tasks.base import write_csv
@@ -167,7 +168,7 @@ class BoxesMetric(AVAMetric):
         """Compute the metrics.
 
         Raises:
-            ValueError: If there are predicted boxes, but of no annotated moment; or if a time is no
+            UserError: If there are predicted boxes, but of no annotated moment; or if a time is no
                 whole second, and there is an ``exclude_file``, which has those.
         """
         predicted = {
@@ -175,14 +176,12 @@ class BoxesMetric(AVAMetric):
         }
         moments = read_boxes(self.ann_file, _read_names(self.label_file))
         if predicted and not predicted & moments.keys():
-            raise ValueError(
-                f"{self.ann_file}: none of its {len(moments)} moments has a prediction"
-            )
+            raise UserError(f"{self.ann_file}: none of its {len(moments)} moments has a prediction")
         if self.exclude_file is None:
             moments, results = _number_moments(moments, results)
         elif not all(float(time).is_integer() for _, time in moments):
             what = "has parts of seconds, which exclude_file cannot name"
-            raise ValueError(f"{self.ann_file} {what}")
+            raise UserError(f"{self.ann_file} {what}")
         # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
         with TemporaryDirectory() as folder, multiprocessing.Pool() as pool:
             predictions, truth = Path(folder, "predictions.csv"), Path(folder, "truth.csv")

@@ -10,6 +10,7 @@ from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
 from mmvidformer.data.tables import read_number, read_rows
+from mmvidformer.errors import UserError
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.shares import leave_out
 
@@ -35,11 +36,11 @@ def mean_topk_recall(
     """Average the share of a class's samples that are right at top k over classes (default: all).
 
     ``ranks`` (N, ...) are results of ``rank_of``, and ``labels`` (N,) the right classes. Classes
-    without samples are ignored. Raises a ``ValueError`` if none has one.
+    without samples are ignored. Raises a ``UserError`` if none has one.
     """
     present = np.intersect1d(labels, labels if classes is None else classes)
     if not len(present):
-        raise ValueError("no class to average over has a sample")
+        raise UserError("no class to average over has a sample")
     return np.mean([(ranks[labels == c] < k).mean(axis=0) for c in present], axis=0)
 
 
@@ -70,7 +71,7 @@ class MultiTaskAccuracy(BaseMetric):
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
-        ValueError: If a sample's scores are those of several views.
+        UserError: If a sample's scores are those of several views.
     """
 
     default_prefix = ""
@@ -96,7 +97,7 @@ class MultiTaskAccuracy(BaseMetric):
                 self.results.append(None)
                 continue
             if any(of_task.dim() != 1 for of_task in scores.values()):
-                raise ValueError("a head with average_clips=None keeps the views of each video")
+                raise UserError("a head with average_clips=None keeps the views of each video")
             vectors = [scores[name].float().cpu() for name in self.tasks]
             ranks = [rank_of(*pair) for pair in zip(vectors, labels, strict=True)]
             if len(self.tasks) == 2:
@@ -153,7 +154,7 @@ class AnticipationMetric(BaseMetric):
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
-        ValueError: If ``discarded`` is unknown.
+        UserError: If ``discarded`` is unknown.
     """
 
     default_prefix = ""
@@ -171,7 +172,7 @@ class AnticipationMetric(BaseMetric):
     ) -> None:
         super().__init__(**kwargs)
         if discarded not in ("drop", "wrong"):
-            raise ValueError(f"discarded must be 'drop' or 'wrong', got {discarded!r}")
+            raise UserError(f"discarded must be 'drop' or 'wrong', got {discarded!r}")
         self.topk = tuple(topk)
         self.recall_k = recall_k
         self.time_step = time_step

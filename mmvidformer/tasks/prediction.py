@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.rows import class_cells, place_cells
 
 if TYPE_CHECKING:
@@ -292,10 +293,10 @@ class Prediction:
             task: Output of the head, such as ``'verb'``; default: the first.
 
         Raises:
-            ValueError: If the model predicts values.
+            UserError: If the model predicts values.
         """
         if not self.probabilities:
-            raise ValueError("the model predicts values, not classes")
+            raise UserError("the model predicts values, not classes")
         return self.task.top(self, k, next(iter(self.scores)) if task is None else task)
 
     def text(self, k: int = 5) -> str:

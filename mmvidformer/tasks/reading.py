@@ -10,6 +10,7 @@ from typing import Any
 
 from mmvidformer.data.own_videos import SPLITS, split_of
 from mmvidformer.data.tables import Row, Table
+from mmvidformer.errors import UserError
 
 MOST_CLASSES = 20  # that a message names
 ReadRow = Callable[[Row, str], Sequence[Any]]  # what a row says; the second argument is its place
@@ -48,19 +49,19 @@ class Annotations:
         return self.table.file
 
     def check(self) -> Annotations:
-        """Return the annotations, or raise a ``ValueError`` with the first fault."""
+        """Return the annotations, or raise a ``UserError`` with the first fault."""
         if self.faults:
-            raise ValueError(self.faults[0])
+            raise UserError(self.faults[0])
         return self
 
     def check_rows(self) -> Annotations:
-        """Return the annotations, or raise a ``ValueError`` if there is a fault, or no row."""
+        """Return the annotations, or raise a ``UserError`` if there is a fault, or no row."""
         if not self.check().rows:
-            raise ValueError(f"{self.file} has no rows")
+            raise UserError(f"{self.file} has no rows")
         return self
 
     def add_rows(self, rows: Iterable[tuple[Row, str]], read_row: ReadRow) -> None:
-        """Read rows. What ``read_row`` returns belongs to their video; a ``ValueError`` is a fault.
+        """Read rows. What ``read_row`` returns belongs to their video; a ``UserError`` is a fault.
 
         Args:
             rows: Rows with the column ``video``, perhaps ``split`` and ``group``, and their places.
@@ -78,18 +79,18 @@ class Annotations:
     ) -> None:
         video, stated = row["video"], row.get("split") or ""
         if not video:
-            raise ValueError(f"{place}: video is empty")
+            raise UserError(f"{place}: video is empty")
         video = self._local_path(video)
         if any(row.get(None, ())):  # what is beyond the last column
-            raise ValueError(f"{place}: it has more values than there are columns")
+            raise UserError(f"{place}: it has more values than there are columns")
         row = {**row, "video": video}
         of_video = self.videos.setdefault(video, [])
         self.places.setdefault(video, place)
         split = split_of(stated) if stated else ""
         if split is None:
-            raise ValueError(f"{place}: split must be train, val or test, got {stated!r}")
+            raise UserError(f"{place}: split must be train, val or test, got {stated!r}")
         if self.splits.setdefault(video, split) != split:
-            raise ValueError(f"{place}: {video} is in two splits")
+            raise UserError(f"{place}: {video} is in two splits")
         self._add_group(row, place, split)
         annotations = read_row(row, place)
         is_new = not annotations
@@ -107,15 +108,15 @@ class Annotations:
             self.rows.append(row)
 
     def _add_group(self, row: Row, place: str, split: str) -> None:
-        """Note the group of a video; a ``ValueError`` if it has two, or they are in two splits."""
+        """Note the group of a video; a ``UserError`` if it has two, or they are in two splits."""
         video, group = row["video"], row.get("group") or ""
         if self.groups.setdefault(video, group) != group:
-            raise ValueError(f"{place}: {video} is in two groups")
+            raise UserError(f"{place}: {video} is in two groups")
         first_split, first_place = self._splits_of_groups.setdefault(group, (split, place))
         if group and first_split != split:
             first = first_place.removeprefix(f"{self.file}, ")
             splits = f"{split or 'no split'}, and in {first_split or 'no split'} in {first}"
-            raise ValueError(f"{place}: group {group!r} is in {splits}")
+            raise UserError(f"{place}: group {group!r} is in {splits}")
 
     def _local_path(self, video: str) -> str:
         """Return the path that a path of Windows means here: with ``/``, or the file beside us."""

@@ -12,6 +12,7 @@ from torch import nn
 
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.data.tables import Row, Table, read_float, read_table
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.prediction import Bars, Prediction
@@ -63,14 +64,14 @@ class Regression(Task):
         """Return the fragment.
 
         Raises:
-            ValueError: If the validation list cannot tell which checkpoint is the best.
+            UserError: If the validation list cannot tell which checkpoint is the best.
         """
         file = lists.root / "val.csv"
         if lists.counts.get("val") and cfg.get("val_evaluator"):
             videos = self.read(read_table(file)).check().videos.values()
             if len({numbers.values for (numbers,) in videos}) < 2:
                 wanted = "R^2, which chooses the best checkpoint, needs different values"
-                raise ValueError(f"{file}: {wanted}; add some, or leave the list empty")
+                raise UserError(f"{file}: {wanted}; add some, or leave the list empty")
         return super().fragment(cfg, lists)
 
     def model_config(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def parse_values(table: Table) -> Annotations:
     """Read a table with the column ``video`` and a column for each value.
 
     Raises:
-        ValueError: If a column is missing.
+        UserError: If a column is missing.
     """
     names = _value_names(table.columns)
     annotations = Annotations(table, names)
@@ -130,12 +131,12 @@ def parse_values(table: Table) -> Annotations:
         values = tuple(read_float(row, name, place) for name in names)
         if any(earlier.values != values for earlier in annotations.videos[row["video"]]):
             first = annotations.places[row["video"]]
-            raise ValueError(f"{place}: {row['video']} is already in {first}, with other values")
+            raise UserError(f"{place}: {row['video']} is already in {first}, with other values")
         return [Numbers(values, place)]
 
     annotations.add_rows(table.read("video", numbers=names), read_row)
     if annotations.rows and not names:
-        raise ValueError(f"{table.file} must have a column of values beside video")
+        raise UserError(f"{table.file} must have a column of values beside video")
     return annotations
 
 
@@ -151,7 +152,7 @@ class ValueDataset(VideoDataset):
     ``gt_label`` of a sample holds the values. Arguments are those of MMAction2's ``VideoDataset``.
 
     Raises:
-        ValueError: If something is wrong in the file (``parse_values``); names file and line.
+        UserError: If something is wrong in the file (``parse_values``); names file and line.
     """
 
     def load_data_list(self) -> list[dict]:

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from mmengine.evaluator import BaseMetric
 
+from mmvidformer.errors import UserError
 from mmvidformer.registry import METRICS
 from mmvidformer.storage.atomic import write_atomically
 
@@ -33,7 +34,7 @@ class ChallengeJson(BaseMetric):
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
 
     Raises:
-        ValueError: If scores are not finite, which JSON cannot hold; names the segment.
+        UserError: If scores are not finite, which JSON cannot hold; names the segment.
     """
 
     default_prefix = ""
@@ -62,7 +63,7 @@ class ChallengeJson(BaseMetric):
             for task in ("verb", "noun", "action"):
                 scores = sample["pred_score"][task][-STEPS].float().cpu()
                 if not scores.isfinite().all():
-                    raise ValueError(f"{name}: {task} scores are not all finite")
+                    raise UserError(f"{name}: {task} scores are not all finite")
                 kept = min(TOP_ACTIONS, len(scores)) if task == "action" else len(scores)
                 best = scores.topk(kept)
                 entry[task] = dict(zip(best.indices.tolist(), best.values.tolist(), strict=True))
@@ -112,7 +113,7 @@ class SaveScores(BaseMetric):
         for sample in data_samples:
             if "pred_score" not in sample or "step" in sample:  # parts, of which videos have many
                 wrong = "the model has none; use .pkl, or mmvidformer demo --json"
-                raise ValueError(f"{self.path} has a row of scores for each video, but {wrong}")
+                raise UserError(f"{self.path} has a row of scores for each video, but {wrong}")
             scores = sample["pred_score"]
             named = {"scores": scores}
             if isinstance(scores, Mapping):

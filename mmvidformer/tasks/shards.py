@@ -17,6 +17,7 @@ from mmvidformer.data.shards.rows import write_row
 from mmvidformer.data.shards.write import write_shards
 from mmvidformer.data.tables import read_table
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import exists, is_remote, join, split_path
@@ -46,13 +47,13 @@ def shard_list(
 
     Raises:
         FileNotFoundError: If the list, or a video that its format looks for, does not exist.
-        ValueError: If a line is wrong; names file and line. Or if the task looks for videos by
+        UserError: If a line is wrong; names file and line. Or if the task looks for videos by
             name, and their folder is an address.
     """
     found_task, (folder, _) = find_task(task), split_path(str(file))
     root = str(root or folder)
     if is_remote(root) and found_task.needs_boxes:
-        raise ValueError(f"{task} are of videos that are found by name in a folder, not in {root}")
+        raise UserError(f"{task} are of videos that are found by name in a folder, not in {root}")
     names = join(folder, CLASSES)
     classes = tuple(read_text(local_copy(names)).splitlines()) if exists(names) else ()
     dataset = _open_list(local_copy(str(file)), found_task, root, classes)
@@ -75,7 +76,7 @@ def shard_config(cfg: Config, out: str | Path, **options: Any) -> dict[str, dict
 
     Raises:
         FileNotFoundError: If a list does not exist.
-        ValueError: If a dataset reads no videos, or two lists have one name.
+        UserError: If a dataset reads no videos, or two lists have one name.
     """
     by_list: dict[str, dict[str, Any]] = {}
     for split in SPLITS:
@@ -84,12 +85,12 @@ def shard_config(cfg: Config, out: str | Path, **options: Any) -> dict[str, dict
                 by_list.setdefault(leaf["ann_file"], leaf)
     names = [Path(file).stem for file in by_list]
     if not names or len({*names}) < len(names):
-        raise ValueError(f"the lists of a config must have different names, got {[*by_list]}")
+        raise UserError(f"the lists of a config must have different names, got {[*by_list]}")
     faults = {}
     for (file, leaf), name in zip(by_list.items(), names, strict=True):
         root = (leaf.get("data_prefix") or {}).get("video")
         if root is None:
-            raise ValueError(f"{leaf['type']} reads no videos: data_prefix has no 'video'")
+            raise UserError(f"{leaf['type']} reads no videos: data_prefix has no 'video'")
         with config_scope(cfg):
             dataset = DATASETS.build(leaf)
         metainfo = {key: value for key, value in dataset.metainfo.items() if key != "classes"}

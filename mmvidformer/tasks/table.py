@@ -5,6 +5,7 @@ from typing import Any
 
 from mmengine.config import Config
 
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.action_anticipation import ActionAnticipation
 from mmvidformer.tasks.action_detection import ActionDetection
 from mmvidformer.tasks.action_localization import ActionLocalization
@@ -38,7 +39,7 @@ def find_task(name: str) -> Task:
     Its name is ``'frames'``, for example, or what papers call it: ``'action-segmentation'``.
 
     Raises:
-        ValueError: If there is none of that name. Other errors of a module are raised unchanged.
+        UserError: If there is none of that name. Other errors of a module are raised unchanged.
     """
     if name in TASKS:
         return TASKS[name]
@@ -48,16 +49,16 @@ def find_task(name: str) -> Task:
     module, colon, class_name = name.partition(":")
     if not colon or not module or module.startswith("."):
         known = ", ".join(TASKS)
-        raise ValueError(f"no task named {name!r}; choose from {known}, or give MODULE:CLASS")
+        raise UserError(f"no task named {name!r}; choose from {known}, or give MODULE:CLASS")
     try:
         imported = import_module(module)
     except ImportError as error:
-        raise ValueError(f"task {name}: {error}") from error
+        raise UserError(f"task {name}: {error}") from error
     if not hasattr(imported, class_name):
-        raise ValueError(f"task {name}: module {module!r} has no attribute {class_name!r}")
+        raise UserError(f"task {name}: module {module!r} has no attribute {class_name!r}")
     task_class = getattr(imported, class_name)
     if not (isinstance(task_class, type) and issubclass(task_class, Task)):
-        raise ValueError(f"task {name}: {class_name} is no subclass of mmvidformer.tasks.base.Task")
+        raise UserError(f"task {name}: {class_name} is no subclass of mmvidformer.tasks.base.Task")
     return task_class()
 
 

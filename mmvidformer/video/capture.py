@@ -26,7 +26,7 @@ from mmvidformer.video.containers import (
     keep_time,
     open_container,
 )
-from mmvidformer.video.errors import NO_FRAME, BadVideo
+from mmvidformer.video.errors import NO_FRAME, BadVideo, CaptureLost
 from mmvidformer.video.index import index_of, repeat_frames
 from mmvidformer.video.orientation import upright
 from mmvidformer.video.times import FrameTimes
@@ -98,7 +98,7 @@ class Capture(FrameSource, AbstractContextManager):
     Raises:
         FileNotFoundError: If the file does not exist.
         BadVideo: If the file cannot be read as a video.
-        ConnectionError: If the camera does not exist or cannot be opened, or the address cannot be
+        CaptureLost: If the camera does not exist or cannot be opened, or the address cannot be
             reached or has no video.
     """
 
@@ -113,7 +113,7 @@ class Capture(FrameSource, AbstractContextManager):
         if self.is_live and not self._is_address:
             self.name, self._camera = f"camera {source}", cv2.VideoCapture(int(source))
             if not self._camera.isOpened():
-                raise ConnectionError(f"{self.name} does not exist or is in use")
+                raise CaptureLost(f"{self.name} does not exist or is in use")
             fps = self._camera.get(cv2.CAP_PROP_FPS)
             self.fps = fps if 0 < fps < math.inf else 30.0
             return
@@ -149,7 +149,7 @@ class Capture(FrameSource, AbstractContextManager):
 
         Raises:
             BadVideo: If a frame of the file cannot be decoded, or there is none.
-            ConnectionError: If the camera or the address ends before its time.
+            CaptureLost: If the camera or the address ends before its time.
         """
         frames = self._choose(interval, time_step)
         return self._newest(frames) if self.is_live else frames
@@ -199,7 +199,7 @@ class Capture(FrameSource, AbstractContextManager):
             else:
                 self._camera.release()
         if self.is_live and not self._closed.is_set():
-            raise ConnectionError(f"{self.name} stopped after {number + 1} frames")
+            raise CaptureLost(f"{self.name} stopped after {number + 1} frames")
         if number < 0 and not self._closed.is_set():
             raise BadVideo(self.name, NO_FRAME)
 
@@ -233,7 +233,7 @@ class Capture(FrameSource, AbstractContextManager):
                 # At a variable rate there may be fewer frames than the rate tells.
                 early = self._is_address and last < self._end - 1
                 if early and number < self.total - 1 - self.fps:
-                    raise ConnectionError(f"{self.name} stopped after {number} frames: {reason}")
+                    raise CaptureLost(f"{self.name} stopped after {number} frames: {reason}")
                 return
             self._container.close()  # PyAV's cycles would keep the connection open
             self._connect_again(number, reason)
@@ -248,7 +248,7 @@ class Capture(FrameSource, AbstractContextManager):
             except ConnectionError as error:
                 if time.perf_counter() > end:
                     text = f"{self.name} went away after {number} frames ({reason})"
-                    raise ConnectionError(f"{text} and did not come back: {error}") from error
+                    raise CaptureLost(f"{text} and did not come back: {error}") from error
 
     def _open(self) -> None:
         try:
@@ -267,7 +267,7 @@ class Capture(FrameSource, AbstractContextManager):
             if not self._is_address:
                 raise
             # Without the error itself, whose text has the whole address.
-            raise ConnectionError(f"cannot open {self.name}: {_reason(error)}") from None
+            raise CaptureLost(f"cannot open {self.name}: {_reason(error)}") from None
 
     def note_delay(self, seconds: float) -> float:
         """Return the time since the frame of ``seconds`` of a live source came in, for ``report``.

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import cv2
 import numpy as np
 
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 from mmvidformer.video.reader import Reader
 from mmvidformer.video.readers import READERS
 
@@ -27,7 +27,7 @@ Picture = TypeVar("Picture")
 Numbered = Iterable[tuple[int, np.ndarray]]  # images with the numbers of their frames
 
 
-class CutsError(UserError, ValueError):
+class CutsError(UserError):
     """Cuts are to be found in an unknown way, or by a package that is not installed."""
 
 
@@ -131,7 +131,7 @@ def split_shots(images: Iterable[np.ndarray]) -> Iterator[tuple[int, Iterator[np
         The number of the first image of a shot, and the images of the shot.
 
     Raises:
-        ValueError: If an image has another shape or type.
+        UserError: If an image has another shape or type.
     """
     shot = 0
 
@@ -149,7 +149,7 @@ def split_shots(images: Iterable[np.ndarray]) -> Iterator[tuple[int, Iterator[np
 def _checked(image: np.ndarray) -> np.ndarray:
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
         shape = f"{image.shape} of {image.dtype}"
-        raise ValueError(f"frames must be (H, W, 3) of one size and type uint8, got {shape}")
+        raise UserError(f"frames must be (H, W, 3) of one size and type uint8, got {shape}")
     return image
 
 

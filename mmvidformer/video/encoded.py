@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmvidformer.errors import UserError
 from mmvidformer.storage.range_file import MOST_BYTES
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.video import Video
@@ -134,14 +135,14 @@ def crop_of(places: np.ndarray, size: tuple[int, int]) -> Crop:
     """Return the crop that transforms made of ``places_of``.
 
     Raises:
-        ValueError: If they did something else than to resize, crop and flip.
+        UserError: If they did something else than to resize, crop and flip.
     """
     rows, columns = places[:, 0, 1], places[0, :, 0]
     expected = np.stack(np.meshgrid(columns, rows), axis=-1)
     most = np.array(size[::-1]) - 1 + TOLERANCE
     is_inside = (places >= -TOLERANCE).all() and (places <= most).all()
     if not is_inside or not np.allclose(places, expected, rtol=0, atol=TOLERANCE):
-        raise ValueError("only transforms that resize, crop and flip can follow DecodeLater")
+        raise UserError("only transforms that resize, crop and flip can follow DecodeLater")
     return Crop(rows.clip(0, size[0] - 1), columns.clip(0, size[1] - 1))
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import av
 
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 
 NO_FRAME = "there is no frame in it"
 # Keys under which datasets keep the path of a sample's video or folder of frames.
@@ -31,7 +31,11 @@ class TooManyBadVideos(UserError, RuntimeError):
     """More bad videos than are allowed."""
 
 
-class BadVideo(UserError, ValueError):
+class CaptureLost(ConnectionError, UserError):
+    """A camera or an address that cannot be opened, or that ended before its time."""
+
+
+class BadVideo(UserError):
     """A video that cannot be read: its path, and the reason.
 
     It is the error of all that reads videos. Others are raised only for missing files and rights

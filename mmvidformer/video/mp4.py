@@ -7,6 +7,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from mmvidformer.errors import UserError
+
 UINT32, INT32, UINT64 = np.dtype(">u4"), np.dtype(">i4"), np.dtype(">u8")
 
 
@@ -121,7 +123,7 @@ def _read_positions(boxes: dict[bytes, bytes], end_of_file: int) -> tuple[np.nda
     """Return the positions (n,) of a track's frames in the file, and their sizes (n,) in bytes."""
     size, count = struct.unpack_from(">II", boxes[b"stsz"], 4)
     if size * count > end_of_file:
-        raise ValueError("more frames than the file holds")
+        raise UserError("more frames than the file holds")
     if size:
         sizes = np.full(count, size, np.int64)
     else:
@@ -141,9 +143,9 @@ def _read_positions(boxes: dict[bytes, bytes], end_of_file: int) -> tuple[np.nda
 
 
 def _repeat(values: np.ndarray, counts: np.ndarray, total: int) -> np.ndarray:
-    """Repeat each value; raises a ``ValueError`` if these are not ``total``, in a damaged file."""
+    """Repeat each value; raises a ``UserError`` if these are not ``total``, in a damaged file."""
     if (counts < 0).any() or counts.sum() != total:
-        raise ValueError(f"the counts of a table must sum up to {total}")
+        raise UserError(f"the counts of a table must sum up to {total}")
     return np.repeat(values, counts)
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.video.index import Index
 from mmvidformer.video.times import FrameTimes
 
@@ -32,7 +33,7 @@ def unpack_index(content: bytes) -> Index:
     """Read an index that ``pack_index`` wrote.
 
     Raises:
-        ValueError: If it is something else.
+        UserError: If it is something else.
     """
     try:
         length, stamp_count, key_count, rate, unit = _HEADER.unpack_from(content)
@@ -42,9 +43,9 @@ def unpack_index(content: bytes) -> Index:
         keys = np.frombuffer(packed, _WHOLE, key_count, offset=8 * stamp_count)
         starts = np.frombuffer(packed, _REAL, offset=8 * (stamp_count + key_count))
         if len(starts) not in (0, length):
-            raise ValueError(f"{len(starts)} times of {length} frames")
+            raise UserError(f"{len(starts)} times of {length} frames")
     except (struct.error, zlib.error, ValueError) as error:
-        raise ValueError(f"the times of a video are damaged: {error}") from error
+        raise UserError(f"the times of a video are damaged: {error}") from error
     stamps = np.cumsum(np.cumsum(steps)) if stamp_count else None
     if unit:
         starts = (stamps - stamps[:1]) * unit

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmvidformer.errors import UserError
 from mmvidformer.video.errors import NO_FRAME, BadVideo
 from mmvidformer.video.index import Index
 from mmvidformer.video.orientation import Orientation
@@ -83,7 +84,7 @@ class ArrayReader(Reader):
     def __init__(self, array: np.ndarray, rate: float = 0.0) -> None:
         if array.ndim != 4 or array.shape[-1] != 3 or array.dtype != np.uint8:
             shape = f"{array.shape} of {array.dtype}"
-            raise ValueError(f"an array must be (T, H, W, 3) of type uint8, got {shape}")
+            raise UserError(f"an array must be (T, H, W, 3) of type uint8, got {shape}")
         self.array, self.index = array, Index(len(array), FrameTimes(rate))
 
     @property

@@ -77,7 +77,7 @@ class Video:
             OSError: If there is no such file, or no right to read it.
             BadVideo: If it has another format, no video that can be decoded, larger frames, or is
                 damaged.
-            ValueError: If the array has another shape.
+            UserError: If the array has another shape.
             ImportError: If the backend is not installed.
         """
         if isinstance(source, np.ndarray):

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 from av.container import OutputContainer
 
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.video.sound import SoundTrack
 from mmvidformer.video.times import FrameTimes
@@ -30,14 +31,14 @@ def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Pat
 
     Raises:
         FileNotFoundError: If a video does not exist.
-        ValueError: If two videos have the same name.
+        UserError: If two videos have the same name.
     """
     for video in videos:
         if not video.is_file():
             raise FileNotFoundError(f"video {video} does not exist")
     names = [picture_name(video, ending).name for video in videos]
     if len(set(names)) < len(names):
-        raise ValueError(f"videos must have different names, got {', '.join(map(str, videos))}")
+        raise UserError(f"videos must have different names, got {', '.join(map(str, videos))}")
     return [folder / name for name in names]
 
 

@@ -8,6 +8,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import Kernel, TransformerBlock
 from mmvidformer.models.run_lengths import without_runs
 from mmvidformer.visualization.figures import without_formulas
@@ -33,13 +34,13 @@ def attention_matrices(
         another for a class token that attends alone; one that joins the groups comes first in them.
 
     Raises:
-        ValueError: If the model has no such block.
+        UserError: If the model has no such block.
     """
     backbone = without_runs(backbone)
     blocks = [module for module in backbone.modules() if isinstance(module, TransformerBlock)]
     if not -len(blocks) <= layer < len(blocks):
         name = type(backbone).__name__
-        raise ValueError(f"layer must be an index of the {len(blocks)} blocks of {name}: {layer}")
+        raise UserError(f"layer must be an index of the {len(blocks)} blocks of {name}: {layer}")
     calls: list[tuple[str, Kernel, Sequence]] = []
 
     def record(name: str, kernel: Kernel, inputs: tuple) -> None:
@@ -72,7 +73,7 @@ def draw_matrices(
         title: Title of the figure.
 
     Raises:
-        ValueError: If there is no such group or head.
+        UserError: If there is no such group or head.
     """
     figure = Figure(figsize=(4.6 * len(matrices), 4.4), dpi=110, layout="constrained")
     figure.suptitle(title, fontsize=10)
@@ -81,9 +82,9 @@ def draw_matrices(
         groups, heads = weights.shape[:2]
         index = groups // 2 if group is None else group
         if not 0 <= index < groups:
-            raise ValueError(f"group must be from 0 to {groups - 1} in {name}, got {index}")
+            raise UserError(f"group must be from 0 to {groups - 1} in {name}, got {index}")
         if head is not None and not 0 <= head < heads:
-            raise ValueError(f"head must be from 0 to {heads - 1} in {name}, got {head}")
+            raise UserError(f"head must be from 0 to {heads - 1} in {name}, got {head}")
         of_heads = weights[index].float().cpu()  # (n, S, S')
         matrix = of_heads.mean(0) if head is None else of_heads[head]
         axes.set_title(f"{name}, group {index + 1} of {groups}", fontsize=10)

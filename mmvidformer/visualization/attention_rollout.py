@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import (
     Attention,
     Context,
@@ -62,16 +63,16 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
         The shares and the features, on the clip's device.
 
     Raises:
-        ValueError: If the model is in training mode, does not have one ``TubeletEmbedding`` and
+        UserError: If the model is in training mode, does not have one ``TubeletEmbedding`` and
             attention, or has a layer for which rollout is not defined: one that rollout does not
             know, or attention whose rows do not sum to 1.
     """
     backbone, name = without_runs(backbone), type(backbone).__name__
     if backbone.training:
-        raise ValueError(f"{name} is in training mode; call its eval() first")
+        raise UserError(f"{name} is in training mode; call its eval() first")
     embeds = [m for m in backbone.modules() if isinstance(m, TubeletEmbedding)]
     if len(embeds) != 1 or not any(isinstance(m, Attention) for m in backbone.modules()):
-        raise ValueError(
+        raise UserError(
             "rollout needs a model with one TubeletEmbedding and with Attention of "
             f"mmvidformer.layers; {name} has {len(embeds)} TubeletEmbedding"
         )
@@ -81,7 +82,7 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
     with torch.enable_grad(), _made_linear(backbone, seen, mass):
         pooled = backbone(clip)
         if not torch.allclose(pooled, torch.ones_like(pooled), atol=1e-3):
-            raise ValueError(
+            raise UserError(
                 f"{name} turns a mass of 1 into {pooled.flatten()[0]:.4f}: it has a layer that "
                 "rollout does not know, or attention weights that do not sum to 1"
             )

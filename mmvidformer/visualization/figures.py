@@ -6,6 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.fonts import find_font
 from mmvidformer.storage.atomic import write_atomically
 
@@ -27,11 +28,11 @@ def save_figure(figure: Figure, path: str | Path, **options: Any) -> None:
     """Write a picture, of the format that its suffix names; ``options`` of ``savefig``.
 
     Raises:
-        ValueError: If Matplotlib has no such format.
+        UserError: If Matplotlib has no such format.
     """
     form = Path(path).suffix.lower().removeprefix(".") or "png"
     if form not in figure.canvas.get_supported_filetypes():
-        raise ValueError(f"{path} must be a picture such as .png")
+        raise UserError(f"{path} must be a picture such as .png")
     for text in figure.findobj(Text):  # a name of a file may be no text
         name = text.get_text().encode("utf-8", "surrogateescape")
         text.set_text(name.decode("utf-8", "backslashreplace"))

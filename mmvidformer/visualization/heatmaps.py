@@ -16,6 +16,7 @@ from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
 from mmvidformer.apis import Recognizer, normalize
+from mmvidformer.errors import UserError
 from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
 from mmvidformer.visualization.attention_rollout import rollout
 from mmvidformer.visualization.figures import without_formulas
@@ -158,11 +159,11 @@ def rollout_clips(
         A strip, and an image per frame: the frame, its heat map and the predicted classes.
 
     Raises:
-        ValueError: If rollout is not defined for the model.
+        UserError: If rollout is not defined for the model.
     """
     model, clips = recognizer._model, sample["inputs"]  # predictions stay optimized
     if hasattr(model, "stream"):  # its backbone gives features of each frame
-        raise ValueError(f"rollout is not defined for a {type(model).__name__}")
+        raise UserError(f"rollout is not defined for a {type(model).__name__}")
     numbers = sample["data_samples"].frame_inds.reshape(len(clips), -1)
     # One clip at a time: a single long clip can fill the memory of a device.
     for i, clip in enumerate(clips):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
+from mmvidformer.errors import UserError
 from mmvidformer.visualization.heatmaps import HeatStrip, enlarge, fade, overlay
 
 
@@ -42,17 +43,17 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeight
         The attention of the last frame; None if it is the first, which has no earlier states.
 
     Raises:
-        ValueError: If the neck has no such layer, or the layer's attention has no weights of
+        UserError: If the neck has no such layer, or the layer's attention has no weights of
             states and places.
     """
     layers = getattr(neck, "layers", [])
     if not layers:
-        raise ValueError("the model has no HORST layers to look at")
+        raise UserError("the model has no HORST layers to look at")
     if not -len(layers) <= layer < len(layers):
-        raise ValueError(f"layer must be an index of the neck's {len(layers)} layers, got {layer}")
+        raise UserError(f"layer must be an index of the neck's {len(layers)} layers, got {layer}")
     attend = getattr(layers[layer], "attend", layers[layer])
     if not hasattr(attend, "maps"):
-        raise ValueError(
+        raise UserError(
             f"{type(attend).__name__} of {type(neck).__name__} has no weights of states and places"
         )
     latest: deque[StateWeights | None] = deque(maxlen=1)

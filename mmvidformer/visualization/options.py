@@ -4,13 +4,14 @@ from argparse import Namespace
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.persons import PERSONS, choose_rate
+from mmvidformer.errors import UserError
 from mmvidformer.visualization.horst import watch_states
 
 
 def check_options(
     args: Namespace, recognizer: Recognizer, frame_by_frame: bool, may_interrupt: bool
 ) -> None:
-    """Raise a ``ValueError`` for an option that has no effect, or one that is missing.
+    """Raise a ``UserError`` for an option that has no effect, or one that is missing.
 
     Args:
         args: The options.
@@ -21,7 +22,7 @@ def check_options(
     task = recognizer.task
     if task.needs_boxes and not args.boxes:
         what = "a csv file in AVA's format, or persons"
-        raise ValueError(f"a model of boxes needs --boxes: {what}")
+        raise UserError(f"a model of boxes needs --boxes: {what}")
     has_windows = task.has_windows and not frame_by_frame
     names_times = frame_by_frame and recognizer.frame_runner.times_ahead != [None]
     finds_persons = task.needs_boxes and str(args.boxes) == PERSONS
@@ -39,7 +40,7 @@ def check_options(
     }
     for name, (is_used, user) in users.items():
         if getattr(args, name) not in (None, False) and not is_used:
-            raise ValueError(f"--{name} is for {user}")
+            raise UserError(f"--{name} is for {user}")
     if finds_persons:
         choose_rate(args.rate, args.track)
     if args.overlay:

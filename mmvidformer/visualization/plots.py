@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.visualization.figures import without_formulas
 
@@ -65,31 +66,31 @@ def read_scores(path: str | Path, task: str | None = None) -> Scores:
     A head of several tasks needs the name of one.
 
     Raises:
-        ValueError: If it is not such a file, has no such task, not one class a video, or no
+        UserError: If it is not such a file, has no such task, not one class a video, or no
             averaged views.
     """
     if Path(path).suffix != ".npz":
-        raise ValueError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
+        raise UserError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
     name = "scores" if task is None else f"scores_{task}"
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     tasks = [key for key in arrays if key.startswith("scores")]
     if name not in tasks or "labels" not in arrays:
-        raise ValueError(f"{path} must have {name} and labels, got {', '.join(arrays)}")
+        raise UserError(f"{path} must have {name} and labels, got {', '.join(arrays)}")
     # The scores of bad videos are those of the policy, not of the model.
     good = ~arrays["bad_videos"] if "bad_videos" in arrays else slice(None)
     values, labels = arrays[name][good], arrays["labels"][good]
     videos = arrays["videos"][good] if "videos" in arrays else None
     if labels.dtype.kind not in "iu" or (labels.ndim == 2 and task is None):
-        raise ValueError(f"{path} must have one class a video, got several labels, or numbers")
+        raise UserError(f"{path} must have one class a video, got several labels, or numbers")
     labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
     is_labeled = labels >= 0
     if not is_labeled.any():
-        raise ValueError(f"{path}: no readable video has a label")
+        raise UserError(f"{path}: no readable video has a label")
     values, labels = values[is_labeled], labels[is_labeled]
     videos = None if videos is None else videos[is_labeled]
     if values.ndim != 2 or values.shape[1] <= labels.max():
-        raise ValueError(
+        raise UserError(
             f"{path} must have scores (videos, classes) and labels below the classes, got "
             f"{values.shape} and labels up to {labels.max()}"
         )
@@ -193,7 +194,7 @@ def read_log(folder: str | Path) -> TrainingLog:
 
     Raises:
         FileNotFoundError: If there is no log.
-        ValueError: If no line is of training.
+        UserError: If no line is of training.
     """
     files = sorted(Path(folder).glob("*/vis_data/scalars.json"))
     if not files:
@@ -207,7 +208,7 @@ def read_log(folder: str | Path) -> TrainingLog:
         if first is not None:
             rows = rows_before(rows, first) + part
     if not rows:
-        raise ValueError(f"the log of {folder} has no line of training")
+        raise UserError(f"the log of {folder} has no line of training")
     trained = [row for row in rows if "iter" in row]
     epochs = all("epoch" in row for row in trained)
     # Lines count the iterations of the whole run; the length of an epoch follows from its last.
@@ -239,7 +240,7 @@ def draw_training(logs: Mapping[str, TrainingLog], metrics: Sequence[str] | None
 
     Raises:
         KeyError: If no run has a metric.
-        ValueError: If some runs count epochs and others iterations.
+        UserError: If some runs count epochs and others iterations.
     """
     known = list(dict.fromkeys(name for log in logs.values() for name in log.validation))
     if metrics is None:
@@ -248,7 +249,7 @@ def draw_training(logs: Mapping[str, TrainingLog], metrics: Sequence[str] | None
         look_up(known, name, "metric")
     unit, *others = {log.unit for log in logs.values()}
     if others:
-        raise ValueError("some runs count epochs, others iterations; draw them separately")
+        raise UserError("some runs count epochs, others iterations; draw them separately")
     titles = ["loss", "learning rate", *metrics]
     figure = Figure(figsize=(4.6 * len(titles), 3.9), dpi=100, layout="constrained")
     grid = figure.subplots(1, len(titles), squeeze=False)[0]

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.tokens import Size, Tokens
 from mmvidformer.models.run_lengths import without_runs
 from mmvidformer.visualization.figures import without_formulas
@@ -52,16 +53,16 @@ def receptive_field(
         cls: Whether to follow the class token instead, that of the frame if each has its own.
 
     Raises:
-        ValueError: If the backbone has no encoders, the token is outside the grid, or there is no
+        UserError: If the backbone has no encoders, the token is outside the grid, or there is no
             class token.
     """
     if not hasattr(backbone, "encoders"):
-        raise ValueError(f"{type(backbone).__name__} has no encoders, as a VideoTransformer has")
+        raise UserError(f"{type(backbone).__name__} has no encoders, as a VideoTransformer has")
     place = token or tuple(n // 2 for n in grid)
     if not all(0 <= x < n for x, n in zip(place, grid, strict=True)):
-        raise ValueError(f"the token must be inside the grid {tuple(grid)}, got {place}")
+        raise UserError(f"the token must be inside the grid {tuple(grid)}, got {place}")
     if cls and backbone.encoders[0].cls_token is None:
-        raise ValueError(f"{type(backbone).__name__} has no class token to follow")
+        raise UserError(f"{type(backbone).__name__} has no class token to follow")
     random = torch.Generator().manual_seed(0)
     model = noisy_copy(without_runs(backbone), random)
     embed = model.embed

@@ -16,6 +16,7 @@ from mmvidformer.apis.persons import PERSONS
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import WINDOW, times_of
 from mmvidformer.data.sources import Source
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.storage.names import spell
 from mmvidformer.tasks.boxes import VideoBoxes
@@ -49,14 +50,14 @@ class SourceAnswers:
         is_closed: Whether a window was closed, or a source interrupted: no other one follows.
 
     Raises:
-        ValueError: If the model has no use for an argument, or needs another one.
+        UserError: If the model has no use for an argument, or needs another one.
     """
 
     def __init__(self, recognizer: Recognizer, args: Namespace) -> None:
         self.recognizer, self.args = recognizer, args
         task = recognizer.task
         if args.windows and not task.has_windows:
-            raise ValueError(f"a model of {task.part} has no windows; use --json or --csv")
+            raise UserError(f"a model of {task.part} has no windows; use --json or --csv")
         options = ("window", "stride", "skip_static")
         self.options = {name: getattr(args, name) for name in options}
         if not task.needs_boxes:

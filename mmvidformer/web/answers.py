@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.engine.errors import describe
+from mmvidformer.errors import UserError
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
@@ -55,27 +56,24 @@ def check_video(path: str, limits: Limits) -> float:
     second of the longest video. Smaller frames count as much.
 
     Raises:
-        ValueError: If the file is too large, no video, too long, or has too many frames or pixels.
+        UserError: If the file is too large, no video, too long, or has too many frames or pixels.
     """
     size = os.path.getsize(path) / 1e6
     if not size:
-        raise ValueError(f"{path} is empty")
+        raise BadVideo(path, "the file is empty")
     if size > limits.max_mb:
-        raise ValueError(f"a file must have at most {limits.max_mb:g} MB, got {size:.1f} MB")
-    try:
-        video = Video.open(path, max_pixels=MAX_PIXELS)
-        frames = len(video)
-    except BadVideo as error:
-        raise ValueError(f"cannot read {path} as a video: {error.reason}") from error
+        raise UserError(f"a file must have at most {limits.max_mb:g} MB, got {size:.1f} MB")
+    video = Video.open(path, max_pixels=MAX_PIXELS)
+    frames = len(video)
     seconds = video.duration if video.get_avg_fps() else math.inf
     if seconds > limits.max_seconds:
-        raise ValueError(f"a video must have at most {limits.max_seconds:g} s, got {seconds:.1f} s")
+        raise UserError(f"a video must have at most {limits.max_seconds:g} s, got {seconds:.1f} s")
     height, width = video.reader.stored_size
     full = min(1.0, FULL_HD / max(width * height, 1))
     most = int(limits.max_seconds * MAX_FPS * full)
     if frames > most:
         frame = f"{width} x {height} pixels"
-        raise ValueError(f"a video of {frame} must have at most {most} frames, got {frames}")
+        raise UserError(f"a video of {frame} must have at most {most} frames, got {frames}")
     return seconds
 
 
@@ -92,7 +90,7 @@ def answer(
         progress: Called with the share that is done, and what is being done.
 
     Raises:
-        ValueError: If the video is refused, or cannot be read.
+        UserError: If the video is refused, or cannot be read.
     """
     seconds = check_video(video, limits)
     if recognizer.task.needs_boxes:

@@ -20,7 +20,7 @@ from mmvidformer.checkpoints.download import fetch, is_cached
 from mmvidformer.config import is_recurrent
 from mmvidformer.engine.errors import MISTAKES, describe
 from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 from mmvidformer.web.answers import MAX_PIXELS, Answer, Limits, answer
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads
@@ -32,7 +32,7 @@ def offered_rows(names: Sequence[str]) -> list[published.Published]:
     rows = [published.row_of(published.PREFIX + name) for name in names]
     for row in rows:
         if not row.config:
-            raise ValueError(f"{row.name} has no classes, so the page cannot offer it")
+            raise UserError(f"{row.name} has no classes, so the page cannot offer it")
         fetch(published.PREFIX + row.name)
     here = [r for r in published.rows() if r.config and is_cached(published.PREFIX + r.name)]
     return rows + [row for row in here if row not in rows]
@@ -88,7 +88,7 @@ class AnswerProcess:
         """Load a model, and return its class names.
 
         Raises:
-            ValueError: If it cannot be loaded.
+            UserError: If it cannot be loaded.
         """
         (names,) = self._ask(name, None, None)
         return names
@@ -97,7 +97,7 @@ class AnswerProcess:
         """Yield the answers of ``web.answers.answer``, and its progress between them.
 
         Raises:
-            ValueError: If the video is refused or cannot be read, took too long, or crashed the
+            UserError: If the video is refused or cannot be read, took too long, or crashed the
                 process.
         """
         yield from self._ask(name, video, folder)
@@ -110,7 +110,7 @@ class AnswerProcess:
             for _ in ("loading", "answering"):
                 end = time.monotonic() + self.time_limit
                 while (message := self._receive(pipe, end)) is not None:
-                    is_idle = isinstance(message, ValueError)
+                    is_idle = isinstance(message, UserError)
                     if is_idle:
                         raise message
                     yield message
@@ -119,7 +119,7 @@ class AnswerProcess:
             process.join()
             code = process.exitcode
             reason = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            raise ValueError(f"the video crashed the process that reads it ({reason})") from None
+            raise UserError(f"the video crashed the process that reads it ({reason})") from None
         finally:  # also if nobody waits for the rest
             if is_idle and self._idle is None:
                 self._idle = process, pipe
@@ -129,7 +129,7 @@ class AnswerProcess:
 
     def _receive(self, pipe: Connection, end: float) -> object:
         if not pipe.poll(max(end - time.monotonic(), 0)):
-            raise ValueError(f"the video took longer than {self.time_limit:g} s and was given up")
+            raise UserError(f"the video took longer than {self.time_limit:g} s and was given up")
         return pipe.recv()
 
     def _start(self) -> tuple:
@@ -146,7 +146,7 @@ def _serve(pipe: Connection, models: Mapping[str, Model], limits: Limits) -> Non
     """Answer requests (name of a model, video, folder) until the other end closes.
 
     None is sent at the start, when the model is loaded, and after the last answer; a refusal as
-    ``ValueError``.
+    ``UserError``.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this one
     load = lru_cache(KEPT_MODELS)(lambda name: models[name].load())
@@ -173,4 +173,4 @@ def _serve(pipe: Connection, models: Mapping[str, Model], limits: Limits) -> Non
             text = describe(error)
             if video is not None:  # names of folders are no business of a visitor
                 text = text.replace(f"{Path(video).parent}{os.sep}", "")
-            pipe.send(ValueError(text))
+            pipe.send(UserError(text))

@@ -48,10 +48,10 @@ def test_files_that_are_not_videos_are_named(cfg, tmp_path: Path) -> None:
         pipeline.open(tmp_path / "none.mp4")
     text = tmp_path / "text.mp4"
     text.write_text("not a video")
-    with pytest.raises(ValueError, match=r"cannot read .*text.mp4 as a video: (?!.*Errno)"):
+    with pytest.raises(ValueError, match=r"text.mp4: (?!.*Errno)"):
         pipeline.open(text)
     text.write_bytes(b"")
-    with pytest.raises(ValueError, match="cannot read .*text.mp4 as a video: the file is empty"):
+    with pytest.raises(ValueError, match="text.mp4: the file is empty"):
         pipeline.open(text)
 
 

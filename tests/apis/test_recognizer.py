@@ -86,7 +86,7 @@ def test_arrays_and_generators_are_read_as_files(recognizer, tiny_videos) -> Non
     for wrong, message in (
         (arrays[0].astype(float), r"\(24, 32, 64, 3\) of float64"),
         (arrays[0][0], r"\(32, 64, 3\) of uint8"),
-        (arrays[0][:0], "no frames"),
+        (arrays[0][:0], "there is no frame in it"),
     ):
         with pytest.raises(ValueError, match=message):
             recognizer(wrong)
@@ -104,7 +104,7 @@ def test_videos_of_other_types_are_named(recognizer, video) -> None:
 
 def test_bad_files_are_named(recognizer, tmp_path) -> None:
     (tmp_path / "bad.mp4").write_bytes(b"no video")
-    with pytest.raises(ValueError, match="bad.mp4 as a video: "):
+    with pytest.raises(ValueError, match="bad.mp4: "):
         recognizer(tmp_path / "bad.mp4")
     with pytest.raises(FileNotFoundError, match="video .*gone.mp4 does not exist"):
         recognizer(tmp_path / "gone.mp4")
@@ -138,7 +138,7 @@ def test_windows_of_files_arrays_and_streams_agree(recognizer, tiny_videos) -> N
         for one, other in zip(found, others, strict=True):
             assert other.seconds in (None, one.seconds)
             np.testing.assert_allclose(one.scores["class"], other.scores["class"], atol=1e-5)
-    with pytest.raises(ValueError, match="the frame rate of the array is unknown"):
+    with pytest.raises(ValueError, match="the array: its frame rate is unknown"):
         next(recognizer.timeline(frames))
     with pytest.raises(ValueError, match="got 0 s"):
         next(recognizer.timeline(file, 0))

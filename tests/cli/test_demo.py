@@ -276,7 +276,7 @@ def test_demo_of_a_folder(main_of, model, folder, tmp_path, capsys) -> None:
     assert demo(main_of, model, folder, "--json", records, "--out", videos, "--topk", 2) == 1
     found = {one["video"]: one for one in read_lines(records)}
     assert list(found) == sorted(map(str, folder.rglob("*.mp4")))
-    assert "bad.mp4 as a video: " in found[str(folder / "bad.mp4")]["error"]
+    assert "bad.mp4: " in found[str(folder / "bad.mp4")]["error"]
     recognizer = Recognizer(*model)
     printed = capsys.readouterr()
     assert "tiny (ViViT) on cpu, optimized for inference\n" in printed.err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 URL = "https://github.com/some-one/mmvidformer"

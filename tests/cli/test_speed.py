@@ -12,8 +12,8 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.apis.speed import Variant, as_batches, measure
 from mmvidformer.cli.speed import table, with_random_weights
+from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
-from mmvidformer.storage.errors import UserError
 
 
 def test_variants_on_a_video(main_of, model, tiny_videos, tmp_path: Path, capsys) -> None:

@@ -12,10 +12,11 @@ import torch
 from mmengine.runner import CheckpointLoader
 
 from mmvidformer.checkpoints.download import fetch
+from mmvidformer.errors import UserError
 from mmvidformer.storage import cache as caches
 from mmvidformer.storage import files, range_file
 from mmvidformer.storage.cache import NodeCache, local_copy, read_cached
-from mmvidformer.storage.errors import StorageError, UserError
+from mmvidformer.storage.errors import StorageError
 from mmvidformer.storage.files import exists, is_remote, join, read_file, read_range
 from mmvidformer.storage.range_file import RangeFile
 from mmvidformer.video.errors import BadVideo

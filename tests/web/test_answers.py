@@ -66,10 +66,10 @@ def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch)
     with pytest.raises(ValueError, match="at most 2047 pixels, got 64x32"):
         check_video(video, Limits(1, 2))
     (tmp_path / "damaged.mp4").write_bytes(Path(video).read_bytes()[:500])
-    with pytest.raises(ValueError, match="cannot read .*damaged.mp4 as a video: it ends too early"):
+    with pytest.raises(ValueError, match="damaged.mp4: it ends too early"):
         check_video(str(tmp_path / "damaged.mp4"), Limits(1, 2))
     (tmp_path / "empty.mp4").touch()
-    with pytest.raises(ValueError, match="empty.mp4 is empty"):
+    with pytest.raises(ValueError, match="empty.mp4: the file is empty"):
         check_video(str(tmp_path / "empty.mp4"), Limits(1, 2))
 
 

@@ -65,7 +65,7 @@ class FeatureExtractor:
         layers: Blocks whose outputs are the features (``backbone_features``).
 
     Raises:
-        ValueError: If the weights do not fit the model, or it has no such layer or no features.
+        UserError: If the weights do not fit the model, or it has no such layer or no features.
     """
 
     def __init__(

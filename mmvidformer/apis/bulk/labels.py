@@ -20,6 +20,7 @@ from mmvidformer.apis.bulk.reading import (
 from mmvidformer.apis.persons import choose_rate
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.data.sources import VideoSource
+from mmvidformer.errors import UserError
 from mmvidformer.models.shared_frames import frames_of_stage
 from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.tasks.prediction import Prediction
@@ -47,7 +48,7 @@ class Labeler:
         static: See ``Recognizer``.
 
     Raises:
-        ValueError: If the model has no use for an argument; or as ``Recognizer``, ``VideoBoxes``.
+        UserError: If the model has no use for an argument; or as ``Recognizer``, ``VideoBoxes``.
     """
 
     def __init__(
@@ -78,17 +79,17 @@ class Labeler:
         if not task.needs_boxes:
             self.recognizer.check_windows(windows)
         elif window is not None or stride is not None:
-            raise ValueError("a model of boxes has no windows")
+            raise UserError("a model of boxes has no windows")
         if boxes and not task.needs_boxes:
-            raise ValueError(f"the model is about {task.part}, not about boxes")
+            raise UserError(f"the model is about {task.part}, not about boxes")
         if (rate or track) and (boxes or not task.needs_boxes):
-            raise ValueError("--rate and --track are for models of boxes that detect persons")
+            raise UserError("--rate and --track are for models of boxes that detect persons")
         if task.needs_boxes and not boxes:
             rate = choose_rate(rate, track)
         self.persons = dict(rate=rate, track=track, cuts=cuts)
         self.boxes = VideoBoxes(boxes, videos) if boxes else None
         if self.boxes and not any(map(self.boxes.of, videos)):
-            raise ValueError(f"{boxes} has no boxes of these {len(videos)} videos")
+            raise UserError(f"{boxes} has no boxes of these {len(videos)} videos")
         self.read_clips = self._reader(**windows, cuts=cuts)
         # Of videos that are being answered: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())
@@ -139,7 +140,7 @@ class Labeler:
     def _answer_video(self, name: str, video: VideoSource) -> list[Prediction]:
         recognizer = self.recognizer
         if recognizer.task.is_about_future and not isinstance(video, str):
-            raise ValueError("a model that anticipates reads local files only")
+            raise UserError("a model that anticipates reads local files only")
         if not recognizer.task.needs_boxes:
             return list(recognizer.timeline(video, min_score=self.min_score))
         if self.boxes is None:

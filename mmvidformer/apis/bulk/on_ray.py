@@ -54,7 +54,7 @@ def answer_on_ray(
     Raises:
         ConnectionError: If there is no cluster.
         ImportError: If Ray is missing.
-        OSError, ValueError: As ``answer_videos``.
+        OSError, UserError: As ``answer_videos``.
     """
     try:
         import ray

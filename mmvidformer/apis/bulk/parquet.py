@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmvidformer.apis.bulk.run import Answer
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import join, list_files, write_to
 from mmvidformer.storage.range_file import RangeFile
 from mmvidformer.storage.settings import check_settings
@@ -119,4 +120,4 @@ class ParquetTable:
                 return json.loads(parquet.read_metadata(opened).metadata[NOTES])
         except (ArrowException, KeyError, TypeError, ValueError) as error:
             text = f"{file} was not written by this command, or is damaged; remove it"
-            raise ValueError(text) from error
+            raise UserError(text) from error

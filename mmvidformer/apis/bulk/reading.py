@@ -10,7 +10,8 @@ from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.shots import list_shot_windows
 from mmvidformer.apis.windows import in_frames, times_of
 from mmvidformer.data.sources import VideoSource
-from mmvidformer.storage.errors import StorageError, UserError
+from mmvidformer.errors import UserError
+from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.progress import reading
 
@@ -154,7 +155,7 @@ def say_fault(error: Exception) -> str:
     if isinstance(error, ImportError | UserError) and not is_of_video:
         raise error
     if is_of_video or isinstance(error, FAULTS):
-        return str(error) or type(error).__name__
+        return getattr(error, "reason", "") or str(error) or type(error).__name__
     logger.error("a bug, or a video of an unknown kind", exc_info=error)
     return f"{type(error).__name__}: {first_line(error)}"
 

@@ -19,7 +19,7 @@ class VideoFiles:
     ``rows`` in .csv for MMAction2's ``ActivityNetDataset``. What is done is what has a file.
 
     Raises:
-        ValueError: If two videos have the same file.
+        UserError: If two videos have the same file.
     """
 
     def __init__(

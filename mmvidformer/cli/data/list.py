@@ -26,6 +26,7 @@ from mmvidformer.data.own_videos import (
     write_lists,
 )
 from mmvidformer.engine.arguments import add_annotation_arguments
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task
 from mmvidformer.tasks.lists import split_annotations
 from mmvidformer.tasks.table import TASKS, describe_tasks, find_task
@@ -74,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.source.is_file() or args.format or is_export(args.source):
         table = open_annotations(args.source, args.root, args.columns, args.format)
         if not args.task and not table.importer:
-            raise ValueError(f"{args.source}: --task must be {', '.join(TASKS)}")
+            raise UserError(f"{args.source}: --task must be {', '.join(TASKS)}")
         task = args.task or guess_task(table).name
         if table.importer:
             print(f"{args.source}: read as {table.importer}, --task {task}")

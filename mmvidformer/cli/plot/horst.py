@@ -18,6 +18,7 @@ from mmvidformer.engine.arguments import (
     add_model_arguments,
     check_outputs,
 )
+from mmvidformer.errors import UserError
 from mmvidformer.video.writer import picture_paths
 from mmvidformer.visualization.annotate import stream_bars
 from mmvidformer.visualization.figures import save_figure
@@ -41,7 +42,7 @@ def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[H
             strips |= {moment: strip for moment in moments if now <= moment + 1e-6}
     for moment in moments:
         if moment not in strips:
-            raise ValueError(f"{video} has no earlier states at {moment} s: no second step")
+            raise UserError(f"{video} has no earlier states at {moment} s: no second step")
     return [strips[moment] for moment in moments]
 
 

@@ -14,6 +14,7 @@ from mmengine.dataset import pseudo_collate
 from mmvidformer.config import config_scope, load_config, type_name
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.errors import UserError
 from mmvidformer.video.writer import picture_paths
 from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.heatmaps import draw_masked, masked_frames
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     check_outputs(args, zip(map(str, args.videos), paths, strict=True), "out_dir")
     cfg = load_config(args.config, args.cfg_options)
     if type_name(cfg.model) != "MaskedPretraining":
-        raise ValueError(f"{args.config} must be a config of mmvidformer pretrain")
+        raise UserError(f"{args.config} must be a config of mmvidformer pretrain")
     model = load_recognizer(cfg, args.checkpoint, args.device)
     with config_scope(cfg):
         pipeline = Compose(cfg.train_dataloader.dataset.pipeline)

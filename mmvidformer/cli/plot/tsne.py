@@ -14,6 +14,7 @@ from sklearn.manifold import TSNE
 
 from mmvidformer.data.lists import read_list
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.plots import draw_classes
@@ -45,18 +46,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen = np.random.default_rng(args.seed).permutation(len(entries))[: args.max_videos]
     entries = [entries[i] for i in np.sort(chosen)]
     if not 0 < args.perplexity < len(entries):
-        raise ValueError(
+        raise UserError(
             f"--perplexity must be positive and below the number of videos, {len(entries)}; got "
             f"{args.perplexity:g}"
         )
     if not all(len(line.labels) == 1 for line in entries):
-        raise ValueError(f"each line of {args.list} must have one label after the video's path")
+        raise UserError(f"each line of {args.list} must have one label after the video's path")
     labels = np.array([line.labels[0] for line in entries])
     names = list(map(str, range(labels.max() + 1)))
     if args.classes:
         names = args.classes.read_text(encoding="utf-8").splitlines()
         if len(names) <= labels.max():
-            raise ValueError(f"{args.classes} has {len(names)} names, for labels to {labels.max()}")
+            raise UserError(f"{args.classes} has {len(names)} names, for labels to {labels.max()}")
     files = (args.features / f"{path.lstrip('/')}.npy" for _, path, _ in entries)
     features = np.stack([np.load(file) for file in files])
     embed = TSNE(perplexity=args.perplexity, init="pca", random_state=args.seed)

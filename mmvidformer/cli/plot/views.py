@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.errors import UserError
 from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.plots import draw_views
 
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 name += f", {test['fuse']}"
             curves[name][clips] = test["metrics"][args.metric]
     if not curves:
-        raise ValueError(f"{args.work_dir} has no test_<views>_<fusion>.json with {args.metric}")
+        raise UserError(f"{args.work_dir} has no test_<views>_<fusion>.json with {args.metric}")
     checkpoints = sorted({Path(test["checkpoint"]).name for test in tests})
     save_figure(draw_views(curves, args.metric, ", ".join(checkpoints)), args.out)
     print(f"written: {args.out}")

@@ -17,6 +17,7 @@ from mmvidformer.data.importers import (
 )
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.tables import Table
+from mmvidformer.errors import UserError
 
 Rows = Iterator[tuple[Mapping[str, str], str]]
 
@@ -68,7 +69,7 @@ def open_annotations(
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is neither, or no video of an export is there.
+        UserError: If it is neither, or no video of an export is there.
     """
     path = Path(path)
     if not path.exists():
@@ -82,7 +83,7 @@ def open_annotations(
     else:
         root = "" if export.xml is None else f", but XML <{export.xml.tag}>"
         known = ", ".join(IMPORTERS)
-        raise ValueError(f"{path} is no table{root}, and of no tool that is known: {known}")
+        raise UserError(f"{path} is no table{root}, and of no tool that is known: {known}")
     return table.rename(columns or {})
 
 
@@ -114,7 +115,7 @@ def _import(name: str, export: Export) -> Table:
             videos.add(row["video"])
     if missing and not rows:
         count = f"none of the {len(missing)} videos"
-        raise ValueError(f"{export.folder} has {count} of {export.path.name}")
+        raise UserError(f"{export.folder} has {count} of {export.path.name}")
     names = [*dict.fromkeys(name for row, _ in rows for name in row)]
     values = [([row.get(name, "") for name in names], place) for row, place in rows]
     return Table(
@@ -132,7 +133,7 @@ def find_importer(name: str) -> Importer:
     """Return an importer by its name in the table, or that of a module.
 
     Raises:
-        ValueError: If there is none.
+        UserError: If there is none.
     """
     if name in IMPORTERS:
         return IMPORTERS[name]
@@ -140,4 +141,4 @@ def find_importer(name: str) -> Importer:
         return import_module(name)
     except ImportError as error:
         known = ", ".join(IMPORTERS)
-        raise ValueError(f"--format must be {known}, or a module; {name}: {error}") from error
+        raise UserError(f"--format must be {known}, or a module; {name}: {error}") from error

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmvidformer.data.importers.export import Export
+from mmvidformer.errors import UserError
 
 
 def recognize(export: Export) -> bool:
@@ -21,7 +22,7 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     for name, video in (_database(export.json) or {}).items():
         place = f"{export.path}, {name}"
         if not isinstance(video, dict):
-            raise ValueError(f"{place}: expected annotations, got {str(video)[:100]}")
+            raise UserError(f"{place}: expected annotations, got {str(video)[:100]}")
         row = {"video": name, "split": str(video.get("subset") or "")}
         annotations = video.get("annotations") or []
         if not annotations:
@@ -50,5 +51,5 @@ def _read_segment(annotation: Any, place: str) -> dict[str, str]:
         label = str(annotation["label"]).strip()
     except (KeyError, TypeError, ValueError) as error:
         wanted = "expected a segment [start, end] and a label"
-        raise ValueError(f"{place}: {wanted}, got {str(annotation)[:100]}") from error
+        raise UserError(f"{place}: {wanted}, got {str(annotation)[:100]}") from error
     return {"start": str(start), "end": str(end), "label": label}

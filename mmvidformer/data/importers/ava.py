@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import UserError
 
 COLUMNS = ("video", "time", "x1", "y1", "x2", "y2", "label", "track")
 NAME = re.compile(r'\bname: "([^"]*)"')
@@ -38,7 +39,7 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
             export.leave_out("unlabelled row")
             continue
         if row["label"] not in names:
-            raise ValueError(
+            raise UserError(
                 f"{place}: class {row['label']} has no name in {_label_files(export)[0]}"
             )
         yield {**row, "label": names[row["label"]]}, place

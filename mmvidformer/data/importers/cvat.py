@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element
 
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.importers.frames import Corners, box_row, interpolate
+from mmvidformer.errors import UserError
 
 STEP = "step="  # of a task's ``frame_filter``
 EDGES = ("xtl", "ytl", "xbr", "ybr")
@@ -58,12 +59,12 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     """Yield segments and boxes of the tracks.
 
     Raises:
-        ValueError: If it is an export of images, or a number is none.
+        UserError: If it is an export of images, or a number is none.
     """
     root = export.xml
     if images := root.findall("image/*"):
         if root.find("track") is None:
-            raise ValueError(f"{export.path} is CVAT's export of images; export CVAT for video 1.1")
+            raise UserError(f"{export.path} is CVAT's export of images; export CVAT for video 1.1")
         export.leave_out("image box", len(images))
     tasks = _read_tasks(root, export)
     for number, track in enumerate(root.iterfind("track")):
@@ -76,7 +77,7 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         try:
             keyframes = _read_keyframes(shapes)
         except (KeyError, ValueError) as error:
-            raise ValueError(f"{place}: {type(error).__name__} {error}") from error
+            raise UserError(f"{place}: {type(error).__name__} {error}") from error
         if any(float(shape.get("rotation") or 0) for shape in shapes):
             export.leave_out("turned track")
             continue

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from mmvidformer.data.folders import NamedVideos
 from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import decode_text
+from mmvidformer.errors import UserError
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 
@@ -59,7 +60,7 @@ class Export:
         """The content of a JSON file, a list of that of JSON lines; None of another file.
 
         Raises:
-            ValueError: If it begins as JSON and is damaged.
+            UserError: If it begins as JSON and is damaged.
         """
         if not self.head.startswith(("{", "[")):
             return None
@@ -68,31 +69,31 @@ class Export:
                 return [json.loads(line) for line in self.text.splitlines() if line.strip()]
             return json.loads(self.text)
         except ValueError as error:
-            raise ValueError(f"{self.path} is no JSON: {error}") from error
+            raise UserError(f"{self.path} is no JSON: {error}") from error
 
     @cached_property
     def xml(self) -> ElementTree.Element | None:
         """The root of an XML file; None of another file.
 
         Raises:
-            ValueError: If it begins as XML and is damaged, or declares a type or entities, which
+            UserError: If it begins as XML and is damaged, or declares a type or entities, which
                 may grow without bound and which no tool writes.
         """
         if not self.head.startswith("<"):
             return None
         if "<!DOCTYPE" in self.text or "<!ENTITY" in self.text:
-            raise ValueError(f"{self.path} has a DOCTYPE or entities, which are not read")
+            raise UserError(f"{self.path} has a DOCTYPE or entities, which are not read")
         try:
             return ElementTree.fromstring(self.text)
         except ElementTree.ParseError as error:
-            raise ValueError(f"{self.path} is no XML: {error}") from error
+            raise UserError(f"{self.path} is no XML: {error}") from error
 
     @cached_property
     def table(self) -> Table | None:
         """The content of a table of text; None of JSON, XML or a folder.
 
         Raises:
-            ValueError: As ``read_table``.
+            UserError: As ``read_table``.
         """
         if self.path.is_dir() or self.head.startswith(("{", "[", "<")):
             return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.own_videos import split_of
+from mmvidformer.errors import UserError
 
 FILE = "file_name"
 
@@ -32,5 +33,5 @@ def _list_rows(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     for number, row in enumerate(export.json, start=1):
         place = f"{export.path}, row {number}"
         if not isinstance(row, dict) or FILE not in row:
-            raise ValueError(f"{place}: expected {FILE}, got {str(row)[:100]}")
+            raise UserError(f"{place}: expected {FILE}, got {str(row)[:100]}")
         yield {name: "" if value is None else str(value) for name, value in row.items()}, place

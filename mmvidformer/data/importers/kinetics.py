@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmvidformer.data.importers.export import Export
+from mmvidformer.errors import UserError
 
 CSV = {"youtube_id", "time_start", "time_end"}
 SPLITS = {"validate": "val"}  # which others call otherwise
@@ -45,7 +46,7 @@ def _list_clips(export: Export) -> Iterator[tuple[str, ...]]:
     for name, clip in export.json.items():
         place = f"{export.path}, {name}"
         if not _is_clip(clip):
-            raise ValueError(f"{place}: expected segment and label, got {str(clip)[:100]}")
+            raise UserError(f"{place}: expected segment and label, got {str(clip)[:100]}")
         annotations = clip["annotations"]
         start, end = annotations["segment"]
         split = str(clip.get("subset", ""))

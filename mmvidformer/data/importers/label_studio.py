@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from mmvidformer.data.folders import is_video
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.importers.frames import box_row, interpolate
+from mmvidformer.errors import UserError
 from mmvidformer.video.times import FrameTimes
 
 Result = Mapping[str, Any]
@@ -46,14 +47,14 @@ def read(export: Export) -> Iterator[tuple[Row, str]]:
     Of several annotations of a task it takes the ground truth, else the latest one.
 
     Raises:
-        ValueError: If a task has no video, or a part is missing or of another type.
+        UserError: If a task has no video, or a part is missing or of another type.
     """
     for number, task in enumerate(_tasks_of(export.json), start=1):
         place = f"{export.path}, task {task.get('id', number)}"
         try:
             rows = [*_read_task(export, task)]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{place}: {type(error).__name__} {error}") from error
+            raise UserError(f"{place}: {type(error).__name__} {error}") from error
         for row in rows:
             yield row, place
 
@@ -102,7 +103,7 @@ def _name_of_video(data: Mapping[str, Any]) -> str:
             path = parse_qs(address.query).get("d", [""])[0]
         if is_video(path):
             return path
-    raise ValueError(f"no video, only {str(texts)[:200]}")
+    raise UserError(f"no video, only {str(texts)[:200]}")
 
 
 def _list_results(export: Export, task: Mapping[str, Any]) -> list[Result]:

@@ -7,6 +7,7 @@ have no class, and are refused by name.
 from collections.abc import Iterator
 
 from mmvidformer.data.importers.export import Export
+from mmvidformer.errors import UserError
 
 SPLITS = {"validation": "val", "train": "train"}  # in the name of the file
 
@@ -24,7 +25,7 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     for video in export.json:
         place = f"{export.path}, video {str(video)[:40]}"
         if not _has_template(video):
-            raise ValueError(f"{place}: expected id and template")
+            raise UserError(f"{place}: expected id and template")
         label = video["template"].replace("[", "").replace("]", "")
         yield {"video": str(video["id"]), "label": label, "split": split}, place
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.importers.frames import box_row
+from mmvidformer.errors import UserError
 
 PARTS = ("project", "attribute", "file", "metadata")
 SHAPES = ("", "point", "rectangle", "circle", "ellipse", "line", "polyline", "polygon")
@@ -27,7 +28,7 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     """Yield a row for each label of each annotation, and one of each video without.
 
     Raises:
-        ValueError: If a part of an annotation is missing, or of another type.
+        UserError: If a part of an annotation is missing, or of another type.
     """
     project = export.json
     annotated = set()
@@ -38,7 +39,7 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
             columns = _list_columns(project["attribute"], annotation["av"])
             where = _read_place(export, annotation, videos)
         except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise ValueError(f"{place}: {type(error).__name__} {error}") from error
+            raise UserError(f"{place}: {type(error).__name__} {error}") from error
         annotated.update(videos)
         if where is None:
             continue

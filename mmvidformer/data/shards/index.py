@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mmvidformer.data.shards.rows import read_row
+from mmvidformer.errors import UserError
 from mmvidformer.storage.cache import local_copy, read_cached
-from mmvidformer.storage.errors import UserError
 from mmvidformer.storage.files import join, read_file
 from mmvidformer.storage.range_file import MOST_BYTES, RangeFile
 from mmvidformer.video.index import Index
@@ -30,7 +30,7 @@ SAMPLE = np.dtype(
 )
 
 
-class WrongShards(UserError, ValueError):
+class WrongShards(UserError):
     """Shards that are damaged, or do not fit what they are read for."""
 
 
@@ -167,7 +167,7 @@ class ShardIndex(Sequence):
 
         Raises:
             FileNotFoundError: If the file was missing when the shards were written.
-            OSError, ValueError: If the shard is missing or too short.
+            OSError, UserError: If the shard is missing or too short.
             StorageError: If remote storage does not answer.
         """
         return read_cached(*self.place(number), self.version)
@@ -194,10 +194,11 @@ class ShardIndex(Sequence):
 
 def read_facts(folder: str | Path) -> dict[str, Any]:
     """Read ``index.json``; see ``ShardIndex``."""
+    content = read_file(join(folder, INDEX))
     try:
-        facts = json.loads(read_file(join(folder, INDEX)))
+        facts = json.loads(content)
         if facts["format"] != FORMAT:
-            raise ValueError(f"format {facts['format']!r}, not {FORMAT!r}")
+            raise UserError(f"format {facts['format']!r}, not {FORMAT!r}")
         if missing := {"id", "samples", "shards"} - facts.keys():
             raise KeyError(", ".join(sorted(missing)))
     except (KeyError, TypeError, ValueError) as error:

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from mmvidformer.errors import UserError
+
 ARRAY, TENSOR = "array", "tensor"
 
 
@@ -40,6 +42,6 @@ def _decode(value: dict[str, Any]) -> Any:
         return value
     dtype = np.dtype(value.get(ARRAY) or value.get(TENSOR))
     if dtype.hasobject:
-        raise ValueError(f"a row cannot hold objects, got {dtype}")
+        raise UserError(f"a row cannot hold objects, got {dtype}")
     array = np.array(value["values"], dtype).reshape(value["shape"])
     return torch.from_numpy(array) if TENSOR in value else array

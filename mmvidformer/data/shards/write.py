@@ -27,6 +27,7 @@ from mmvidformer.data.shards.notes import (
     write_note,
 )
 from mmvidformer.data.shards.rows import write_row
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import (
     exists,
     file_status,
@@ -79,14 +80,14 @@ def write_shards(
             neither an index nor an interrupted call explains, and not ``force``.
         OSError: If a file cannot be written.
         TypeError: If a row holds what JSON cannot.
-        ValueError: If there are no samples, or the index is not of shards.
+        UserError: If there are no samples, or the index is not of shards.
     """
     index = join(out, shards.INDEX)
     if exists(index) and not force:
         raise FileExistsError(f"{index} exists already; --force overwrites it")
     paths, rows = _read_samples(samples)
     if not rows:
-        raise ValueError("there are no samples to write")
+        raise UserError("there are no samples to write")
     rows_of_video: list[list[_Sample]] = [[] for _ in paths]
     for row in rows:
         rows_of_video[row.video].append(row)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
+from mmvidformer.errors import UserError
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -25,7 +26,7 @@ class ClipFlip(v2.RandomHorizontalFlip):
         label_map: New class of each class that changes in a mirror.
 
     Raises:
-        ValueError: If there is a ``label_map``, and a label is not one class (from ``forward``).
+        UserError: If there is a ``label_map``, and a label is not one class (from ``forward``).
     """
 
     def __init__(self, p: float = 0.5, label_map: Mapping[int, int] | None = None) -> None:
@@ -37,7 +38,7 @@ class ClipFlip(v2.RandomHorizontalFlip):
         label_map = {} if label is None else self.label_map
         if label_map and label.shape != (1,):
             shape = tuple(label.shape)
-            raise ValueError(f"label_map needs labels of one class (1,), got the shape {shape}")
+            raise UserError(f"label_map needs labels of one class (1,), got the shape {shape}")
         if torch.rand(1) >= self.p:
             return frames, label
         swapped = label
@@ -152,7 +153,7 @@ class ThreeCrop(BaseTransform):
         crop_size: Side of the square crop in pixels.
 
     Raises:
-        ValueError: If frames are smaller than the crop.
+        UserError: If frames are smaller than the crop.
     """
 
     crop_size: int
@@ -161,7 +162,7 @@ class ThreeCrop(BaseTransform):
         """Crop ``results['imgs']``: the first crop of all frames, then the next."""
         size, (height, width) = self.crop_size, results["img_shape"]
         if min(height, width) < size:
-            raise ValueError(f"frames of {width} x {height} are smaller than the crop, {size}")
+            raise UserError(f"frames of {width} x {height} are smaller than the crop, {size}")
         top, left = math.ceil((height - size) / 2), math.ceil((width - size) / 2)
         if width >= height:
             corners = [(top, x) for x in (0, width - size, left)]

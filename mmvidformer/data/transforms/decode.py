@@ -12,6 +12,7 @@ from mmaction.datasets.transforms import (
     PyAVInit,
 )
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.registry import TRANSFORMS
 from mmvidformer.storage.files import is_remote
@@ -36,7 +37,7 @@ class VideoInit(DecordInit):
     Raises:
         ImportError: If the backend is not installed (from ``transform``).
         KeyError: If ``backend`` is unknown.
-        ValueError: If the backend has no ``max_pixels``, or reads local files only.
+        UserError: If the backend has no ``max_pixels``, or reads local files only.
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class VideoInit(DecordInit):
         super().__init__(io_backend, num_threads, **kwargs)
         self.backend = look_up(BACKENDS, backend, "video backend")
         if max_pixels and backend != "pyav":
-            raise ValueError(f"max_pixels={max_pixels} needs backend='pyav', got {backend!r}")
+            raise UserError(f"max_pixels={max_pixels} needs backend='pyav', got {backend!r}")
         if io_backend not in ("disk", "local") and backend != "decord":
-            raise ValueError(f"io_backend={io_backend!r} needs backend='decord', got {backend!r}")
+            raise UserError(f"io_backend={io_backend!r} needs backend='decord', got {backend!r}")
         self.options = dict(num_threads=num_threads, max_pixels=max_pixels)
 
     def transform(self, results: dict) -> dict:
@@ -106,7 +107,7 @@ def check_decoders(transforms: Sequence[object]) -> None:
     Transforms of other projects, also subclasses, may open and decode anything.
 
     Raises:
-        ValueError: If one cannot; names both, and the right one.
+        UserError: If one cannot; names both, and the right one.
     """
     known = {decoder for decoders in DECODERS.values() for decoder in decoders}
     opener: object = None
@@ -122,4 +123,4 @@ def check_decoders(transforms: Sequence[object]) -> None:
             name, fits = f"{name}(mode={transform.mode!r})", False
         if not fits:
             what = f"{name} cannot decode what {type(opener).__name__} opens"
-            raise ValueError(f"{what}; use {decoders[0].__name__}()")
+            raise UserError(f"{what}; use {decoders[0].__name__}()")

@@ -6,6 +6,7 @@ import numpy as np
 from mmaction.datasets.transforms import PackActionInputs
 
 from mmvidformer.data.transforms.decode import VideoDecode
+from mmvidformer.errors import UserError
 from mmvidformer.registry import TRANSFORMS
 from mmvidformer.video.encoded import EncodedClip, content_of, crop_of, places_of
 from mmvidformer.video.video import Video
@@ -44,7 +45,7 @@ class PackEncodedInputs(PackActionInputs):
         **kwargs: Arguments of ``PackActionInputs``.
 
     Raises:
-        ValueError: If the format is another one, or a transform changed pixels (from
+        UserError: If the format is another one, or a transform changed pixels (from
             ``transform``).
     """
 
@@ -52,7 +53,7 @@ class PackEncodedInputs(PackActionInputs):
         super().__init__(**kwargs)
         if input_format not in ("NCTHW", "NCHW"):
             wanted = "videos that are decoded later need the format NCTHW or NCHW"
-            raise ValueError(f"{wanted}, got {input_format!r}")
+            raise UserError(f"{wanted}, got {input_format!r}")
         self.input_format, self.collapse = input_format, collapse
 
     def transform(self, results: dict) -> dict:

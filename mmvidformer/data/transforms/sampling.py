@@ -6,8 +6,8 @@ import numpy as np
 from mmcv.transforms import BaseTransform
 
 from mmvidformer.data.transforms.rates import number_by_time, rescale
+from mmvidformer.errors import UserError
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.storage.errors import UserError
 from mmvidformer.video.errors import BadVideo, path_of
 from mmvidformer.video.times import FrameTimes
 
@@ -107,7 +107,7 @@ class SegmentFrames(FrameSampler):
         test_mode: Whether frames are at fixed positions.
 
     Raises:
-        ValueError: If ``num_clips`` is more than 3 in testing.
+        UserError: If ``num_clips`` is more than 3 in testing.
     """
 
     clip_len: int
@@ -116,7 +116,7 @@ class SegmentFrames(FrameSampler):
 
     def __post_init__(self) -> None:
         if self.test_mode and self.num_clips > 3:
-            raise ValueError(f"num_clips must be at most 3 in testing, got {self.num_clips}")
+            raise UserError(f"num_clips must be at most 3 in testing, got {self.num_clips}")
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (num_clips, T)."""
@@ -188,7 +188,7 @@ class ObserveFirst(FrameSampler):
             frames are repeated. None for that of the file.
 
     Raises:
-        ValueError: If ``ratio`` is out of range.
+        UserError: If ``ratio`` is out of range.
         BadVideo: If there is a ``target_fps``, and the frame rate is unknown.
     """
 
@@ -198,7 +198,7 @@ class ObserveFirst(FrameSampler):
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio <= 1:
-            raise ValueError(f"ratio must be above 0 and at most 1, got {self.ratio}")
+            raise UserError(f"ratio must be above 0 and at most 1, got {self.ratio}")
 
     def sample(self, total: int, results: dict) -> np.ndarray:
         """Choose frames (1, T)."""
@@ -209,7 +209,7 @@ class ObserveFirst(FrameSampler):
         return frames[None]
 
 
-class UnevenFrames(UserError, ValueError):
+class UnevenFrames(UserError):
     """Frames of a clip have no fixed interval."""
 
 

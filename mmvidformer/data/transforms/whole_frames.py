@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from mmcv.transforms import BaseTransform
 
+from mmvidformer.errors import UserError
 from mmvidformer.registry import TRANSFORMS
 
 
@@ -21,7 +22,7 @@ class CropToMultiple(BaseTransform):
         most: Longest side in pixels, a multiple too.
 
     Raises:
-        ValueError: If ``most`` is no multiple.
+        UserError: If ``most`` is no multiple.
     """
 
     multiple: int = 8
@@ -29,16 +30,14 @@ class CropToMultiple(BaseTransform):
 
     def __post_init__(self) -> None:
         if self.most % self.multiple:
-            raise ValueError(f"most must be a multiple of {self.multiple}, got {self.most}")
+            raise UserError(f"most must be a multiple of {self.multiple}, got {self.most}")
 
     def transform(self, results: dict) -> dict:
         """Crop ``results['imgs']``, frames (H, W, 3) of one size."""
         sides = results["imgs"][0].shape[:2]
         height, width = (min(side - side % self.multiple, self.most) for side in sides)
         if min(height, width) == 0:
-            raise ValueError(
-                f"frames must have at least {self.multiple} pixels a side, got {sides}"
-            )
+            raise UserError(f"frames must have at least {self.multiple} pixels a side, got {sides}")
         top, left = (sides[0] - height) // 2, (sides[1] - width) // 2
         images = [image[top : top + height, left : left + width] for image in results["imgs"]]
         return {**results, "imgs": images, "img_shape": (height, width)}

@@ -28,9 +28,9 @@ from mmvidformer.engine.checkpointing.settings import (
     use_config,
 )
 from mmvidformer.engine.loading import read_checkpoint
+from mmvidformer.errors import UserError
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.storage.errors import UserError
 from mmvidformer.storage.files import exists, is_remote, remove, split_path
 
 SHOWN = 6  # differences of configs in a message
@@ -182,7 +182,7 @@ class AtomicCheckpointHook(CheckpointHook):
         return started_of(path) == self._started
 
 
-class NeedsLocalFolder(UserError, ValueError):
+class NeedsLocalFolder(UserError):
     """Checkpoints that cannot be written to object storage."""
 
 

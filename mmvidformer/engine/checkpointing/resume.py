@@ -7,6 +7,7 @@ from mmengine.logging import print_log
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.reading import is_intact, read_mapped
 from mmvidformer.engine.checkpointing.own_files import STARTED
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import exists, is_remote, join, split_path
 
 # The checkpoint that a run saves when a signal stops it.
@@ -23,7 +24,7 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
     whole: call it on one rank.
 
     Raises:
-        ValueError: If all checkpoints are damaged.
+        UserError: If all checkpoints are damaged.
     """
     noted = _noted_in(Path(work_dir))
     checkpoints = checkpoints_in(Path(work_dir))
@@ -37,7 +38,7 @@ def latest_checkpoint(work_dir: str | Path) -> str | None:
         print_log(f"skipped {path}: it is damaged", logger="current", level=logging.WARNING)
     if checkpoints:
         names = ", ".join(path.name for path in checkpoints)
-        raise ValueError(f"all checkpoints in {work_dir} are damaged ({names}); remove them")
+        raise UserError(f"all checkpoints in {work_dir} are damaged ({names}); remove them")
     return None
 
 

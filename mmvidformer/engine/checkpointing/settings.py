@@ -15,7 +15,7 @@ from mmengine.optim import BaseOptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
 from torch.optim import Optimizer
 
-from mmvidformer.storage.errors import UserError
+from mmvidformer.errors import UserError
 
 Pairs = list[tuple[dict, dict]]
 # Parts of a config on which training depends.
@@ -27,7 +27,7 @@ IMPLEMENTATION = ("foreach", "fused", "capturable", "differentiable")
 PROGRESS = ("last_step", "_global_step", "_last_value", "base_values", "verbose")
 
 
-class CannotContinue(UserError, ValueError):
+class CannotContinue(UserError):
     """A checkpoint from which a run cannot be resumed."""
 
 

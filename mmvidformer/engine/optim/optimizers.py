@@ -7,6 +7,7 @@ from timm.optim import create_optimizer_v2, muon
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from mmvidformer.errors import UserError
 from mmvidformer.registry import OPTIM_WRAPPER_CONSTRUCTORS, OPTIMIZERS
 
 
@@ -23,7 +24,7 @@ def timm_optimizer(
         **options: Arguments of the optimizer, such as ``lr``, ``weight_decay``, ``betas``, ``eps``.
 
     Raises:
-        ValueError: If there is no such optimizer.
+        UserError: If there is no such optimizer.
     """
     return create_optimizer_v2([*params], name, **options)
 
@@ -67,7 +68,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         paramwise_cfg: MMEngine's keys, and ``layer_decay`` in (0, 1].
 
     Raises:
-        ValueError: If ``layer_decay`` is missing or out of range.
+        UserError: If ``layer_decay`` is missing or out of range.
         TypeError: If the backbone is not a ``VideoTransformer``.
     """
 
@@ -78,7 +79,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             return
         decay = self.paramwise_cfg.get("layer_decay")
         if decay is None or not 0 < decay <= 1:
-            raise ValueError(f"paramwise_cfg.layer_decay must be in (0, 1], got {decay}")
+            raise UserError(f"paramwise_cfg.layer_decay must be in (0, 1], got {decay}")
         backbone = getattr(module, "backbone", None)
         if not hasattr(backbone, "stages"):
             name = type(backbone).__name__

@@ -8,6 +8,7 @@ from mmengine.optim import OptimWrapper
 from torch import nn
 
 from mmvidformer.config.fragments import Fragment, replace, without
+from mmvidformer.errors import UserError
 from mmvidformer.registry import OPTIM_WRAPPERS
 
 BF16_WRAPPER = "mmvidformer.Bf16OptimWrapper"
@@ -28,11 +29,11 @@ class Bf16OptimWrapper(OptimWrapper):
 
 
 def check_precision(cfg: Config) -> None:
-    """Raise a ValueError if a config, such as one of MMAction2, trains in float16 on a CPU."""
+    """Raise a UserError if a config, such as one of MMAction2, trains in float16 on a CPU."""
     wrapper = (cfg.get("optim_wrapper") or {}).get("type")
     if wrapper == "AmpOptimWrapper" and get_device() == "cpu":
         wanted = "add --amp bf16, or --cfg-options optim_wrapper.type=OptimWrapper"
-        raise ValueError(f"optim_wrapper.type={wrapper} needs a GPU; on a CPU, {wanted}")
+        raise UserError(f"optim_wrapper.type={wrapper} needs a GPU; on a CPU, {wanted}")
 
 
 def precision_fragment(cfg: Config, precision: str = "auto") -> Fragment:
@@ -44,12 +45,12 @@ def precision_fragment(cfg: Config, precision: str = "auto") -> Fragment:
             scaling, not on a CPU), or ``'auto'``: fp16 on an accelerator, bf16 on a CPU.
 
     Raises:
-        ValueError: If ``cfg`` has an optimizer wrapper of another type.
+        UserError: If ``cfg`` has an optimizer wrapper of another type.
     """
     wrapper = cfg.optim_wrapper
     wrapper_type = wrapper.get("type", "OptimWrapper")
     if wrapper_type not in ("OptimWrapper", "AmpOptimWrapper", BF16_WRAPPER):
-        raise ValueError(f"--amp needs an optim_wrapper of type OptimWrapper, got {wrapper_type}")
+        raise UserError(f"--amp needs an optim_wrapper of type OptimWrapper, got {wrapper_type}")
     if precision == "auto":
         precision = "bf16" if get_device() == "cpu" else "fp16"
     if precision == "fp16":

@@ -10,14 +10,14 @@ from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.config import idle_variables
 from mmvidformer.engine.checkpointing.settings import check_state
 from mmvidformer.engine.loading import load_weights, warn_of_pixels
+from mmvidformer.errors import UserError
 from mmvidformer.registry import HOOKS
-from mmvidformer.storage.errors import UserError
 
 # Whose parts behave in known ways.
 KNOWN = {"mmaction", "mmcv", "mmengine", "mmvidformer", "torchvision"}
 
 
-class WrongSetup(UserError, ValueError):
+class WrongSetup(UserError):
     """A run that should not start. The message has a line for each problem."""
 
 

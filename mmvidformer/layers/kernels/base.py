@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.stream import Past
 
@@ -86,7 +87,7 @@ class LinearCostKernel(Kernel):
         **counts: Numbers of a kernel, such as ``rank``, which must be at least 1.
 
     Raises:
-        ValueError: If ``dropout`` is not 0, or a number is below 1.
+        UserError: If ``dropout`` is not 0, or a number is below 1.
     """
 
     supports = frozenset({"other_keys", "keys", "padding", "rotary"})
@@ -96,9 +97,9 @@ class LinearCostKernel(Kernel):
         for name, count in counts.items():
             if count < 1:
                 kernel = type(self).__name__
-                raise ValueError(f"{name} of {kernel} must be at least 1, got {count}")
+                raise UserError(f"{name} of {kernel} must be at least 1, got {count}")
         if dropout:
-            raise ValueError(
+            raise UserError(
                 f"{type(self).__name__} has no attention weights to drop: attention dropout must "
                 f"be 0, got {dropout}"
             )
@@ -109,7 +110,7 @@ class LinearCostKernel(Kernel):
         """Attend; see ``Kernel``. A mask of keys broadcasts to (..., n, 1, S').
 
         Raises:
-            ValueError: If the kernel does not support the mask.
+            UserError: If the kernel does not support the mask.
         """
         takes_keys = bool({"keys", "padding"} & self.supports)
         if isinstance(mask, Causal):
@@ -122,7 +123,7 @@ class LinearCostKernel(Kernel):
             got: Any = mask
             if isinstance(mask, Tensor):
                 got = f"one of shape {tuple(mask.shape)} and {mask.dtype}"
-            raise ValueError(f"{type(self).__name__} takes {wanted}, got {got}")
+            raise UserError(f"{type(self).__name__} takes {wanted}, got {got}")
         in_half = self.half_products and not isinstance(mask, Causal)
         inputs = (q, k, v)
         if not in_half or not _multiplies_halves(*inputs):

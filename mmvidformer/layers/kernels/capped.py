@@ -1,6 +1,7 @@
 import torch
 from torch import Tensor
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
 from mmvidformer.layers.masks import Causal, Mask
 
@@ -17,13 +18,13 @@ class CappedKernel(SoftmaxKernel):
         cap: Largest absolute value c of a score.
 
     Raises:
-        ValueError: If ``cap`` is not positive.
+        UserError: If ``cap`` is not positive.
     """
 
     def __init__(self, head_dim: int, dropout: float = 0.0, cap: float = 50.0) -> None:
         super().__init__(head_dim, dropout)
         if cap <= 0:
-            raise ValueError(f"cap of scores must be positive, got {cap}")
+            raise UserError(f"cap of scores must be positive, got {cap}")
         self.cap = cap
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = None) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.kernels.base import (
     LinearCostKernel,
     full_precision,
@@ -212,7 +213,7 @@ class CosformerKernel(LinearCostKernel):
         """Attend with queries and keys to which ``Attention`` has applied ``feature_map``."""
         length = q.shape[-2]
         if (keys := k.shape[-2]) != length:
-            raise ValueError(f"cosFormer needs {length} keys, as many as queries, got {keys}")
+            raise UserError(f"cosFormer needs {length} keys, as many as queries, got {keys}")
         place = torch.arange(1, length + 1, device=q.device, dtype=q.dtype)
         angle = (math.pi / 2 / length * place)[:, None]
         q, k = (torch.cat([x * angle.sin(), x * angle.cos()], dim=-1) for x in (q, k))

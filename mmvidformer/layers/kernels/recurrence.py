@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.kernels.base import LinearCostKernel, full_precision, without_autocast
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.stream import Past
@@ -63,7 +64,7 @@ class GatedRecurrenceKernel(LinearCostKernel):
     ) -> None:
         super().__init__(head_dim, dropout, num_heads=num_heads, expand=expand, width=width)
         if not 0 < min_decay < 0.999:
-            raise ValueError(f"min_decay must be above 0 and below 0.999, got {min_decay}")
+            raise UserError(f"min_decay must be above 0 and below 0.999, got {min_decay}")
         self.expand, self.width, dim = expand, width, expand * head_dim
         squares = torch.empty(num_heads, dim).uniform_(min_decay**2, 0.999**2)
         self.decay = nn.Parameter((-squares.log() / 2).expm1().log())  # inverse of softplus

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.patterns.base import Pattern, grid_size, once_per_grid
 from mmvidformer.layers.tokens import Size
 
@@ -105,7 +106,7 @@ def window(size: Sequence[int] = (8, 7, 7), shift: Sequence[int] = (0, 0, 0)) ->
     """
     size, shift = _integers("size", size, least=1), _integers("shift", shift, least=0)
     if any(places >= most for places, most in zip(shift, size, strict=True)):
-        raise ValueError(f"shift of a window must be less than its size {size}, got {shift}")
+        raise UserError(f"shift of a window must be less than its size {size}, got {shift}")
     needs = frozenset({"padding", "pairs"} if any(shift) else {"padding"})
     return BlockPattern(WINDOW, needs, size, shift)
 
@@ -126,5 +127,5 @@ def _integers(name: str, value: Any, least: int, count: int = 3) -> tuple[int, .
     values = tuple(value) if isinstance(value, Sequence) else (value,)
     if len(values) != count or not all(isinstance(n, int) and n >= least for n in values):
         wanted = "an integer" if count == 1 else "three integers (T, H, W)"
-        raise ValueError(f"{name} must be {wanted} of at least {least}, got {value!r}")
+        raise UserError(f"{name} must be {wanted} of at least {least}, got {value!r}")
     return values

@@ -2,6 +2,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.patterns.base import Pattern, grid_size
 
@@ -25,7 +26,7 @@ class CausalPattern(Pattern):
 
 
 def causal(regroup: str, past: int | None = None) -> CausalPattern:
-    """Build a causal pattern; raises a ValueError if ``past`` is not at least 2."""
+    """Build a causal pattern; raises a UserError if ``past`` is not at least 2."""
     if past is not None and (not isinstance(past, int) or past < 2):
-        raise ValueError(f"past must be an integer of at least 2, or None for all, got {past!r}")
+        raise UserError(f"past must be an integer of at least 2, or None for all, got {past!r}")
     return CausalPattern(regroup, Causal(past=past).kinds, past)

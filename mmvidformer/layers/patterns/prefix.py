@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.drop import Draw
 from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.patterns.base import Pattern
@@ -98,7 +99,7 @@ def count_keys(pattern: Pattern, mask: Mask, context: Context) -> Mask:
     if context.weight is None:
         return mask
     if isinstance(mask, Causal):
-        raise ValueError("causal attention cannot count a key several times; leave weight out")
+        raise UserError("causal attention cannot count a key several times; leave weight out")
     weight = context.weight
     if pattern.within_frames:  # a frame in which all count n times is n frames
         weight, _ = split_weight(weight, context.keep)

@@ -3,6 +3,7 @@ from inspect import signature
 import torch
 from torch import nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import TransformerBlock
 
 GRAPHS = 4  # of a block: with and without gradients, for two sizes of the input
@@ -19,11 +20,11 @@ def compile_blocks(model: nn.Module, **options: object) -> None:
         **options: Arguments of ``torch.compile``.
 
     Raises:
-        ValueError: If the model has no blocks.
+        UserError: If the model has no blocks.
     """
     blocks = [part for part in model.modules() if isinstance(part, TransformerBlock)]
     if not blocks:
-        raise ValueError(f"{type(model).__name__} has no TransformerBlock to compile")
+        raise UserError(f"{type(model).__name__} has no TransformerBlock to compile")
     # They differ in their rate of stochastic depth, and only 8 graphs are made by default.
     limit, config = GRAPHS * len(blocks), torch._dynamo.config
     if "recompile_limit" in signature(torch.compile).parameters:

@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import (
     AttentionSubLayer,
     DropPath,
@@ -56,12 +57,12 @@ def optimize_for_inference(
         backbone is returned itself, unchanged, with a warning in the log.
 
     Raises:
-        ValueError: If ``int8`` is not possible on the device of the model, or the model has no such
+        UserError: If ``int8`` is not possible on the device of the model, or the model has no such
             backbone.
     """
     if not any(isinstance(part, VideoTransformer) for part in model.modules()):
         if int8:
-            raise ValueError(f"int8 is for a VideoTransformer, got {type(model).__name__}")
+            raise UserError(f"int8 is for a VideoTransformer, got {type(model).__name__}")
         logger.warning(
             "%s is returned unchanged: it contains no VideoTransformer (ViViT, TimeSformer, ...)",
             type(model).__name__,

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.linear import is_plain
 from mmvidformer.models.run_lengths import without_runs
@@ -38,7 +39,7 @@ class Int8Linear(nn.Module):
         linear: The layer, on the CPU.
 
     Raises:
-        ValueError: If the layer is on another device, or PyTorch has no such products.
+        UserError: If the layer is on another device, or PyTorch has no such products.
     """
 
     scales: Tensor
@@ -103,7 +104,7 @@ class Int8Linear(nn.Module):
     def set_extra_state(self, state: Tensor) -> None:
         """Take a rounded weight (D', D)."""
         if state.shape != (size := (self.out_features, self.in_features)):
-            raise ValueError(f"a weight of 8 bits must have shape {size}, got {tuple(state.shape)}")
+            raise UserError(f"a weight of 8 bits must have shape {size}, got {tuple(state.shape)}")
         self.packed = ONEDNN.qlinear_prepack(state, None)
 
     def __getstate__(self) -> dict:
@@ -156,11 +157,11 @@ def input_bits() -> int:
 
 
 def check_int8(device: torch.device) -> None:
-    """Raise a ValueError if there are no products of 8 bits."""
+    """Raise a UserError if there are no products of 8 bits."""
     if device.type != "cpu":
-        raise ValueError(f"int8 is for CPUs, got a model on {device}: choose the device cpu")
+        raise UserError(f"int8 is for CPUs, got a model on {device}: choose the device cpu")
     if not (torch.backends.mkldnn.is_available() and hasattr(ONEDNN, "qlinear_pointwise")):
-        raise ValueError("this build of PyTorch has no products of 8 bits; leave int8 out")
+        raise UserError("this build of PyTorch has no products of 8 bits; leave int8 out")
 
 
 def linear_layers(backbone: nn.Module) -> dict[str, nn.Linear]:

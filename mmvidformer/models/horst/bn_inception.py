@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.models.horst.backbones import FrameBackbone
 
 # Channels of each block: 1x1; 3x3 (reduction, output); double 3x3 (reduction, two outputs);
@@ -84,7 +85,7 @@ class BNInception(FrameBackbone):
         """Map frames (N, 3, H, W) to maps (N, 1024, h, w).
 
         Raises:
-            ValueError: If a map with an odd side would have to be halved, as convolution and
+            UserError: If a map with an odd side would have to be halved, as convolution and
                 pooling would round differently.
         """
         x = F.max_pool2d(self._run(frames, "conv1_7x7_s2"), 3, 2, ceil_mode=True)
@@ -97,7 +98,7 @@ class BNInception(FrameBackbone):
                 branches = [self._run(x, f"{name}_1x1")]
                 pooled = self._run(pool(x, 3, 1, padding=1), f"{name}_pool_proj")
             elif height % 2 or width % 2:
-                raise ValueError(
+                raise UserError(
                     f"BN-Inception cannot halve maps of {height} x {width}; images must have a "
                     "size that gives even maps, such as 224 x 224 or 256 x 454 (454, not 456)"
                 )

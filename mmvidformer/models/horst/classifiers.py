@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
 
 FORMS = {"official", "paper"}
@@ -29,7 +30,7 @@ class Classifier(nn.Module):
 
     Raises:
         KeyError: If the form is unknown.
-        ValueError: If the tasks are not action, verb and noun.
+        UserError: If the tasks are not action, verb and noun.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         if num_classes.keys() != {"action", "verb", "noun"}:
-            raise ValueError(
+            raise UserError(
                 "the tasks must be action, verb and noun, as in dict(verb=125, noun=352, "
                 f"action=2513), got {dict(num_classes)}"
             )

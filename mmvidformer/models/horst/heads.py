@@ -1,5 +1,7 @@
 """Heads on the outputs of HORST: for early recognition and for anticipation."""
 
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Mapping, Sequence
@@ -77,7 +79,7 @@ class AnticipationHead(BaseHead):
 
     Raises:
         KeyError: If the classifier or the form is unknown.
-        ValueError: If the tasks are not action, verb and noun.
+        UserError: If the tasks are not action, verb and noun.
     """
 
     def __init__(
@@ -115,15 +117,15 @@ class AnticipationHead(BaseHead):
             Logits (B, times, classes) by task.
 
         Raises:
-            ValueError: If the lengths differ, or the clip is longer than the horizon.
+            UserError: If the lengths differ, or the clip is longer than the horizon.
         """
         steps = x.y.shape[1]
         if lengths is not None and (lengths != steps).any():
-            raise ValueError(f"lengths must all be {steps}, got {lengths.tolist()}")
+            raise UserError(f"lengths must all be {steps}, got {lengths.tolist()}")
         if ahead is not None:
             return self._classify(x, ahead)
         if steps > self.horizon:
-            raise ValueError(f"a clip must have at most {self.horizon} time steps, got {steps}")
+            raise UserError(f"a clip must have at most {self.horizon} time steps, got {steps}")
         ahead = [self.horizon - t for t in range(steps)]
         if not self.training:
             return self._classify(x, ahead[-self.times :])
@@ -143,7 +145,7 @@ class AnticipationHead(BaseHead):
             ``loss_action``, ``loss_verb``, ``loss_noun``, and ``top<k>_acc`` of the action.
 
         Raises:
-            ValueError: If a label does not have one class per task.
+            UserError: If a label does not have one class per task.
         """
         labels = stack_labels(data_samples, self.tasks).to(cls_scores["action"].device)
         targets = dict(zip(self.tasks, labels.unbind(1), strict=True))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.convolutions import (
     FeedForward,
@@ -100,7 +101,7 @@ class HorstLayer(Recurrent):
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If ``order`` or ``stride`` is below 1, or ``num_heads`` does not divide C.
+        UserError: If ``order`` or ``stride`` is below 1, or ``num_heads`` does not divide C.
     """
 
     def __init__(
@@ -117,9 +118,9 @@ class HorstLayer(Recurrent):
         super().__init__()
         for name, number in (("order", order), ("stride", stride)):
             if number < 1:
-                raise ValueError(f"{name} of a HORST layer must be at least 1, got {number}")
+                raise UserError(f"{name} of a HORST layer must be at least 1, got {number}")
         if num_heads < 1 or channels % num_heads:
-            raise ValueError(f"num_heads ({num_heads}) must divide the channels ({channels})")
+            raise UserError(f"num_heads ({num_heads}) must divide the channels ({channels})")
         act, readout, default_key_value, by_area = look_up(VARIANTS, variant, "HORST variant")
         key, value = look_up(KEY_VALUE, key_value or default_key_value, "HORST key_value")
         self.order = order

@@ -4,6 +4,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from mmvidformer.errors import UserError
 from mmvidformer.models.horst.layer import HorstLayer, HorstOutput, Recurrent
 from mmvidformer.models.horst.statt import States
 
@@ -25,7 +26,7 @@ class Horst(Recurrent):
 
     Raises:
         KeyError: If a name is unknown.
-        ValueError: If there are no layers, or not one stride per layer.
+        UserError: If there are no layers, or not one stride per layer.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Horst(Recurrent):
         self.with_cp = with_cp
         strides = [1] * len(channels) if strides is None else strides
         if not channels or len(strides) != len(channels):
-            raise ValueError(
+            raise UserError(
                 "channels must not be empty and strides must have one per layer, got channels "
                 f"{list(channels)} and strides {list(strides)}"
             )

@@ -1,3 +1,5 @@
+from mmvidformer.errors import UserError
+
 from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Sequence
@@ -28,7 +30,7 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
     Arguments are those of MMAction2's ``BaseRecognizer``.
 
     Raises:
-        ValueError: If the model has no neck and the backbone cannot run frame by frame.
+        UserError: If the model has no neck and the backbone cannot run frame by frame.
     """
 
     def __init__(self, *args, **kwargs) -> None:
@@ -37,7 +39,7 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
             self.backbone.check_causal()
             frames = self.backbone.embed.tubelet[0]
             if frames > 1:
-                raise ValueError(f"tubelets of a recurrent model must have one frame, got {frames}")
+                raise UserError(f"tubelets of a recurrent model must have one frame, got {frames}")
 
     def extract_feat(
         self,

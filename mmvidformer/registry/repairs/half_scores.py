@@ -14,6 +14,8 @@ from mmaction.models.heads import BaseHead
 from mmaction.models.recognizers import BaseRecognizer
 from torch.utils._pytree import tree_map_only
 
+from mmvidformer.errors import UserError
+
 Scores = TypeVar("Scores")
 
 
@@ -23,7 +25,7 @@ def widen(scores: Scores) -> Scores:
     return tree_map_only(torch.Tensor, lambda x: x.float() if x.dtype in half else x, scores)
 
 
-class HeadDoesNotFit(ValueError):
+class HeadDoesNotFit(UserError):
     """A head cannot read what it got, in a sentence."""
 
 
@@ -51,7 +53,7 @@ def _forward(self: BaseRecognizer, *args: object, **kwargs: object) -> object:
         return forward(self, *args, **kwargs)
     except HeadDoesNotFit as error:
         backbone = type(self.backbone).__name__
-        raise ValueError(
+        raise UserError(
             f"head and backbone do not fit: of {backbone}, {error}; which features a head reads, "
             "docs/mmaction2.md lists"
         ) from error

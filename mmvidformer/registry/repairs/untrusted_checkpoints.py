@@ -13,6 +13,7 @@ from functools import partial
 
 from mmvidformer.checkpoints.partial import BASE, is_partial
 from mmvidformer.checkpoints.reading import refuse_code
+from mmvidformer.errors import UserError
 
 
 def repair() -> None:
@@ -29,7 +30,7 @@ def repair() -> None:
             content = load(cls, filename, map_location, logger)
         base = content[BASE] if is_partial(content) else None
         if isinstance(base, Mapping) and "sha256" in base:
-            raise ValueError(
+            raise UserError(
                 f"{filename} holds only what was trained; mmvidformer convert {filename} WHOLE.pth "
                 "writes all weights"
             )

@@ -16,8 +16,8 @@ from mmvidformer.data.transforms.sampling import (
     SegmentFrames,
     SpanFrames,
 )
+from mmvidformer.errors import UserError
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.storage.errors import UserError
 from mmvidformer.video.errors import BadVideo
 
 check = settings(max_examples=100, deadline=None, derandomize=True)

@@ -9,8 +9,9 @@ from mmengine.fileio.backends.registry_utils import prefix_to_backends
 from mmvidformer.engine.checkpointing.hook import AtomicBackend, SaveTrainedHook
 from mmvidformer.engine.checkpointing.remote import find_last
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
+from mmvidformer.errors import UserError
 from mmvidformer.storage import files
-from mmvidformer.storage.errors import StorageError, UserError
+from mmvidformer.storage.errors import StorageError
 from tests.engine.toys import Stop, StopAt
 
 FOLDER = "memory://bucket/runs"
