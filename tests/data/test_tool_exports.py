@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -141,6 +142,18 @@ def test_a_track_of_cvat_lasts_until_it_is_outside(folder: Path) -> None:
     whole = write_track((6, 1, 0, 0, 99, "")).replace('ytl="20"', 'ytl="0"').replace("60", "99")
     table = read(folder / "a.xml", whole, "cvat")
     assert guess_task(table).name == "segments" and len(table.rows) == 1
+
+
+def test_cvat_writes_zip_files(folder: Path) -> None:
+    with ZipFile(folder / "a.zip", "w") as file:
+        file.writestr("annotations.xml", CVAT)
+        file.writestr("images/frame_000010.PNG", b"")
+    table = open_annotations(folder / "a.zip")
+    assert rows_of(table, *SPAN, task="segments") == [("0.833", "1.083", "II")]
+    with ZipFile(folder / "a.zip", "w") as file:
+        file.writestr("README", "")
+    with pytest.raises(ValueError, match=r"a\.zip must have one file of annotations, it has none"):
+        open_annotations(folder / "a.zip")
 
 
 def test_other_exports_of_cvat_are_named(folder: Path) -> None:

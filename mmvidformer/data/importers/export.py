@@ -4,9 +4,11 @@ import gzip
 import json
 from collections import Counter
 from functools import cache, cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from zipfile import ZipFile
 
 from mmvidformer.data.folders import NamedVideos
 from mmvidformer.data.tables import Table, read_table
@@ -17,6 +19,8 @@ from mmvidformer.video.video import Video
 
 HEAD = 4096  # characters that tell formats apart
 GZIP = b"\x1f\x8b"
+ZIP = b"PK\x03\x04"
+SUFFIXES = (".xml", ".json")  # of annotations in a ZIP
 
 
 class Export:
@@ -42,13 +46,27 @@ class Export:
 
     @cached_property
     def text(self) -> str:
-        """The whole text, also of a file that is compressed by gzip; empty of a folder."""
+        """The whole text, also of a file that gzip compressed, or in a ZIP; empty of a folder.
+
+        Raises:
+            ValueError: If a ZIP has several files of annotations, or none.
+        """
         if self.path.is_dir():
             return ""
         content = self.path.read_bytes()
         if content.startswith(GZIP):
             content = gzip.decompress(content)
+        elif content.startswith(ZIP):
+            content = self._unpack(content)
         return decode_text(content, self.path)
+
+    def _unpack(self, content: bytes) -> bytes:
+        with ZipFile(BytesIO(content)) as file:
+            names = [name for name in file.namelist() if name.lower().endswith(SUFFIXES)]
+            if len(names) != 1:
+                shown = ", ".join(names[:5]) or "none"
+                raise ValueError(f"{self.path} must have one file of annotations, it has {shown}")
+            return file.read(names[0])
 
     @cached_property
     def head(self) -> str:
