@@ -123,6 +123,7 @@ def write_report(
 
 
 def say_count(count: int, noun: str) -> str:
-    """Return a number and a noun, such as ``'1 fault'`` and ``'2 boxes'``."""
+    """Return a number and a noun: ``'1 fault'``, ``'2 boxes'``, ``'2 states without an end'``."""
+    noun, preposition, more = re.split(r"( (?:of|in|without|outside) |$)", noun, maxsplit=1)
     ending = "" if count == 1 else "es" if noun.endswith(("s", "x")) else "s"
-    return f"{count} {noun}{ending}"
+    return f"{count} {noun}{ending}{preposition}{more}"

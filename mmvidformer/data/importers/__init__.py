@@ -8,7 +8,10 @@ from typing import Protocol
 from mmvidformer.data.importers import (
     activitynet,
     ava,
+    boris,
+    boris_events,
     cvat,
+    elan,
     huggingface,
     kinetics,
     label_studio,
@@ -16,6 +19,7 @@ from mmvidformer.data.importers import (
     via,
 )
 from mmvidformer.data.importers.export import Export
+from mmvidformer.data.lists import say_count
 from mmvidformer.data.tables import Table
 from mmvidformer.errors import UserError
 
@@ -49,6 +53,9 @@ IMPORTERS: dict[str, Importer] = {
     "kinetics": kinetics,
     "something-something": something_something,
     "huggingface": huggingface,
+    "boris": boris,
+    "boris-events": boris_events,
+    "elan": elan,
 }
 
 
@@ -109,13 +116,17 @@ def _import(name: str, export: Export) -> Table:
     for row, place in importer.read(export):
         video = export.find(row["video"])
         if video is None:
-            missing[row["video"]] = None
+            reason = export.unreadable.get(row["video"])
+            missing[f"{row['video']} ({reason})" if reason else row["video"]] = None
         else:
             rows.append(({**row, "video": str(video.absolute())}, place))
             videos.add(row["video"])
     if missing and not rows:
         count = f"none of the {len(missing)} videos"
         raise UserError(f"{export.folder} has {count} of {export.path.name}")
+    if not rows:
+        left_out = ", ".join(say_count(count, noun) for noun, count in export.left_out.items())
+        raise UserError(f"{export.path} has no annotations of videos; left out: {left_out or 0}")
     names = [*dict.fromkeys(name for row, _ in rows for name in row)]
     values = [([row.get(name, "") for name in names], place) for row, place in rows]
     return Table(

@@ -30,6 +30,7 @@ class Export:
         path: The file, or folder.
         folder: Folder of the videos.
         left_out: What no task takes, with its number.
+        unreadable: Why videos cannot be read, by their names.
 
     Args:
         path: The file, or folder.
@@ -41,7 +42,8 @@ class Export:
         beside = self.path if self.path.is_dir() else self.path.parent
         self.folder = beside if folder is None else Path(folder)
         self.left_out: Counter[str] = Counter()
-        self.find = cache(NamedVideos(self.folder).find)
+        self.unreadable: dict[str, str] = {}
+        self._find = cache(NamedVideos(self.folder).find)
         self._open = cache(self._open_video)
 
     @cached_property
@@ -122,6 +124,10 @@ class Export:
         """Names of the columns of a table; none of another file."""
         return self.table.columns if self.table is not None else []
 
+    def find(self, video: str) -> Path | None:
+        """Return the file of a video by its name; None if it is not there, or cannot be read."""
+        return None if video in self.unreadable else self._find(video)
+
     def leave_out(self, noun: str, count: int = 1) -> None:
         """Count what no task takes, such as a ``'polygon'``; a line names it."""
         self.left_out[noun] += count
@@ -129,28 +135,32 @@ class Export:
     def seconds(self, video: str, frame: int) -> str:
         """Return when a frame, counted from 0, is first shown, by the times of the video.
 
-        Empty if there is no such video.
-
-        Raises:
-            BadVideo: If it cannot be read, or its frame rate is unknown.
+        Empty if there is no such video; rows of such a video are left out.
         """
         opened = self._open(video)
         if opened is None:
             return ""
-        if not opened.get_avg_fps():
-            raise BadVideo(str(self.find(video)), "its frame rate is unknown")
         return str(round(float(opened.frame_times.seconds(frame)), 6))
 
     def size(self, video: str) -> tuple[int, int] | None:
-        """Return width and height of a video, if there is one; raises as ``Video.open``."""
+        """Return width and height of a video, if there is one."""
         opened = self._open(video)
         return None if opened is None else (opened.size[1], opened.size[0])
 
     def duration(self, video: str) -> float | None:
-        """Return the seconds of a video, if there is one; raises as ``Video.open``."""
+        """Return the seconds of a video, if there is one."""
         opened = self._open(video)
         return None if opened is None else opened.duration
 
     def _open_video(self, name: str) -> Video | None:
+        """Open a video; one that cannot be read, or has no rate, counts as missing."""
         path = self.find(name)
-        return None if path is None else Video.open(path)
+        if path is None:
+            return None
+        try:
+            opened = Video.open(path)
+            opened.duration  # noqa: B018  needs the rate
+        except (BadVideo, OSError) as error:
+            self.unreadable[name] = str(error)
+            return None
+        return opened
