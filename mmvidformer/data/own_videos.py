@@ -1,9 +1,6 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from random import Random
 from typing import NamedTuple
-
-import numpy as np
 
 from mmvidformer.data.folders import find_videos, list_folders
 from mmvidformer.data.lists import (
@@ -13,18 +10,21 @@ from mmvidformer.data.lists import (
     read_list,
     say_count,
 )
+from mmvidformer.data.splits import (
+    SHARE,
+    SPLITS,
+    draw_folds,
+    draw_splits,
+    draw_splits_of_folds,
+    split_of,
+)
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
 from mmvidformer.storage.files import write_file
 
-SPLITS = ("train", "val", "test")
-# Their names in folders and columns, in small letters, as in HuggingFace's folders of images.
-SPLIT_NAMES = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
-    **dict.fromkeys(("test", "testing", "eval", "evaluation"), "test"),
-}
 CLASSES = "classes.txt"
+GROUPS = "groups.csv"  # of the videos of lists, if the annotations state them
+FOLD = "fold_"  # before the name of a fold, in the name of its folder
 MOST_FAULTS = 20  # that an error names
 NO_TEXT = "its name is not text in UTF-8, which lists are; rename it"
 FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
@@ -88,11 +88,6 @@ def leave_out_repeated(
     return [video for video in videos if video.path not in repeated], repeated
 
 
-def split_of(name: str) -> str | None:
-    """Return the split that a name means, if any."""
-    return SPLIT_NAMES.get(name.lower())
-
-
 def _has_splits(folder: str | Path, names: Sequence[str]) -> bool:
     """Whether folders are those of splits; a ``UserError`` if only some of them are."""
     splits = [name for name in names if split_of(name)]
@@ -116,50 +111,43 @@ def find_empty_classes(folder: str | Path, videos: Sequence[LabeledVideo]) -> li
 
 
 def split_videos(
-    videos: Sequence[LabeledVideo], val: float = 0.15, test: float = 0.15, seed: int = 0
+    videos: Sequence[LabeledVideo], val: float = SHARE, test: float = SHARE, seed: int = 0
 ) -> list[LabeledVideo]:
     """Draw the split of each video, class by class, unless the folders state it.
 
-    The shares ``val`` and ``test`` of each class are drawn, rounded, at least one video each, while
-    one is left for training. The draw of a class does not depend on other classes.
+    Shares are drawn as by ``draw_splits``, ``by_class``.
 
     Raises:
         UserError: If the shares leave nothing for training.
     """
-    check_shares(val, test)
     videos = sorted(videos, key=lambda video: str(video.path))
     if all(video.split is not None for video in videos):
         return videos
-    _, classes = np.unique([video.label for video in videos], return_inverse=True)
-    sizes = np.bincount(classes)
-    splits = np.full(len(videos), "train", object)
-    for members in np.split(np.argsort(classes, kind="stable"), np.cumsum(sizes)[:-1]):
-        numbers = members.tolist()
-        Random(f"{seed}/{videos[numbers[0]].label}").shuffle(numbers)
-        drawn = draw_splits(len(numbers), val, test)
-        splits[numbers[: len(drawn)]] = drawn
-    return [
-        LabeledVideo(path, label, split)
-        for (path, label, _), split in zip(videos, splits, strict=True)
-    ]
+    labels = [[video.label] for video in videos]
+    splits = draw_splits(labels, range(len(videos)), val, test, seed, by_class=True)
+    return [video._replace(split=split) for video, split in zip(videos, splits, strict=True)]
 
 
-def draw_splits(count: int, val: float, test: float) -> list[str]:
-    """Return the splits of the first of ``count`` shuffled videos; the others are for training.
+def fold_videos(
+    videos: Sequence[LabeledVideo], count: int, val: float = 0.0, seed: int = 0
+) -> dict[str, list[LabeledVideo]]:
+    """Return the videos with their splits in each of ``count`` folds, which are drawn.
 
-    The shares are rounded, but to at least one video each, while one is left for training.
+    Raises:
+        UserError: If there are fewer videos than folds, or folders state splits.
     """
-    drawn: list[str] = []
-    for split, share in (("val", val), ("test", test)):
-        most = count - len(drawn) - 1
-        drawn += [split] * (min(max(1, round(count * share)), most) if share else 0)
-    return drawn
-
-
-def check_shares(val: float, test: float) -> None:
-    """Raise a ``UserError`` if the shares of validation and test leave nothing for training."""
-    if min(val, test) < 0 or val + test >= 1:
-        raise UserError(f"val and test must be 0 or more and below 1 together, got {val}, {test}")
+    if any(video.split for video in videos):
+        raise UserError("there are folders of splits; folds are drawn of folders of classes alone")
+    videos = sorted(videos, key=lambda video: str(video.path))
+    labels, groups = [[video.label] for video in videos], range(len(videos))
+    folds = [str(fold + 1) for fold in draw_folds(labels, groups, count, seed)]
+    splits_of = draw_splits_of_folds(labels, groups, folds, val, seed, by_class=True)
+    folded = {}
+    for name, splits in splits_of.items():
+        folded[name] = [
+            video._replace(split=split) for video, split in zip(videos, splits, strict=True)
+        ]
+    return folded
 
 
 class VideoLists(NamedTuple):
@@ -201,6 +189,25 @@ def write_lists(
     for name, text in lines.items():
         write_file(root / name, "".join(text).encode())
     return read_lists(root)
+
+
+def fold_folders(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    """Return the folder of each fold's lists.
+
+    Raises:
+        FileExistsError: If there are those of other folds, which a run of all folds would read.
+    """
+    folders = {name: folder / f"{FOLD}{name}" for name in names}
+    others = [path.name for path in find_folds(folder).values() if path not in folders.values()]
+    if others:
+        raise FileExistsError(f"{folder} has other folds: {', '.join(others)}; give another --out")
+    return folders
+
+
+def find_folds(folder: str | Path) -> dict[str, Path]:
+    """Return the folders of folds by their names, in order."""
+    paths = {path.name.removeprefix(FOLD): path for path in Path(folder).glob(f"{FOLD}*/")}
+    return {name: paths[name] for name in sorted(paths, key=lambda name: (len(name), name))}
 
 
 def is_text(name: str) -> bool:

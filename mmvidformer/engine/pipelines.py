@@ -8,8 +8,8 @@ from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets, pipelines, type_name
 from mmvidformer.config.fragments import Fragment, replace, without
-from mmvidformer.data.own_videos import SPLITS
 from mmvidformer.data.shards.index import INDEX
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.errors import UserError
 from mmvidformer.storage.files import exists, join
 

@@ -7,7 +7,8 @@ from mmengine.config import Config
 
 from mmvidformer.config import config_scope, leaf_datasets, type_name
 from mmvidformer.config.fragments import Change, Fragment, replace, without
-from mmvidformer.data.own_videos import SPLITS, VideoLists
+from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.engine.pipelines import classes_fragment
 from mmvidformer.engine.preflight.checks import mirrors, names_side
 from mmvidformer.errors import UserError

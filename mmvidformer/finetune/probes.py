@@ -27,7 +27,8 @@ from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, norma
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
 from mmvidformer.data.lists import read_list
-from mmvidformer.data.own_videos import SPLITS, VideoLists
+from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import names_side

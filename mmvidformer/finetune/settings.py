@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from mmengine.config import Config
 
 from mmvidformer.config.fragments import Fragment, replace
-from mmvidformer.data.own_videos import SPLITS
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.engine.optim.precision import precision_fragment
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks

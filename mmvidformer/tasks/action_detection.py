@@ -13,7 +13,8 @@ from mmengine.config import Config
 
 from mmvidformer.config import clip_shape
 from mmvidformer.data.folders import find_named
-from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.data.own_videos import CLASSES, VideoLists
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.tasks.base import (

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmvidformer.config import type_name
-from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.data.own_videos import CLASSES, VideoLists
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
@@ -128,6 +129,16 @@ class Task(Answers, Exported):
         classes = self.classes_in(annotations)
         if classes is not None:
             write_lines(root / CLASSES, classes)
+
+    def classes_of(self, annotations: Annotations) -> dict[str, list[Any]]:
+        """Return the classes of each video, of which splits and folds get equal shares."""
+        classes: dict[str, list[Any]] = {}
+        for video, of_video in annotations.videos.items():
+            names = [
+                said if isinstance(said, str) else getattr(said, "label", None) for said in of_video
+            ]
+            classes[video] = [*dict.fromkeys(name for name in names if name is not None)]
+        return classes
 
     def list_columns(self, annotations: Annotations) -> Sequence[str]:
         """Return the columns of the lists, of which the first is the video."""

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from mmvidformer.data.lists import read_list
-from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists, check_names, read_lists
+from mmvidformer.data.own_videos import CLASSES, VideoLists, check_names, read_lists
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Row, Table
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.base import Task, write_lines

@@ -1,28 +1,36 @@
 """Lists of your videos for other answers than one class."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from random import Random
+from typing import Any
 
 from mmvidformer.data.lists import say_count
 from mmvidformer.data.own_videos import (
     CLASSES,
     FILES,
+    GROUPS,
     MOST_FAULTS,
     NO_TEXT,
-    SPLITS,
     VideoLists,
     check_absent,
-    check_shares,
-    draw_splits,
+    fold_folders,
     is_text,
+)
+from mmvidformer.data.splits import (
+    SHARE,
+    SPLITS,
+    check_shares,
+    draw_folds,
+    draw_splits,
+    draw_splits_of_folds,
 )
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
 from mmvidformer.storage.targets import identity_of
-from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.base import Task, write_csv
 from mmvidformer.tasks.checks import check_videos
+from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.imports import say_left_out, select_rows
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.table import find_task
@@ -37,8 +45,8 @@ def split_annotations(
     table: Table,
     task: str,
     folder: str | Path,
-    val: float = 0.15,
-    test: float = 0.15,
+    val: float = SHARE,
+    test: float = SHARE,
     seed: int = 0,
     force: bool = False,
     check: bool = True,
@@ -67,27 +75,100 @@ def split_annotations(
     """
     root, found_task = Path(folder).resolve(), find_task(task)
     _check_targets(table.file, root, found_task, force)
+    annotations = _read(table, found_task, check)
+    splits = _draw_splits(annotations, found_task, val, test, seed)
+    return _write(annotations, found_task, splits, root)
+
+
+def fold_annotations(
+    table: Table,
+    task: str,
+    folder: str | Path,
+    count: int | None = None,
+    val: float = 0.0,
+    seed: int = 0,
+    force: bool = False,
+    check: bool = True,
+) -> dict[str, VideoLists]:
+    """Write the lists of each fold to a folder of its own, ``FOLDER/fold_NAME``; return them.
+
+    The column ``fold`` states of which fold a video is the test; without one, it is in all
+    trainings. If there is no such column, ``count`` folds are drawn. Videos of a group are in one
+    fold.
+
+    Args:
+        table: See ``split_annotations``.
+        task: Likewise.
+        folder: Folder of the folders.
+        count: Number of folds to draw; None if the column states them.
+        val: Share for validation, of the videos that a fold does not test.
+        seed: Likewise.
+        force: Likewise.
+        check: Likewise.
+
+    Raises:
+        FileExistsError: As ``split_annotations``, or if there are other folds.
+        UserError: Likewise, or if there are fewer groups than folds, or less than two folds.
+    """
+    root, found_task = Path(folder).resolve(), find_task(task)
+    annotations = _read(table, found_task, check)
+    videos = sorted(annotations.videos)
+    labels, groups = _strata(annotations, found_task, videos)
+    names = [annotations.folds[video] for video in videos]
+    if any(annotations.splits.values()):
+        raise UserError(f"{table.file} has a column split, and folds; leave one out")
+    if any(names) and count:
+        raise UserError(f"{table.file} has a column fold already; leave out --folds")
+    if count:
+        names = [str(fold + 1) for fold in draw_folds(labels, groups, count, seed)]
+    by_class = _has_one_class(found_task)
+    splits_of = draw_splits_of_folds(labels, groups, names, val, seed, by_class)
+    roots = fold_folders(root, splits_of)
+    for fold_root in roots.values():
+        _check_targets(table.file, fold_root, found_task, force)
+    lists = {}
+    for name, splits in splits_of.items():
+        lists[name] = _write(
+            annotations, found_task, dict(zip(videos, splits, strict=True)), roots[name]
+        )
+    return lists
+
+
+def _read(table: Table, task: Task, check: bool) -> Annotations:
+    """Read annotations without faults, and say what is left out."""
     classes: list[str] = []
-    if found_task.has_classes_file and (table.file.parent / CLASSES).is_file():
+    if task.has_classes_file and (table.file.parent / CLASSES).is_file():
         classes = read_text(table.file.parent / CLASSES).splitlines()
-    annotations = found_task.read(select_rows(table, found_task), classes)
+    annotations = task.read(select_rows(table, task), classes)
     if check:
-        _check(found_task, annotations)
+        _check(task, annotations)
     _say_left_out(annotations)
-    splits = _draw_splits(annotations.check(), val, test, seed)
-    paths = {video: table.folder.resolve() / video for video in splits}
+    return annotations.check()
+
+
+def _write(
+    annotations: Annotations, task: Task, splits: Mapping[str, str], root: Path
+) -> VideoLists:
+    """Write the lists of the splits, and the groups of the videos."""
+    if "train" not in splits.values():
+        raise UserError("no video is for training")
+    folder = annotations.table.folder.resolve()
+    paths = {video: folder / video for video in splits}
     for video, path in paths.items():
         if path.is_relative_to(root):
             paths[video] = path.relative_to(root)
         if not is_text(str(path)):
             raise UserError(f"{str(path)!r}: {NO_TEXT}")
-    found_task.write_lists(annotations, splits, root, paths)
-    return found_task.read_lists(root)
+    task.write_lists(annotations, splits, root, paths)
+    if any(annotations.groups.values()):
+        rows = [(paths[video].as_posix(), annotations.groups[video]) for video in splits]
+        write_csv(root / GROUPS, [("video", "group"), *rows])
+    return task.read_lists(root)
 
 
 def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
     """Raise a ``FileExistsError`` if lists are there, or one would overwrite the annotations."""
-    names = [f"{split}.csv" for split in SPLITS]
+    names = [*(f"{split}.csv" for split in SPLITS), GROUPS]
     if not task.has_classes_file:
         names += FILES
     if identity_of(file) in [identity_of(root / name) for name in names]:
@@ -123,45 +204,29 @@ def _check(task: Task, annotations: Annotations) -> None:
     raise UserError("\n".join([f"{many}; --no-check does not look into the videos:", *shown]))
 
 
-def _draw_splits(annotations: Annotations, val: float, test: float, seed: int) -> dict[str, str]:
-    """Return the split of each video: that which is stated, else one that is drawn.
-
-    The videos of a group are drawn together. The shares are of videos, as near as groups allow.
-    """
+def _draw_splits(
+    annotations: Annotations, task: Task, val: float, test: float, seed: int
+) -> dict[str, str]:
+    """Return the split of each video: that which is stated, else one that is drawn."""
     check_shares(val, test)
-    stated = annotations.splits
-    units: dict[tuple[str, str], list[str]] = {}  # videos that are drawn together
-    for video in sorted(stated):
-        if not stated[video]:
-            group = annotations.groups.get(video)
-            units.setdefault(("group", group) if group else ("video", video), []).append(video)
-    left = [*units.values()]
-    Random(seed).shuffle(left)
-    wanted = draw_splits(sum(map(len, left)), val, test)
-    splits = {**stated}
-    for split in ("val", "test"):
-        kept = 2 if split == "val" and "test" in wanted else 1  # units for training and the test
-        for unit in _take_units(left, wanted.count(split), kept):
-            splits |= dict.fromkeys(unit, split)
-        left = [unit for unit in left if not splits[unit[0]]]
-    splits = {video: split or "train" for video, split in splits.items()}
-    if "train" not in splits.values():
-        raise UserError("no video is for training")
-    return {video: splits[video] for video in sorted(splits)}
+    stated = {video: annotations.splits[video] for video in sorted(annotations.splits)}
+    left = [video for video, split in stated.items() if not split]
+    labels, groups = _strata(annotations, task, left)
+    drawn = draw_splits(labels, groups, val, test, seed, _has_one_class(task))
+    return stated | dict(zip(left, drawn, strict=True))
 
 
-def _take_units(units: Sequence[list[str]], count: int, kept: int) -> list[list[str]]:
-    """Return the first units that have ``count`` videos together, or fewer; one unit at least.
+def _strata(
+    annotations: Annotations, task: Task, videos: Sequence[str]
+) -> tuple[list[list[Any]], list[tuple[str, str]]]:
+    """Return the classes and the group of each video; a video without a group is its own."""
+    classes = task.classes_of(annotations)
+    groups = []
+    for video in videos:
+        group = annotations.groups[video]
+        groups.append(("group", group) if group else ("video", video))
+    return [classes[video] for video in videos], groups
 
-    If even the smallest unit is larger, it is that one. ``kept`` units are left over, or one if
-    there are two.
-    """
-    if not count or len(units) < 2:
-        return []
-    taken: list[list[str]] = []
-    size = 0
-    for unit in units:
-        if size + len(unit) <= count and len(taken) < max(len(units) - kept, 1):
-            taken.append(unit)
-            size += len(unit)
-    return taken or [min(units, key=len)]
+
+def _has_one_class(task: Task) -> bool:
+    return isinstance(task, Classification) and task.has_one_class

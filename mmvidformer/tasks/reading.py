@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from mmvidformer.data.own_videos import SPLITS, split_of
+from mmvidformer.data.splits import SPLITS, split_of
 from mmvidformer.data.tables import Row, Table
 from mmvidformer.errors import UserError
 
@@ -27,6 +28,7 @@ class Annotations:
         rows: Rows without faults, as they stand in the file.
         places: File and line where each video is first named.
         splits: Split of each video, empty if the file states none.
+        folds: Fold of which each video is the test; empty if there is none.
         groups: Group of each video, such as the person in it; empty if the file states none.
         faults: What is wrong, with file and line.
         repeated: Rows that say what an earlier one says, with file and line. They are left out.
@@ -38,10 +40,11 @@ class Annotations:
     rows: list[Row] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
     splits: dict[str, str] = field(default_factory=dict)
+    folds: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
-    _splits_of_groups: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)
+    _firsts: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict, repr=False)
 
     @property
     def file(self) -> Path:
@@ -64,7 +67,8 @@ class Annotations:
         """Read rows. What ``read_row`` returns belongs to their video; a ``UserError`` is a fault.
 
         Args:
-            rows: Rows with the column ``video``, perhaps ``split`` and ``group``, and their places.
+            rows: Rows with the column ``video``, perhaps with ``split``, ``fold``, ``group``, and
+                their places.
             read_row: Reads what a row says of its video, such as a list of one segment.
         """
         first_places: dict[Any, str] = {}  # of what is said of each video
@@ -77,7 +81,7 @@ class Annotations:
     def _add_row(
         self, row: Row, place: str, read_row: ReadRow, first_places: dict[Any, str]
     ) -> None:
-        video, stated = row["video"], row.get("split") or ""
+        video = row["video"]
         if not video:
             raise UserError(f"{place}: video is empty")
         video = self._local_path(video)
@@ -86,12 +90,7 @@ class Annotations:
         row = {**row, "video": video}
         of_video = self.videos.setdefault(video, [])
         self.places.setdefault(video, place)
-        split = split_of(stated) if stated else ""
-        if split is None:
-            raise UserError(f"{place}: split must be train, val or test, got {stated!r}")
-        if self.splits.setdefault(video, split) != split:
-            raise UserError(f"{place}: {video} is in two splits")
-        self._add_group(row, place, split)
+        self._add_split(row, place)
         annotations = read_row(row, place)
         is_new = not annotations
         for annotation in annotations:
@@ -107,16 +106,21 @@ class Annotations:
         if is_new:
             self.rows.append(row)
 
-    def _add_group(self, row: Row, place: str, split: str) -> None:
-        """Note the group of a video; a ``UserError`` if it has two, or they are in two splits."""
+    def _add_split(self, row: Row, place: str) -> None:
+        """Note split, fold and group of a video; a ``UserError`` if it, or its group, has two."""
         video, group = row["video"], row.get("group") or ""
         if self.groups.setdefault(video, group) != group:
             raise UserError(f"{place}: {video} is in two groups")
-        first_split, first_place = self._splits_of_groups.setdefault(group, (split, place))
-        if group and first_split != split:
-            first = first_place.removeprefix(f"{self.file}, ")
-            splits = f"{split or 'no split'}, and in {first_split or 'no split'} in {first}"
-            raise UserError(f"{place}: group {group!r} is in {splits}")
+        stated = {"split": _read_split(row, place), "fold": _read_fold(row, place)}
+        for (name, value), values in zip(stated.items(), (self.splits, self.folds), strict=True):
+            if values.setdefault(video, value) != value:
+                raise UserError(f"{place}: {video} is in two {name}s")
+            first_value, first_place = self._firsts.setdefault((name, group), (value, place))
+            if group and first_value != value:
+                first = first_place.removeprefix(f"{self.file}, ")
+                values_said = [f"{name} {x}" if x else f"no {name}" for x in (value, first_value)]
+                where = f"{values_said[0]}, and in {values_said[1]} in {first}"
+                raise UserError(f"{place}: group {group!r} is in {where}")
 
     def _local_path(self, video: str) -> str:
         """Return the path that a path of Windows means here: with ``/``, or the file beside us."""
@@ -133,6 +137,23 @@ class Annotations:
         for row in self.rows:
             by_split[splits[row["video"]]].append(row)
         return by_split
+
+
+def _read_split(row: Row, place: str) -> str:
+    """Return the split that a row states, empty if none."""
+    stated = row.get("split") or ""
+    split = split_of(stated) if stated else ""
+    if split is None:
+        raise UserError(f"{place}: split must be train, val or test, got {stated!r}")
+    return split
+
+
+def _read_fold(row: Row, place: str) -> str:
+    """Return the name of the fold that a row states, empty if none."""
+    fold = re.sub(r"^([0-9]+)\.0$", r"\1", row.get("fold") or "")  # of numbers with gaps in pandas
+    if not re.fullmatch(r"[A-Za-z0-9_-]*", fold):
+        raise UserError(f"{place}: fold must be a number, or letters and digits, got {fold!r}")
+    return fold
 
 
 def unknown_class(name: str, classes: Iterable[str], place: str) -> str:

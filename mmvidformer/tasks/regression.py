@@ -19,7 +19,9 @@ from mmvidformer.tasks.prediction import Bars, Prediction
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.rows import value_cells
 
-OTHER_COLUMNS = ("video", "split", "group", "start", "end", "label")  # that hold no values
+# Columns that hold no values.
+OTHER_COLUMNS = ("video", "split", "group", "fold", "start", "end", "label")
+BINS = 10  # of values, which splits get equal shares of
 
 
 class Regression(Task):
@@ -46,6 +48,12 @@ class Regression(Task):
 
     def classes_in(self, annotations: Annotations) -> None:
         """Values have no file of names."""
+
+    def classes_of(self, annotations: Annotations) -> dict[str, list[Any]]:
+        """Return the tenth of the videos that each is in, by its first value."""
+        values = {video: numbers[0].values[0] for video, numbers in annotations.videos.items()}
+        order = sorted(values, key=values.__getitem__)
+        return {video: [BINS * rank // len(order)] for rank, video in enumerate(order)}
 
     @staticmethod
     def worst(sample: Mapping[str, Any]) -> dict[str, Any]:

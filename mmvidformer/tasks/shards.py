@@ -12,9 +12,10 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.config import config_scope, leaf_datasets
 from mmvidformer.data.lists import DEFAULT_DELIMITER, read_list
-from mmvidformer.data.own_videos import CLASSES, SPLITS, VideoLists
+from mmvidformer.data.own_videos import CLASSES, VideoLists
 from mmvidformer.data.shards.rows import write_row
 from mmvidformer.data.shards.write import write_shards
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError

@@ -7,7 +7,7 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from mmvidformer.data.own_videos import SPLITS
+from mmvidformer.data.splits import SPLITS
 
 CROPS = [
     dict(type="mmvidformer.VideoInit"),

@@ -13,7 +13,6 @@ from mmaction.datasets import VideoDataset
 from mmvidformer.data.folders import NamedVideos, find_named, find_videos
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import (
-    SPLITS,
     LabeledVideo,
     find_empty_classes,
     leave_out_repeated,
@@ -22,6 +21,7 @@ from mmvidformer.data.own_videos import (
     split_videos,
     write_lists,
 )
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.video.containers import FORMATS, SUFFIXES
 
 

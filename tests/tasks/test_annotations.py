@@ -323,11 +323,11 @@ def test_groups_are_drawn_together(sizes, seed, tmp_path) -> None:
         ("a.mp4,1,,P1\na.mp4,1,,P2", "line 3: a.mp4 is in two groups"),
         (
             "a.mp4,1,train,P1\nb.mp4,1,Validation,P1",
-            "line 3: group 'P1' is in val, and in train in",
+            "line 3: group 'P1' is in split val, and in split train in",
         ),
         (
             "a.mp4,1,,P1\nb.mp4,1,test,P1",
-            "line 3: group 'P1' is in test, and in no split in line 2",
+            "line 3: group 'P1' is in split test, and in no split in line 2",
         ),
     ],
 )

@@ -8,27 +8,34 @@ videos are split in the same way. EXPORT is a file of an annotation tool.
 """
 
 import os
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mmvidformer.data.importers import is_export, open_annotations
 from mmvidformer.data.own_videos import (
+    FILES,
     NO_TEXT,
-    SPLITS,
+    LabeledVideo,
+    VideoLists,
+    check_absent,
     find_empty_classes,
+    fold_folders,
+    fold_videos,
     is_text,
     leave_out_repeated,
     read_class_folders,
     split_videos,
     write_lists,
 )
+from mmvidformer.data.splits import SHARE, SPLITS
 from mmvidformer.engine.arguments import add_annotation_arguments
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task
-from mmvidformer.tasks.lists import split_annotations
+from mmvidformer.tasks.lists import fold_annotations, split_annotations
 from mmvidformer.tasks.table import TASKS, describe_tasks, find_task
 from mmvidformer.video.check_files import find_faults, read_to_end
 
@@ -53,16 +60,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--val",
         type=float,
-        default=0.15,
-        help="share for validation (default: 0.15)",
+        help="share for validation (default: 0.15; of folds none)",
         metavar="SHARE",
     )
     parser.add_argument(
-        "--test",
-        type=float,
-        default=0.15,
-        help="share for testing (default: 0.15)",
-        metavar="SHARE",
+        "--test", type=float, help="share for testing (default: 0.15)", metavar="SHARE"
+    )
+    parser.add_argument(
+        "--folds",
+        type=int,
+        help="draw folds, of which each is the test once: OUT/fold_1, OUT/fold_2, ...",
+        metavar="N",
     )
     parser.add_argument(
         "--seed", type=int, default=0, help="random seed of the split (default: 0)", metavar="N"
@@ -72,25 +80,48 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--no-check", action="store_true", help="do not check annotations and videos"
     )
     args = parser.parse_args(argv)
+    if args.folds and args.test is not None:
+        parser.error("--test is for one split; each of the --folds is the test once")
     if args.source.is_file() or args.format or is_export(args.source):
-        table = open_annotations(args.source, args.root, args.columns, args.format)
-        if not args.task and not table.importer:
-            raise UserError(f"{args.source}: --task must be {', '.join(TASKS)}")
-        task = args.task or guess_task(table).name
-        if table.importer:
-            print(f"{args.source}: read as {table.importer}, --task {task}")
-        out = args.out or (args.source if args.source.is_dir() else args.source.parent)
-        settings = (out, args.val, args.test, args.seed, args.force)
-        lists = split_annotations(table, task, *settings, check=not args.no_check)
-        dots = ", ..." if len(lists.classes) > MOST_PRINTED else ""
-        print(f"{', '.join(lists.classes[:MOST_PRINTED])}{dots}")
+        _list_annotations(args)
+    else:
+        _list_classes(args)
+
+
+def _list_annotations(args: Namespace) -> None:
+    """Split an annotation file, or make its folds, and count."""
+    table = open_annotations(args.source, args.root, args.columns, args.format)
+    if not args.task and not table.importer:
+        raise UserError(f"{args.source}: --task must be {', '.join(TASKS)}")
+    task = args.task or guess_task(table).name
+    if table.importer:
+        print(f"{args.source}: read as {table.importer}, --task {task}")
+    out = args.out or (args.source if args.source.is_dir() else args.source.parent)
+    settings: dict[str, Any] = dict(seed=args.seed, force=args.force, check=not args.no_check)
+    if args.val is not None:
+        settings["val"] = args.val
+    if args.folds or any(row.get("fold") for row, _ in table.read("video")):
+        if args.test is not None:
+            raise UserError(f"{args.source} states folds, which are the tests; leave out --test")
+        lists_of = fold_annotations(table, task, out, args.folds, **settings)
+    else:
+        if args.test is not None:
+            settings["test"] = args.test
+        lists_of = {"": split_annotations(table, task, out, **settings)}
+    for fold, lists in lists_of.items():
+        if lists is next(iter(lists_of.values())):
+            dots = ", ..." if len(lists.classes) > MOST_PRINTED else ""
+            print(f"{', '.join(lists.classes[:MOST_PRINTED])}{dots}")
         counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-        print(f"{find_task(task).sample_unit}: {counts}")
+        print(f"fold {fold}: {counts}" if fold else f"{find_task(task).sample_unit}: {counts}")
         for split, word in (("val", "validation"), ("test", "testing")):
-            if not lists.counts[split]:
+            if not lists.counts[split] and not fold:
                 print(f"no video is for {word}")
-        print(f"written to {lists.root}")
-        return
+    print(f"written to {out.resolve()}")
+
+
+def _list_classes(args: Namespace) -> None:
+    """Split the videos of folders of classes, or make their folds, and count."""
     videos, outside = read_class_folders(args.source)
     for name in find_empty_classes(args.source, videos):
         print(f"class folder {name!r} has no videos: it is left out")
@@ -109,8 +140,29 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"skipped {path}: {why}")
     if len(skipped) > MOST_PRINTED:
         print(f"skipped {len(skipped) - MOST_PRINTED} more files")
-    videos = split_videos(videos, args.val, args.test, args.seed)
-    lists = write_lists(videos, args.out or args.source, args.force)
+    out = args.out or args.source
+    if args.folds:
+        splits_of = fold_videos(videos, args.folds, args.val or 0.0, args.seed)
+        roots = fold_folders(out.resolve(), splits_of)
+        if not args.force:
+            for root in roots.values():
+                check_absent(root, FILES)
+        for name, of_fold in splits_of.items():
+            lists = write_lists(of_fold, roots[name], args.force)
+            counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
+            print(f"fold {name}: {counts}")
+    else:
+        val, test = (SHARE if share is None else share for share in (args.val, args.test))
+        videos = split_videos(videos, val, test, args.seed)
+        lists = write_lists(videos, out, args.force)
+        _print_classes(videos, lists)
+    print(f"written to {out.resolve()}")
+    if lists.delimiter == "\t":
+        print('some paths have spaces: MMAction2\'s own tools need delimiter="\\t" in the datasets')
+
+
+def _print_classes(videos: Sequence[LabeledVideo], lists: VideoLists) -> None:
+    """Print how many videos of each class each split has, and which classes are small."""
     by_split = Counter((video.label, video.split) for video in videos)
     counts = {}
     for name in lists.classes:
@@ -123,6 +175,3 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not train or train + val + test < 3:
             counted = f"{train} training, {val} validation, {test} test videos"
             print(f"class {name!r} is small: {counted}")
-    print(f"written to {lists.root}")
-    if lists.delimiter == "\t":
-        print('some paths have spaces: MMAction2\'s own tools need delimiter="\\t" in the datasets')

@@ -7,7 +7,7 @@ that ``--columns label=NAME`` names.
 from collections.abc import Iterator
 
 from mmvidformer.data.importers.export import Export
-from mmvidformer.data.own_videos import split_of
+from mmvidformer.data.splits import split_of
 from mmvidformer.errors import UserError
 
 FILE = "file_name"
