@@ -1,6 +1,7 @@
 """Exports of tools and data sets: cut down from files that these wrote, or in their words."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -8,6 +9,7 @@ import pytest
 
 from mmvidformer.data.importers import open_annotations
 from mmvidformer.data.tables import Table
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task, select_rows
 from mmvidformer.tasks.table import find_task
 
@@ -163,7 +165,7 @@ def test_other_exports_of_cvat_are_named(folder: Path) -> None:
     with pytest.raises(ValueError, match=r"a\.xml is CVAT's export of images; export CVAT for vid"):
         open_annotations(folder / "a.xml")
     (folder / "a.xml").write_text(write_track(("x", 1, 0, 10, 30, "")))
-    with pytest.raises(ValueError, match=r"a\.xml, track 7: ValueError .*'x'"):
+    with pytest.raises(ValueError, match=r"a\.xml, track 7 is damaged: ValueError .*'x'"):
         open_annotations(folder / "a.xml")
 
 
@@ -290,7 +292,7 @@ def test_addresses_of_label_studio(address: str, name: str, folder: Path) -> Non
     assert Path(video).name == name
     task["data"] = {"image": "a.png"}
     (folder / "a.json").write_text(json.dumps([task]))
-    with pytest.raises(ValueError, match=r"a\.json, task 28: ValueError no video, only \['a.png'"):
+    with pytest.raises(ValueError, match=r"a\.json, task 1 has no video, only \['a.png'"):
         open_annotations(folder / "a.json")
 
 
@@ -333,7 +335,7 @@ def test_projects_of_via(folder: Path) -> None:
     assert table.left_out == {"point": 1, "unlabelled annotation": 1}
     broken = {**VIA, "view": {}, "file": {}}
     (folder / "a.json").write_text(json.dumps(broken))
-    with pytest.raises(ValueError, match=r"a\.json, annotation 1_a: KeyError '1'"):
+    with pytest.raises(ValueError, match=r"a\.json, annotation 1_a is damaged: KeyError '1'"):
         open_annotations(folder / "a.json")
 
 
@@ -429,3 +431,40 @@ def test_folders_of_huggingface(suffix: str, tmp_path: Path) -> None:
     text = json.dumps(row) + "\n" if suffix == "jsonl" else text
     table = read(folder / f"metadata.{suffix}", text, "huggingface")
     assert rows_of(table, "label", "text", "split") == [("jump", "a frog, it jumps", "val")]
+
+
+def paths_in(content: object, path: tuple = ()) -> Iterator[tuple]:
+    """Where parts of JSON are: keys and numbers from the top."""
+    if path:
+        yield path
+    items = content.items() if isinstance(content, dict) else ()
+    for key, part in enumerate(content) if isinstance(content, list) else items:
+        yield from paths_in(part, (*path, key))
+
+
+def damage(content: object, path: tuple, part: object) -> object:
+    """Return a copy in which a part is another one."""
+    copied = copy = json.loads(json.dumps(content))
+    for key in path[:-1]:
+        copy = copy[key]
+    copy[path[-1]] = part
+    return copied
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[task_of(RECTANGLE, timeline(1, 6), choose("a", id="r1"))], [MINIMAL], VIA, KINETICS_JSON],
+    ids=["label-studio", "minimal", "via", "kinetics"],
+)
+def test_damaged_exports_are_mistakes_of_users(content: object, folder: Path) -> None:
+    """Whatever part is of another type: it is named in a line, or not needed."""
+    refused = 0
+    for path in paths_in(content):
+        for part in (None, "x", -1, [], {}):
+            (folder / "a.json").write_text(json.dumps(damage(content, path, part)))
+            try:
+                open_annotations(folder / "a.json")
+            except UserError as error:
+                assert "\n" not in str(error)
+                refused += 1
+    assert refused > 10

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from mmvidformer.data.importers.export import Export
+from mmvidformer.data.importers.export import Export, reading
 from mmvidformer.data.importers.frames import Corners, box_row, interpolate
 from mmvidformer.errors import UserError
 
@@ -66,7 +66,8 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         if root.find("track") is None:
             raise UserError(f"{export.path} is CVAT's export of images; export CVAT for video 1.1")
         export.leave_out("image box", len(images))
-    tasks = _read_tasks(root, export)
+    with reading(f"{export.path}, meta"):
+        tasks = _read_tasks(root, export)
     for number, track in enumerate(root.iterfind("track")):
         place = f"{export.path}, track {track.get('id', number)}"
         task = tasks.get(track.get("task_id") or "", next(iter(tasks.values())))
@@ -74,11 +75,10 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         if not shapes or any(shape.tag != "box" for shape in shapes):
             export.leave_out(f"{shapes[0].tag if shapes else 'empty'} track")
             continue
-        try:
+        with reading(place):
             keyframes = _read_keyframes(shapes)
-        except (KeyError, ValueError) as error:
-            raise UserError(f"{place}: {type(error).__name__} {error}") from error
-        if any(float(shape.get("rotation") or 0) for shape in shapes):
+            is_turned = any(float(shape.get("rotation") or 0) for shape in shapes)
+        if is_turned:
             export.leave_out("turned track")
             continue
         row = {"video": task.video, "label": track.get("label") or ""}

@@ -3,6 +3,8 @@
 import gzip
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from io import BytesIO
 from pathlib import Path
@@ -51,7 +53,7 @@ class Export:
         """The whole text, also of a file that gzip compressed, or in a ZIP; empty of a folder.
 
         Raises:
-            ValueError: If a ZIP has several files of annotations, or none.
+            UserError: If a ZIP has several files of annotations, or none.
         """
         if self.path.is_dir():
             return ""
@@ -67,7 +69,7 @@ class Export:
             names = [name for name in file.namelist() if name.lower().endswith(SUFFIXES)]
             if len(names) != 1:
                 shown = ", ".join(names[:5]) or "none"
-                raise ValueError(f"{self.path} must have one file of annotations, it has {shown}")
+                raise UserError(f"{self.path} must have one file of annotations, it has {shown}")
             return file.read(names[0])
 
     @cached_property
@@ -159,8 +161,23 @@ class Export:
             return None
         try:
             opened = Video.open(path)
-            opened.duration  # noqa: B018  needs the rate
+            opened.duration, opened.size  # noqa: B018  need the rate, and a frame
         except (BadVideo, OSError) as error:
             self.unreadable[name] = str(error)
             return None
         return opened
+
+
+@contextmanager
+def reading(place: str) -> Iterator[None]:
+    """Say where an export is damaged: a part of it that is missing or of another type.
+
+    Raises:
+        UserError: In place of what such a part raises.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+        raise UserError(f"{place} is damaged: {type(error).__name__} {error}") from error

@@ -7,7 +7,7 @@ digits, as the scripts that load Kinetics call it: ``-3B32lodo2M_000059_000069.m
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mmvidformer.data.importers.export import Export
+from mmvidformer.data.importers.export import Export, reading
 from mmvidformer.errors import UserError
 
 CSV = {"youtube_id", "time_start", "time_end"}
@@ -31,7 +31,8 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         if not label:
             export.leave_out("unlabelled clip")
             continue
-        long_name = f"{name}_{int(float(start)):06}_{int(float(end)):06}"
+        with reading(place):
+            long_name = f"{name}_{int(float(start)):06}_{int(float(end)):06}"
         video = name if export.find(long_name) is None else long_name
         yield {"video": video, "label": label, "split": SPLITS.get(split, split)}, place
 
@@ -55,4 +56,5 @@ def _list_clips(export: Export) -> Iterator[tuple[str, ...]]:
 
 def _is_clip(clip: Any) -> bool:
     annotations = clip.get("annotations") if isinstance(clip, Mapping) else None
-    return isinstance(annotations, Mapping) and len(annotations.get("segment", ())) == 2
+    segment = annotations.get("segment") if isinstance(annotations, Mapping) else None
+    return isinstance(segment, list) and len(segment) == 2

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from mmvidformer.data.folders import is_video
-from mmvidformer.data.importers.export import Export
+from mmvidformer.data.importers.export import Export, reading
 from mmvidformer.data.importers.frames import box_row, interpolate
 from mmvidformer.errors import UserError
 from mmvidformer.video.times import FrameTimes
@@ -50,11 +50,9 @@ def read(export: Export) -> Iterator[tuple[Row, str]]:
         UserError: If a task has no video, or a part is missing or of another type.
     """
     for number, task in enumerate(_tasks_of(export.json), start=1):
-        place = f"{export.path}, task {task.get('id', number)}"
-        try:
-            rows = [*_read_task(export, task)]
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{place}: {type(error).__name__} {error}") from error
+        place = f"{export.path}, task {number}"
+        with reading(place):
+            rows = [*_read_task(export, task, place)]
         for row in rows:
             yield row, place
 
@@ -63,9 +61,9 @@ def _tasks_of(content: Any) -> Sequence[Any]:
     return content if isinstance(content, list) else [content]
 
 
-def _read_task(export: Export, task: Mapping[str, Any]) -> Iterator[Row]:
+def _read_task(export: Export, task: Mapping[str, Any], place: str) -> Iterator[Row]:
     data = task.get("data", task)
-    video = _name_of_video(data)
+    video = _name_of_video(data, place)
     results = _list_results(export, task)
     choices: dict[str, Row] = {}  # of regions
     parts = []  # of the video
@@ -90,7 +88,7 @@ def _read_task(export: Export, task: Mapping[str, Any]) -> Iterator[Row]:
         yield {"video": video}
 
 
-def _name_of_video(data: Mapping[str, Any]) -> str:
+def _name_of_video(data: Mapping[str, Any], place: str) -> str:
     """Return the name of the video of a task, without what Label Studio adds."""
     texts = [value for value in data.values() if isinstance(value, str)]
     addresses = [urlsplit(text) for text in texts]
@@ -103,7 +101,7 @@ def _name_of_video(data: Mapping[str, Any]) -> str:
             path = parse_qs(address.query).get("d", [""])[0]
         if is_video(path):
             return path
-    raise UserError(f"no video, only {str(texts)[:200]}")
+    raise UserError(f"{place} has no video, only {str(texts)[:200]}")
 
 
 def _list_results(export: Export, task: Mapping[str, Any]) -> list[Result]:

@@ -26,7 +26,7 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         place = f"{export.path}, video {str(video)[:40]}"
         if not _has_template(video):
             raise UserError(f"{place}: expected id and template")
-        label = video["template"].replace("[", "").replace("]", "")
+        label = str(video["template"]).replace("[", "").replace("]", "")
         yield {"video": str(video["id"]), "label": label, "split": split}, place
 
 

@@ -8,9 +8,8 @@ columns. The label is the first attribute that it has.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mmvidformer.data.importers.export import Export
+from mmvidformer.data.importers.export import Export, reading
 from mmvidformer.data.importers.frames import box_row
-from mmvidformer.errors import UserError
 
 PARTS = ("project", "attribute", "file", "metadata")
 SHAPES = ("", "point", "rectangle", "circle", "ellipse", "line", "polyline", "polygon")
@@ -34,12 +33,10 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     annotated = set()
     for number, annotation in project["metadata"].items():
         place = f"{export.path}, annotation {number}"
-        try:
+        with reading(place):
             videos = _list_videos(project, str(annotation["vid"]))
             columns = _list_columns(project["attribute"], annotation["av"])
             where = _read_place(export, annotation, videos)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise UserError(f"{place}: {type(error).__name__} {error}") from error
         annotated.update(videos)
         if where is None:
             continue
@@ -48,10 +45,11 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         for video in videos:
             for labels in columns:
                 yield {"video": video, **labels, **where}, place
-    for view in project.get("view", {}):
-        for video in _list_videos(project, view):
-            if video not in annotated:
-                yield {"video": video}, f"{export.path}, view {view}"
+    for view in project.get("view") or {}:
+        place = f"{export.path}, view {view}"
+        with reading(place):
+            videos = _list_videos(project, view)
+        yield from (({"video": video}, place) for video in videos if video not in annotated)
 
 
 def _list_videos(project: Mapping[str, Any], view: str) -> list[str]:
