@@ -1,8 +1,10 @@
 """Outputs of predictions, a file each."""
 
 from mmvidformer.sinks.base import Sink as Sink
+from mmvidformer.sinks.boris import Boris as Boris
 from mmvidformer.sinks.coco import Coco as Coco
 from mmvidformer.sinks.cvat import Cvat as Cvat
+from mmvidformer.sinks.elan import Elan as Elan
 from mmvidformer.sinks.jsonl import JsonLines as JsonLines
 from mmvidformer.sinks.label_studio import LabelStudio as LabelStudio
 from mmvidformer.sinks.segments import SegmentsCsv as SegmentsCsv
@@ -18,4 +20,6 @@ SINKS: dict[str, type[Sink]] = {
     "label_studio": LabelStudio,
     "cvat": Cvat,
     "coco": Coco,
+    "boris": Boris,
+    "elan": Elan,
 }

@@ -1,6 +1,6 @@
 """What outputs for annotation tools share: a part for each video, which states frames."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
@@ -40,6 +40,29 @@ class SinkBox(NamedTuple):
     labels: tuple[str, ...]
     score: float
     track: str
+
+
+class FoundSegment(NamedTuple):
+    """A segment, or a moment, of one class."""
+
+    label: str
+    start: float
+    end: float
+    score: float
+
+    @staticmethod
+    def merge(segments: Iterable["FoundSegment"]) -> list["FoundSegment"]:
+        """Make one of the segments of a class that overlap; the others stay, in order of time."""
+        merged: dict[str, list[FoundSegment]] = {}
+        for segment in sorted(segments, key=lambda segment: segment.start):
+            of_label = merged.setdefault(segment.label, [])
+            if of_label and segment.start < of_label[-1].end:
+                last = of_label.pop()
+                end, score = max(last.end, segment.end), max(last.score, segment.score)
+                segment = FoundSegment(segment.label, last.start, end, score)
+            of_label.append(segment)
+        joined = (segment for of_label in merged.values() for segment in of_label)
+        return sorted(joined, key=lambda segment: segment.start)
 
 
 class VideoSink(Sink):
@@ -103,9 +126,10 @@ class VideoSink(Sink):
             raise UserError(f"{type(self).__name__} is of video files, got {name}")
         self._end_video()
         frames = Video.open(path)
-        self._video = SinkVideo(path, frames, *frames.size)
-        self.begin_video(self._video, prediction)
-        return self._video
+        video = SinkVideo(path, frames, *frames.size)
+        self.begin_video(video, prediction)
+        self._video = video
+        return video
 
     def _write_segments(self, segments: Sequence[Prediction]) -> None:
         for segment in segments if self._video else ():
@@ -130,6 +154,16 @@ def list_labels(prediction: Prediction, output: str) -> list[tuple[str, float]]:
     else:
         classes = [item for item in classes if item[2] >= threshold] or classes[:1]
     return [(label, round(score, 6)) for _, label, score in classes]
+
+
+def list_segments(prediction: Prediction) -> list[FoundSegment]:
+    """Return the classes of a segment (``list_labels``), each with its times."""
+    start, end = prediction.seconds
+    return [
+        FoundSegment(label, start, end, score)
+        for output in prediction.scores
+        for label, score in list_labels(prediction, output)
+    ]
 
 
 def list_runs(boxes: Sequence[SinkBox]) -> Iterator[list[SinkBox]]:

@@ -9,6 +9,7 @@ import pytest
 
 from mmvidformer.apis import Prediction
 from mmvidformer.data.importers import open_annotations
+from mmvidformer.errors import UserError
 from mmvidformer.sinks import SINKS
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.tasks.imports import select_rows
@@ -149,3 +150,55 @@ def test_coco_counts_frames_and_boxes(videos) -> None:
 def test_only_files_have_frames(name, file, tmp_path) -> None:
     with pytest.raises(ValueError, match="is of video files, got a stream"):
         write(name, tmp_path / file, [predict(None, 0, seconds=(0, 1))])
+
+
+def behaviors(videos: Path, task: str) -> list[Prediction]:
+    """Segments of which two of a class overlap, or moments, of two videos."""
+    first, second = videos / "a & b.mp4", videos / "sub" / "c.mp4"
+    if task == "moments":
+        places = ((first, 0, 0.25), (first, 0, 0.5), (second, 2, 1.5))
+        return [predict(video, label, task, seconds=(at, at)) for video, label, at in places]
+    return [
+        *segments(videos)[:3],
+        predict(first, 2, task, seconds=(0.625, 1.0)),
+        predict(second, 2, task, seconds=(0.25, 1.0)),
+        predict(second, 2, task, seconds=(1.0, 1.5)),
+    ]
+
+
+MERGED = [
+    ("a & b.mp4", "0.0", "0.5", "left"),
+    ("a & b.mp4", "0.5", "1.0", "Füttern"),
+    ("a & b.mp4", "0.5", "2.0", "<b>& right"),
+]
+SECOND = [("c.mp4", "0.25", "1.0", "Füttern"), ("c.mp4", "1.0", "1.5", "Füttern")]
+
+
+def test_a_project_of_boris_comes_back(videos) -> None:
+    """States of one behavior cannot overlap, as each event of it ends the one before."""
+    write("boris", videos / "out.boris", behaviors(videos, "segments"))
+    assert sorted(read(videos / "out.boris", videos, "segments", *SPAN)) == MERGED + SECOND
+    project = json.loads((videos / "out.boris").read_text())
+    assert [*project["observations"]] == ["1 a & b", "2 c"]
+    assert project["observations"]["2 c"]["file"] == {"1": ["sub/c.mp4"]}
+    write("boris", videos / "moments.boris", behaviors(videos, "moments"))
+    rows = read(videos / "moments.boris", videos, "moments", "time", "label")
+    assert rows == [("a & b.mp4", "0.25", "left"), ("a & b.mp4", "0.5", "left"),
+                    ("c.mp4", "1.5", "Füttern")]  # fmt: skip
+
+
+def test_files_of_elan_come_back(videos) -> None:
+    """A tier for each class. pympi 1.70 reads the same tiers and times."""
+    write("elan", videos / "elan", behaviors(videos, "segments"))
+    rows = read(videos / "elan" / "a & b.eaf", videos, "segments", *SPAN)
+    assert sorted(rows) == MERGED
+    assert read(videos / "elan" / "c.eaf", videos, "segments", *SPAN) == SECOND
+    root = ElementTree.parse(videos / "elan" / "c.eaf").getroot()
+    assert [tier.get("TIER_ID") for tier in root.iter("TIER")] == NAMES["class"]
+    (media,) = root.iter("MEDIA_DESCRIPTOR")
+    assert media.get("RELATIVE_MEDIA_URL") == "./../sub/c.mp4"
+    with pytest.raises(UserError, match=r"one\.eaf is of .*a & b\.mp4, not of .*c\.mp4; name a f"):
+        write("elan", videos / "one.eaf", behaviors(videos, "segments"))
+    write("elan", videos / "m.eaf", behaviors(videos, "moments")[:2])
+    rows = read(videos / "m.eaf", videos, "segments", *SPAN)
+    assert rows[0] == ("a & b.mp4", "0.25", "0.333", "left")  # a frame of 12 per second

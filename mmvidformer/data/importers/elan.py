@@ -8,6 +8,7 @@ the times of those. Checked with pympi and test files of it, which ELAN wrote.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from mmvidformer.data.folders import is_video
@@ -47,7 +48,8 @@ def _find_video(export: Export, root: Element) -> tuple[str, float]:
     """Return the name of the video, and at which second of it the annotations begin."""
     media = []
     for descriptor in root.iter("MEDIA_DESCRIPTOR"):
-        names = [descriptor.get(key) or "" for key in ("RELATIVE_MEDIA_URL", "MEDIA_URL")]
+        relative = descriptor.get("RELATIVE_MEDIA_URL") or ""  # with or without %20
+        names = [relative, unquote(relative), descriptor.get("MEDIA_URL") or ""]
         mime = descriptor.get("MIME_TYPE") or ""
         if mime.startswith("video") or any(map(is_video, names)):
             media.append((names, float(descriptor.get("TIME_ORIGIN") or 0) / 1000))
@@ -61,8 +63,8 @@ def _find_video(export: Export, root: Element) -> tuple[str, float]:
         for name in filter(None, names):
             if export.find(name) is not None:
                 return name, offset
-    (relative, address), offset = media[0]
-    return relative or address, offset
+    names, offset = media[0]
+    return next(filter(None, names), ""), offset
 
 
 def _annotation_times(root: Element) -> Times:

@@ -1,0 +1,115 @@
+"""ELAN's .eaf files, which somebody corrects there."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from mmvidformer.errors import UserError
+from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.sinks.videos import FoundSegment, SinkBox, SinkVideo, VideoSink, list_segments
+from mmvidformer.storage.atomic import open_rows
+from mmvidformer.tasks.prediction import Prediction
+
+SUFFIX = ".eaf"
+SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
+INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
+TYPE = "default-lt"
+MIME_TYPES = {".mp4": "video/mp4", ".mpg": "video/mpeg", ".mpeg": "video/mpeg"}
+MIME_TYPES |= {".mov": "video/quicktime", ".avi": "video/x-msvideo"}
+
+
+class Elan(VideoSink):
+    """A file for each video, with a tier for each class: annotations of a tier cannot overlap.
+
+    Where segments of one class overlap, they are one annotation. A moment lasts for a frame. The
+    target is the file of one video, or a folder, which gets ``NAME.eaf`` for each.
+    """
+
+    help = "files of ELAN, to be corrected there: .eaf of one video, or a folder of them"
+
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        super().__init__()
+        self.target, self._force = target, options.force
+        self._segments: list[FoundSegment] = []
+        self._names: tuple[str, ...] = ()
+        self._written: dict[Path, str] = {}
+
+    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
+        """Note the classes, and refuse a second file of one name."""
+        self._names = tuple(name for names in prediction.names.values() for name in names)
+        self._segments = []
+        file = self._file_of(video)
+        if file in self._written:
+            other = self._written[file]
+            raise UserError(f"{file} is of {other}, not of {video.path}; name a folder, or rename")
+        self._written[file] = video.path
+
+    def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
+        """Keep a segment until the video ends."""
+        self._segments += list_segments(segment)
+
+    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
+        """Write the file of a video."""
+        file = self._file_of(video)
+        root = self._document(file, video)
+        indent(root, "    ")
+        with open_rows(file, self._force) as text:
+            text.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+            text.write(tostring(root, encoding="unicode") + "\n")
+
+    def _file_of(self, video: SinkVideo) -> Path:
+        if self.target.suffix.lower() == SUFFIX:
+            return self.target
+        return self.target / f"{Path(video.path).stem}{SUFFIX}"
+
+    def _document(self, file: Path, video: SinkVideo) -> Element:
+        date = datetime.now(UTC).isoformat(timespec="seconds")
+        root = Element("ANNOTATION_DOCUMENT", AUTHOR="", DATE=date, FORMAT="3.0", VERSION="3.0")
+        root.set("xmlns:xsi", INSTANCE)
+        root.set("xsi:noNamespaceSchemaLocation", SCHEMA)
+        header = SubElement(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
+        place = os.path.abspath(video.path)
+        relative = os.path.relpath(place, os.path.abspath(file.parent))
+        mime = MIME_TYPES.get(Path(place).suffix.lower(), "video/unknown")
+        address = {"MEDIA_URL": f"file://{quote(place)}", "MIME_TYPE": mime}
+        SubElement(header, "MEDIA_DESCRIPTOR", address, RELATIVE_MEDIA_URL=f"./{quote(relative)}")
+        order = SubElement(root, "TIME_ORDER")
+        segments = FoundSegment.merge(self._segments)
+        _write_slots(order, segments, video)
+        for name in self._names:
+            tier = SubElement(root, "TIER", LINGUISTIC_TYPE_REF=TYPE, TIER_ID=name)
+            for number, segment in enumerate(segments, start=1):
+                if segment.label == name:
+                    _write_annotation(tier, number, name)
+        SubElement(
+            root,
+            "LINGUISTIC_TYPE",
+            GRAPHIC_REFERENCES="false",
+            LINGUISTIC_TYPE_ID=TYPE,
+            TIME_ALIGNABLE="true",
+        )
+        return root
+
+
+def _write_slots(order: Element, segments: list[FoundSegment], video: SinkVideo) -> None:
+    """Write the times of the ends, in order; a segment lasts at least for its first frame."""
+    times = {}
+    for number, (_, start, end, _) in enumerate(segments, start=1):
+        frame = video.frames.at(start)
+        _, frame_end = video.frames.frame_times.span(frame, frame)
+        first, last = round(1000 * start), round(1000 * max(end, float(frame_end)))
+        times[f"ts{2 * number - 1}"] = first
+        times[f"ts{2 * number}"] = max(last, first + 1)
+    for slot, milliseconds in sorted(times.items(), key=lambda item: item[1]):
+        SubElement(order, "TIME_SLOT", TIME_SLOT_ID=slot, TIME_VALUE=str(milliseconds))
+
+
+def _write_annotation(tier: Element, number: int, label: str) -> None:
+    annotation = SubElement(tier, "ANNOTATION")
+    slots = {f"TIME_SLOT_REF{end}": f"ts{2 * number - 2 + end}" for end in (1, 2)}
+    aligned = SubElement(
+        annotation, "ALIGNABLE_ANNOTATION", {"ANNOTATION_ID": f"a{number}"} | slots
+    )
+    SubElement(aligned, "ANNOTATION_VALUE").text = label
