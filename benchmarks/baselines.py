@@ -34,7 +34,7 @@ from mmvidformer.config import clip_shape, type_name
 from mmvidformer.errors import UserError
 from mmvidformer.models import TimeSformer, ViViT
 from mmvidformer.models.fast.inference import optimize_for_inference
-from mmvidformer.models.fast.onednn import optimize_for_training
+from mmvidformer.models.fast.training import optimize_for_training
 from mmvidformer.papers.complexity import count_macs
 from mmvidformer.registry import MODELS
 

@@ -19,7 +19,7 @@ from transformers import VideoMAEConfig, VideoMAEForPreTraining
 from benchmarks.attention import read_arch
 from benchmarks.timing import time_call
 from mmvidformer.models import VideoTransformer
-from mmvidformer.models.fast.onednn import optimize_for_training
+from mmvidformer.models.fast.training import optimize_for_training
 from mmvidformer.models.masked import MaskedPretraining
 
 BLOCKS = {

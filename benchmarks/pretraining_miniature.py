@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from benchmarks.attention import read_arch
 from benchmarks.camera_windows import cut_windows
 from mmvidformer.models import VideoTransformer
-from mmvidformer.models.fast.onednn import optimize_for_training
+from mmvidformer.models.fast.training import optimize_for_training
 from mmvidformer.models.masked import MaskedPretraining
 from mmvidformer.papers.summary import interval
 from mmvidformer.synthetic.directions import DirectionsSpec

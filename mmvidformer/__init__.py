@@ -15,7 +15,7 @@ _LAZY = {
     "get_config": "mmvidformer.config",
     "list_models": "mmvidformer.config",
     "optimize_for_inference": "mmvidformer.models.fast.inference",
-    "optimize_for_training": "mmvidformer.models.fast.onednn",
+    "optimize_for_training": "mmvidformer.models.fast.training",
 }
 
 __all__ = ["__version__", *_LAZY]

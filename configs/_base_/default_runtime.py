@@ -17,7 +17,7 @@ default_hooks = dict(
     ),
     preflight=dict(type="mmvidformer.PreflightHook"),
     training_guard=dict(type="mmvidformer.TrainingGuardHook"),
-    cpu_training=dict(type="mmvidformer.CpuTrainingHook"),
+    fast_training=dict(type="mmvidformer.FastTrainingHook"),
 )
 # Another clip for a video that cannot be read; in testing it counts as wrong.
 bad_videos = dict(on_bad_video="resample", max_bad_share=0.05)

@@ -5,10 +5,11 @@ kernel (how).
 """
 
 from mmvidformer.layers.attention import Attention
+from mmvidformer.layers.block import AttentionSubLayer, TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import DropPath
 from mmvidformer.layers.embed import TubeletEmbedding
-from mmvidformer.layers.encoder import Encoder, TransformerBlock
+from mmvidformer.layers.encoder import Encoder
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import INITS, init_flax_vit, init_timm_vit
 from mmvidformer.layers.kernels import KERNELS, Kernel
@@ -20,5 +21,4 @@ from mmvidformer.layers.positions import POSITIONS, PositionEmbedding
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding
 from mmvidformer.layers.shift import SHIFTS, build_shift
-from mmvidformer.layers.sublayer import AttentionSubLayer
 from mmvidformer.layers.tokens import Context, Grid, Places, pool_tokens

@@ -15,17 +15,17 @@ from torch.utils.checkpoint import checkpoint
 from mmvidformer.errors import UserError
 from mmvidformer.layers.abilities import attention_conflicts, refuse
 from mmvidformer.layers.config import ClsPolicy, SubLayer, name_of
-from mmvidformer.layers.drop import NOTHING_DROPPED, Draw
+from mmvidformer.layers.drop import Draw
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
-from mmvidformer.layers.linear import QueryValueBias, project_twice
+from mmvidformer.layers.linear import QueryValueBias
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern
-from mmvidformer.layers.patterns.prefix import regroup, spread, ungroup
+from mmvidformer.layers.patterns.prefix import one_sequence, regroup, scale_update, ungroup
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.tokens import Context, Grid
@@ -126,26 +126,21 @@ class Attention(nn.Module):
         if rope is not None:
             stages["rope"] = ROPES.build(rope, head_dim=head_dim)
         self.prepare = nn.ModuleDict(stages)
+        self._has_stages, self._parts = bool(stages), self.kernel.parts
+        self._is_linear = isinstance(self.kernel, LinearCostKernel)
         self.proj = nn.Linear(inner, dim)
-        self.proj_drop = nn.Dropout(proj_drop)
+        self.proj_drop = nn.Dropout(proj_drop) if proj_drop else None
 
-    def forward(
-        self,
-        tokens: Tensor,
-        context: Context,
-        draw: Draw = NOTHING_DROPPED,
-        fc_weight: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, tokens: Tensor, context: Context, draw: Draw | None = None) -> Tensor:
         """Attend.
 
         Args:
             tokens: Tokens (B, P + T H W, D); with ``cls='skip'`` those of the places alone.
             context: Their order, and what belongs to them.
-            draw: Factors of stochastic depth.
-            fc_weight: Weight (D, D) that multiplies the update, in one product with the projection.
+            draw: Factors of stochastic depth. Default: nothing is dropped.
 
         Returns:
-            Update of the tokens, in their shape; (B, P, D) with ``context.prefix_only``.
+            Update of the tokens, in their shape.
 
         Raises:
             UserError: If there is a prefix that is to be skipped.
@@ -154,23 +149,21 @@ class Attention(nn.Module):
             raise UserError(
                 f"attention with cls='skip' takes tokens without a prefix, got {context.grid}"
             )
+        factors = None if draw is None else draw.factors
         projected = self.qkv(tokens)
-        linear = isinstance(self.kernel, LinearCostKernel)
-        if linear and self.recompute and context.state is None and _can_recompute():
+        if self.recompute and self._is_linear and context.state is None and _can_recompute():
             run = self._mix_projected
-            out = checkpoint(run, projected, context, draw.factors, use_reentrant=False)
+            out = checkpoint(run, projected, context, factors, use_reentrant=False)
         else:
             q, k, v = self._prepare(projected, context)
             del projected
-            out = self.mix(q, k, v, context, draw.factors)
-        if fc_weight is None:
-            update = self.proj_drop(self.proj(out))
-        else:
-            update = project_twice(self.proj, fc_weight, out)
-        factors = spread(self.patterns[0], draw, context.grid)
-        if factors is None:
+            out = self.mix(q, k, v, context, factors)
+        update = self.proj(out)
+        if self.proj_drop is not None:
+            update = self.proj_drop(update)
+        if draw is None:
             return update
-        return update * (factors[:, : update.shape[1]] if context.prefix_only else factors)
+        return scale_update(update, self.patterns[0], draw, context.grid)
 
     def project(self, tokens: Tensor, context: Context) -> Heads:
         """Project to queries, keys and values of all heads, and shift, map, gate and turn them.
@@ -193,13 +186,10 @@ class Attention(nn.Module):
                 averaged. Default: equal ones.
 
         Returns:
-            (B, P + T H W, D); (B, P, D) with ``context.prefix_only``.
+            (B, P + T H W, D).
         """
-        outs, grid = [], context.grid
-        len_out = grid.prefix if context.prefix_only else grid.num_tokens
-        several = len(self.patterns) > 1
-        parts = _split(q, k, v, len(self.patterns)) if several else [(q, k, v)]
-        for pattern, heads in zip(self.patterns, parts, strict=True):
+        outs = []
+        for pattern, heads in zip(self.patterns, self.split_heads(q, k, v), strict=True):
             if pattern.gathers and _can_recompute():
                 out = self._attend_in_parts(pattern, heads, context, factors)
             else:
@@ -209,19 +199,29 @@ class Attention(nn.Module):
                 else:
                     out = self.kernel(queries, keys, values, mask)
                 out = ungroup(pattern, self.cls, out, context, factors)
-            if out.shape[1] < len_out:  # cls='global': the prefix attends to all tokens, apart
-                alone = context._replace(prefix_only=True)
-                prefix = self.kernel(*regroup(pattern, self.cls, *heads, alone))
-                out = torch.cat([ungroup(pattern, self.cls, prefix, alone), out], dim=1)
+            if self.cls == "global" and context.grid.prefix and not pattern.whole:
+                out = torch.cat([self.attend_to_all(*heads, context), out], dim=1)
             outs.append(out)
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1)
+
+    def split_heads(self, q: Tensor, k: Tensor, v: Tensor) -> Sequence[Heads]:
+        """Split the heads of (B, L, n, d) into those of each pattern."""
+        return ((q, k, v),) if len(self.patterns) == 1 else _split(q, k, v, len(self.patterns))
+
+    def attend_to_all(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        """Let the prefix attend to all tokens: (B, P + T H W, n, d) each to (B, P, n d)."""
+        prefix = q[:, : context.grid.prefix]
+        out = self.kernel(*one_sequence(prefix, k, v, context))
+        return out.transpose(1, 2).flatten(2)
 
     def _mix_projected(self, projected: Tensor, context: Context, factors: Tensor | None) -> Tensor:
         return self.mix(*self._prepare(projected, context), context, factors)
 
     def _prepare(self, projected: Tensor, context: Context) -> Heads:
-        projections = projected.unflatten(-1, (self.kernel.parts, self.num_heads, -1)).unbind(-3)
+        projections = torch.unflatten(projected, -1, (self._parts, self.num_heads, -1)).unbind(-3)
         q, k, v = (*projections, projections[-1])[:3]  # keys may be values
+        if not self._has_stages:
+            return q, k, v
         del projected, projections  # freed as soon as no stage needs its parts
         for name, stage in self.prepare.items():
             if name == "rope":

@@ -3,7 +3,6 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.lookup import look_up
 
 
@@ -63,54 +62,17 @@ class DropPath(nn.Module):
 
 
 class Draw(NamedTuple):
-    """Which updates of a batch stochastic depth keeps, and by which factors.
+    """The factors by which stochastic depth multiplies an update.
 
     Attributes:
-        factors: What ``DropPath`` returned, (B, G) or (B, 1); with ``rows`` that of the rows.
-            Default: nothing is dropped.
+        factors: What ``DropPath`` returned, (B, G) or (B, 1).
         prefix_factors: The same of a prefix that attends alone (``cls='global'``), (B, 1). Default:
             that of the tokens, of whose groups the prefix has copies.
-        rows: Rows of the batch (K,) to compute; the updates of all others are dropped. Default: all
-            rows are computed, and a factor of 0 drops.
     """
 
-    factors: Tensor | None = None
+    factors: Tensor
     prefix_factors: Tensor | None = None
-    rows: Tensor | None = None
-
-    def take(self, tokens: Tensor) -> Tensor:
-        """Return the rows of tokens (B, ...) to compute."""
-        return tokens if self.rows is None else tokens[self.rows]
 
     def scale(self, update: Tensor) -> Tensor:
         """Multiply an update (B, ..., D) by factors (B, 1) of its rows."""
-        if self.factors is None:
-            return update
         return update * self.factors.reshape(-1, *[1] * (update.dim() - 1))
-
-    def add(self, tokens: Tensor, update: Tensor) -> Tensor:
-        """Return tokens (B, ...), to which the update of their rows is added."""
-        if self.rows is None:
-            return tokens + update
-        return tokens.index_add(0, self.rows, update.to(tokens.dtype))
-
-
-NOTHING_DROPPED = Draw()
-
-
-def compute_kept(factors: Tensor | None) -> Draw:
-    """Return a draw by which only the rows that are kept are computed (dinov2), if it is worth it.
-
-    It is on a CPU, where their number is known at once; a GPU would have to wait for it. Factors by
-    group need all rows. So does a batch that is dropped as a whole, or no weight has a gradient.
-
-    Args:
-        factors: What ``DropPath`` returned.
-    """
-    if factors is None or factors.shape[1] > 1:
-        return Draw(factors)
-    if factors.device.type != "cpu" or not runs_eagerly():
-        return Draw(factors)
-    rows = factors[:, 0].nonzero()[:, 0]
-    some = 0 < len(rows) < len(factors)
-    return Draw(factors[rows], rows=rows) if some else Draw(factors)

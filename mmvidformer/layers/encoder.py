@@ -1,6 +1,5 @@
-"""Blocks of attention and MLP, and the encoder that runs them."""
+"""The encoder: prefix, positions, blocks and final norm."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,8 +11,8 @@ from torch.utils.checkpoint import checkpoint
 from mmvidformer.errors import UserError
 from mmvidformer.layers.abilities import refuse_tokens
 from mmvidformer.layers.attention import Attention
-from mmvidformer.layers.config import EncoderConfig, SubLayer, read
-from mmvidformer.layers.drop import DropPath, compute_kept
+from mmvidformer.layers.block import TransformerBlock
+from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.frames import (
     average_frames,
     frame_tokens_first,
@@ -21,93 +20,12 @@ from mmvidformer.layers.frames import (
     split_frames,
 )
 from mmvidformer.layers.inputs import EncoderInput
-from mmvidformer.layers.kernels import KERNELS, Kernel
-from mmvidformer.layers.linear import has_hooks
+from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.layers.mlp import MLPS, Mlp
-from mmvidformer.layers.norm import NORMS, build_scale
+from mmvidformer.layers.mlp import Mlp
+from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import PATTERNS
-from mmvidformer.layers.sublayer import AttentionSubLayer
 from mmvidformer.layers.tokens import Context, Size, Tokens, pool_tokens
-
-
-class TransformerBlock(nn.Module):
-    """Attention sub-layers in order, then an MLP, each after a norm and with a residual connection.
-
-    Args:
-        config: Description of the encoder, or a dictionary of it.
-        sublayers: The sub-layers. They are named after their patterns; a repeated name gets the
-            number of the sub-layer. Default: those of the first block of the encoder.
-        drop_path_rate: Stochastic-depth rate of this block. The MLP draws for a whole clip.
-
-    Raises:
-        KeyError: If a name, or a key of a dictionary, is unknown.
-        UserError: If there are no sub-layers.
-    """
-
-    def __init__(
-        self,
-        config: EncoderConfig | Mapping,
-        sublayers: Sequence[SubLayer] | None = None,
-        drop_path_rate: float = 0.0,
-    ) -> None:
-        super().__init__()
-        config = read(EncoderConfig, config, "option of an encoder")
-        sublayers = config.blocks[0] if sublayers is None else sublayers
-        if not sublayers:
-            raise UserError("a block needs at least one sub-layer, got none")
-        self.parallel = config.parallel
-        self.sublayers = nn.ModuleDict()
-        for number, sublayer in enumerate(sublayers, start=1):
-            taken = sublayer.name in self.sublayers
-            name = f"{sublayer.name}_{number}" if taken else sublayer.name
-            drop_path = DropPath(drop_path_rate, config.drop_path_rule)
-            self.sublayers[name] = AttentionSubLayer(config, sublayer, drop_path)
-        dim, _, _, ratio = config.sizes.values()
-        self.norm = NORMS.build(config.norm, normalized_shape=dim)
-        options = dict(dim=dim, hidden_dim=int(dim * ratio), drop=config.drop_rate)
-        self.mlp = MLPS.build(config.mlp, **options)
-        self.scale = build_scale(dim, config.layer_scale)
-        self.drop_path = DropPath(drop_path_rate, config.drop_path_rule)
-
-    def forward(self, tokens: Tensor, context: Context) -> Tensor:
-        """Return the tokens after the block.
-
-        Args:
-            tokens: Tokens (B, P + T H W, D).
-            context: Their order, and what belongs to them.
-
-        Returns:
-            Tokens in their shape; with ``context.prefix_only`` the prefix alone, (B, P, D).
-        """
-        source, grid = tokens, context.grid
-        sub: Any
-        for number, sub in enumerate(self.sublayers.values(), start=1):
-            is_last = self.parallel or number == len(self.sublayers)
-            seen = context._replace(prefix_only=context.prefix_only and is_last)
-            # It reads the tokens, or the input of the block; without a prefix that it skips.
-            prefix = None
-            if sub.attn.cls == "skip" and grid.prefix:
-                prefix, tokens = tokens.split([grid.prefix, grid.num_places], dim=1)
-                seen = seen.without_prefix()
-            read = tokens
-            if self.parallel:
-                read = source if prefix is None else source[:, grid.prefix :]
-            # Norm, attention, fc and scale, of the rows that stochastic depth keeps.
-            draw, fc_weight = sub.draw(read, seen), sub.fc_weight(read)
-            x = sub.norm(draw.take(read))
-            update = sub.attn(x, seen.take_rows(draw.rows), draw, fc_weight)
-            update = sub.finish(update, fc_weight)
-            # The residual connection.
-            tokens = draw.add(tokens[:, : grid.prefix] if seen.prefix_only else tokens, update)
-            if prefix is not None:
-                tokens = torch.cat([prefix, tokens], dim=1)
-        draw = compute_kept(self.drop_path(tokens, clip_rows=context.clip_rows))
-        x = self.norm(draw.take(tokens))
-        if not grid.prefix:  # an MLP may convolve
-            x = x.unflatten(1, grid.size)
-        update = draw.scale(self.scale(self.mlp(x)))
-        return draw.add(tokens, update if grid.prefix else update.flatten(1, 3))
 
 
 class Encoder(EncoderInput):
@@ -117,9 +35,7 @@ class Encoder(EncoderInput):
     weights, whatever the positions: under autocast they are float32, and the updates are rounded.
 
     Attributes:
-        passes_grid: Whether the places are read by others; otherwise ``cls_only`` may be set.
-        cls_only: Whether to return the prefix alone, and to compute only what it needs in the last
-            block. ``models.fast.inference`` sets it if nothing reads the places.
+        passes_grid: Whether the places are read by others.
 
     Args:
         config: As for ``EncoderInput``, like the next two.
@@ -142,7 +58,6 @@ class Encoder(EncoderInput):
         final_norm: bool = True,
     ) -> None:
         super().__init__(config, size, in_dim, passes_grid)
-        self.cls_only = False
         dim, depth, _, _ = config.sizes.values()
         rate, prefix = config.drop_path_rate, (config.cls is not None) + config.registers
         size = (1, *size[1:]) if self.single_frames else size
@@ -181,8 +96,7 @@ class Encoder(EncoderInput):
                 frames are clips of their own. The tokens of ``frames='token'`` are a prefix.
 
         Returns:
-            Normalized tokens (B, P + T H W, D) in the order of ``out_grid``. If the prefix alone is
-            read (``Context.prefix_only``), they may have no places, and T is 0.
+            Normalized tokens (B, P + T H W, D) in the order of ``out_grid``.
         """
         clips = tokens.context
         refuse_tokens(self.conflicts, clips.keep, clips.weight)
@@ -192,9 +106,20 @@ class Encoder(EncoderInput):
             raise UserError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
         if self.single_frames:
             tokens = split_frames(tokens)
-        tensor, context = self.run_blocks(tokens, outputs)
+        size = tokens.context.grid.size
+        tensor, context = self.start(tokens)
+        again = self.with_cp is True and torch.is_grad_enabled() and context.state is None
+        for block in self.blocks:
+            run = partial(checkpoint, block, use_reentrant=False) if again else block
+            tensor = run(tensor, context)
+            if outputs is not None:
+                outputs.append(self._as_output(tensor, context, size))
         if self.frames == "together":
             return Tokens(self.norm(tensor), clips._replace(grid=context.grid))
+        return self._join_frames(tensor, context, clips)
+
+    def _join_frames(self, tensor: Tensor, context: Context, clips: Context) -> Tokens:
+        """Normalize, and return what is read of the frames as the tokens of their clips."""
         if self.frames == "token":  # the first of each frame
             return one_per_frame(self.norm(tensor[:, :: context.grid.w]), clips)
         if self.frames == "average":
@@ -203,39 +128,14 @@ class Encoder(EncoderInput):
         pooled = pool_tokens(Tokens(self.norm(tensor), context), "cls")
         return one_per_frame(pooled.unflatten(0, (-1, clips.grid.t)), clips)
 
-    def run_blocks(self, tokens: Tokens, outputs: list[Tokens] | None = None) -> Tokens:
-        """Encode without the final norm. Single frames are clips of their own."""
-        size = tokens.context.grid.size
-        prefix_only = self.cls_only or (tokens.context.prefix_only and self.can_leave_grid())
-        tensor, context = self.start(tokens)
-        again = self.with_cp is True and torch.is_grad_enabled() and context.state is None
-        for number, block in enumerate(self.blocks, start=1):
-            is_last = number == len(self.blocks)
-            context = context._replace(prefix_only=prefix_only and is_last)
-            run = partial(checkpoint, block, use_reentrant=False) if again else block
-            tensor = run(tensor, context)
-            if context.prefix_only:
-                context = context._replace(grid=context.grid._replace(t=0))
-            if outputs is not None:
-                outputs.append(self._as_output(tensor, context, size))
-        return Tokens(tensor, context)
-
     def _as_output(self, tensor: Tensor, context: Context, size: Size) -> Tokens:
-        tokens = Tokens(tensor, context._replace(prefix_only=False))
+        tokens = Tokens(tensor, context)
         return tokens if self.frame_token is None else frame_tokens_first(tokens, size)
 
     def norm_of(self, number: int) -> nn.Module:
         """Return the norm of the tokens after a block, if others read them."""
         own = str(number) in self.layer_norms
         return self.layer_norms[str(number)] if own else self.norm
-
-    def can_leave_grid(self) -> bool:
-        """Return whether nothing reads the grid, and the last block can do without its updates."""
-        parts = [self, self.norm, *self.blocks[-1].modules()]
-        kernels = [part for part in parts if isinstance(part, Kernel)]
-        separate = all("some_queries" in kernel.supports for kernel in kernels)
-        hooked = any(has_hooks(part) for part in parts)
-        return self.cls_token is not None and not self.passes_grid and separate and not hooked
 
 
 def _with_length(sublayer: SubLayer, size: Size, prefix: int) -> SubLayer:

@@ -3,11 +3,11 @@
 from torch import nn
 
 from mmvidformer.layers.attention import Attention
+from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.embed import TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.positions import PositionEmbedding
-from mmvidformer.layers.sublayer import AttentionSubLayer
 
 
 def init_timm_vit(module: nn.Module) -> None:

@@ -7,7 +7,6 @@ from typing import Any, TypeGuard, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.functional import linear
 
 from mmvidformer.errors import UserError
@@ -59,12 +58,6 @@ def has_hooks(layer: nn.Module) -> bool:
     """Return whether something is to run before or after a module."""
     forward_hooks = layer._forward_pre_hooks or layer._forward_hooks
     return bool(forward_hooks or layer._backward_pre_hooks or layer._backward_hooks)
-
-
-def project_twice(first: nn.Linear, second_weight: Tensor, x: Tensor) -> Tensor:
-    """Map x (..., D) by a linear layer, then by a weight (D', D), in one product ``(W2 W1) x``."""
-    both = {"weight": second_weight @ first.weight, "bias": second_weight @ first.bias}
-    return functional_call(first, both, (x,))
 
 
 class LoraLinear(nn.Linear):

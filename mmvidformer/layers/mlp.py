@@ -66,22 +66,26 @@ class Mlp(nn.Module):
     ) -> None:
         super().__init__()
         self.fc1 = nn.Linear(dim, hidden_dim)
-        self.depthwise = DepthwiseConv(hidden_dim) if depthwise else nn.Identity()
+        self.depthwise = DepthwiseConv(hidden_dim) if depthwise else None
         self.act = look_up(ACTIVATIONS, act, "activation")()
         self.fc2 = nn.Linear(hidden_dim, dim)
-        self.drop = nn.Dropout(drop)
+        self.drop = nn.Dropout(drop) if drop else None
         self.recompute = False
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., D) to (..., D)."""
-        hidden = self.depthwise(self.fc1(x))
+        hidden = self.fc1(x)
+        if self.depthwise is not None:
+            hidden = self.depthwise(hidden)
         if not (self.recompute and torch.is_grad_enabled() and hidden.requires_grad):
             return self._second(hidden)
         # Early stopping ends the recomputation before fc2, so it costs one activation.
-        random = self.training and self.drop.p > 0
+        random = self.training and self.drop is not None
         return checkpoint(self._second, hidden, use_reentrant=False, preserve_rng_state=random)
 
     def _second(self, hidden: Tensor) -> Tensor:
+        if self.drop is None:
+            return self.fc2(self.act(hidden))
         return self.drop(self.fc2(self.drop(self.act(hidden))))
 
 

@@ -68,6 +68,6 @@ class LayerScale(nn.Module):
         return x * self.gamma
 
 
-def build_scale(dim: int, value: float | None) -> nn.Module:
-    """Build a ``LayerScale``, or what changes nothing for None."""
-    return nn.Identity() if value is None else LayerScale(dim, value)
+def build_scale(dim: int, value: float | None) -> LayerScale | None:
+    """Build a ``LayerScale``; for None there is none."""
+    return None if value is None else LayerScale(dim, value)

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.layers.block import TransformerBlock
 from mmvidformer.layers.config import Choice, EncoderConfig
-from mmvidformer.layers.encoder import TransformerBlock
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.mlp import Mlp

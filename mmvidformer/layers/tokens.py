@@ -44,9 +44,9 @@ class Grid(NamedTuple):
     def split(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Split (B, P + T H W, ...) into prefix (B, P, ...) and places (B, T, H, W, ...)."""
         if not self.prefix:
-            return tokens[:, :0], tokens.unflatten(1, self.size)
-        prefix, places = tokens.split([self.prefix, self.num_places], dim=1)
-        return prefix, places.unflatten(1, self.size)
+            return tokens[:, :0], torch.unflatten(tokens, 1, self.size)
+        prefix, places = tokens.split_with_sizes([self.prefix, self.num_places], dim=1)
+        return prefix, torch.unflatten(places, 1, self.size)
 
     def join(self, prefix: Tensor, places: Tensor) -> Tensor:
         """Join prefix (B, P, ...) and places (B, T, H, W, ...) to (B, P + T H W, ...)."""
@@ -68,9 +68,8 @@ class Context(NamedTuple):
         clip_rows: Number of consecutive batch rows of each clip, (clips,), if the rows are frames.
             Those of a clip share a draw of stochastic depth (``DropPath``). Default: each row is a
             clip.
-        prefix_only: Whether only the prefix is read afterwards. A block then returns it alone,
-            which needs kernels that attend for ``some_queries``. An encoder does so in its last
-            block, if it can.
+        prefix_only: Whether only the prefix is read afterwards. Encoders compute all, but for a
+            pass (``models.fast.prefix_only``), after which there are no places, and T is 0.
     """
 
     grid: Grid
@@ -85,17 +84,6 @@ class Context(NamedTuple):
         """Return that of the places alone."""
         rope = None if self.rope is None else self.rope[:, self.grid.prefix :]
         return self._replace(grid=self.grid._replace(prefix=0), rope=rope)
-
-    def take_rows(self, rows: Tensor | None) -> "Context":
-        """Return that of some rows (K,) of the batch. Default: of all."""
-        if rows is None:
-            return self
-        keep = self.keep and self.keep._replace(numbers=self.keep.numbers[rows])
-        weight = None if self.weight is None else self.weight[rows]
-        rope = self.rope
-        if rope is not None and len(rope) > 1:
-            rope = rope[rows]
-        return self._replace(keep=keep, weight=weight, rope=rope)
 
 
 class Tokens(NamedTuple):
@@ -117,7 +105,7 @@ class Tokens(NamedTuple):
     @property
     def prefix(self) -> Tensor:
         """Class tokens and registers, (B, P, D)."""
-        return self.context.grid.split(self.tensor)[0]
+        return self.tensor[:, : self.context.grid.prefix]
 
     @property
     def places(self) -> Tensor:

@@ -31,11 +31,14 @@ def encode_frames(model: Any, clip: Tensor) -> Tensor:
         the tokens that are read if it averages them over time.
     """
     first = model.encoders[0]
-    frames = split_frames(Tokens.of(model.embed(clip)))  # of B T clips
-    tokens = first(frames) if first.frames == "pool" else first.run_blocks(frames)
-    places = tokens.places
-    if first.frames == "average" and len(model.encoders) == 1 and model.pool == "cls":
-        places = tokens.prefix[:, :1, None, None]
+    frames = split_frames(Tokens.of(model.embed(clip), prefix_only=True))  # of B T clips
+    if first.frames == "pool":
+        places = first(frames).places
+    else:  # they are averaged before the norm
+        outputs: list[Tokens] = []
+        first(frames, outputs)
+        reads_prefix = len(model.encoders) == 1 and model.pool == "cls"
+        places = outputs[-1].prefix[:, :1, None, None] if reads_prefix else outputs[-1].places
     return places.unflatten(0, (clip.shape[0], -1))[:, :, 0].movedim(-1, 1)
 
 
@@ -44,7 +47,7 @@ def forward_frames(model: Any, features: Tensor) -> Tensor:
     places, first = features.movedim(1, -1), model.encoders[0]
     if first.frames == "average":
         places = first.norm(places.mean(dim=1, keepdim=True))
-    return _run_later_encoders(model, Tokens.of(places))
+    return _run_later_encoders(model, Tokens.of(places, prefix_only=True))
 
 
 def run_clips(model: Any, clips: Sequence[Tensor]) -> list[Tensor]:
@@ -55,12 +58,13 @@ def run_clips(model: Any, clips: Sequence[Tensor]) -> list[Tensor]:
     frames = model.embed(torch.cat([*clips], dim=1)[None]).transpose(0, 1)  # (N, 1, H, W, D)
     lengths = [model.embed.grid(clip.shape[1:])[0] for clip in clips]
     first, rows = model.encoders[0], torch.tensor(lengths, device=frames.device)
-    tokens = first(Tokens.of(frames, clip_rows=rows))
+    tokens = first(Tokens.of(frames, clip_rows=rows, prefix_only=True))
     if first.frames == "average":  # clips of any length have one length now
         return list(_run_later_encoders(model, tokens))
 
     def run(vectors: Tensor) -> Tensor:  # (B, T, 1, D)
-        return _run_later_encoders(model, Tokens.of(vectors[:, :, None]))
+        tokens = Tokens.of(vectors[:, :, None], prefix_only=True)
+        return _run_later_encoders(model, tokens)
 
     return run_by_length(run, tokens.tensor.split(lengths))
 

@@ -258,10 +258,9 @@ class VideoTransformer(nn.Module):
             whole = drops or not encodes_frames(self)
             features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
             return features if self.pool == "none" else torch.stack(features)
-        # In training, what the head does not read is not computed.
         if self._has_runs(keep, weight):
-            return self.pool_features(encode_runs(self, clip, prefix_only=self.training))
-        tokens = self._embed(clip, keep, weight, prefix_only=self.training)
+            return self.pool_features(encode_runs(self, clip, prefix_only=True))
+        tokens = self._embed(clip, keep, weight, prefix_only=True)
         for encoder in self.encoders:
             tokens = encoder(tokens)
         return self.pool_features(tokens)

@@ -135,7 +135,8 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
             for sub in module.sublayers.values():
                 exchange = partial(_exchange, sub.attn, seen[sub.attn], weight)
                 substitutes[sub.attn] = exchange
-                substitutes[sub.fc] = lambda x: x
+                if sub.fc is not None:
+                    substitutes[sub.fc] = lambda x: x
     optimized = {module: vars(module).get("forward") for module in substitutes}
     try:
         for module, forward in substitutes.items():
@@ -160,17 +161,19 @@ def _exchange(
     inputs: tuple[Tensor, Context],
     weight: float,
     mass: Tensor,
+    context: Context,
     *unused: object,
 ) -> Tensor:
     """Update of an attention, ``weight * (A - I)``, on mass (B, P + T H W, 1).
 
     An optimized model computes that of the prefix alone in its last block.
     """
+    seen = inputs[1]._replace(prefix_only=context.prefix_only)
 
     def exchange(mass: Tensor) -> Tensor:
         with torch.no_grad():
             q, k, v = attn.project(*inputs)
-        out = attn.mix(q, k, _as_values(mass, v), inputs[1])
+        out = attn.mix(q, k, _as_values(mass, v), seen)
         return weight * (out.mean(-1, keepdim=True) - mass[:, : out.shape[1]])
 
     # Queries and keys are projected again in the backward pass instead of being kept.

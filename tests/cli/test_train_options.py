@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.cli import train as train_command
 from mmvidformer.config.shipped import config_folder
-from mmvidformer.models.fast import onednn, training_hook
+from mmvidformer.models.fast import onednn, training
 
 
 @pytest.mark.slow
@@ -31,8 +31,8 @@ def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
         return product(*tensors)
 
     monkeypatch.setattr(onednn, "_multiply", spy)
-    monkeypatch.setattr(training_hook, "mkl_is_slow", lambda: True)
-    hooks = dict(cpu_training=dict(type="mmvidformer.CpuTrainingHook"))
+    monkeypatch.setattr(training, "mkl_is_slow", lambda: True)
+    hooks = dict(fast_training=dict(type="mmvidformer.FastTrainingHook"))
     config = make_config("options", train_cfg=dict(max_epochs=1), default_hooks=hooks)
     options = ["--no-validate", "--auto-scale-lr", "--seed", "0", "--deterministic"]
     options += [

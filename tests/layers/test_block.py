@@ -106,9 +106,8 @@ def test_a_class_token_that_attends_alone_is_dropped_for_a_whole_clip(
         update = split(part.eval().attn(part.norm(tokens[:1]), context), order)[1]
         part.train()
         draw = part.draw(tokens, context)
-        drawn_update = part.attn(part.norm(draw.take(tokens)), context, draw)
-        drawn_tokens = draw.add(torch.zeros_like(tokens), drawn_update)
-        grid_drawn, drawn = split(drawn_tokens, order)
+        drawn_update = part.attn(part.norm(tokens), context, draw)
+        grid_drawn, drawn = split(drawn_update, order)
     factors = (drawn / update).flatten(1)
     torch.testing.assert_close(factors, factors[:, :1].expand_as(factors), rtol=1e-3, atol=1e-4)
     if rule != "group":  # one draw for a clip

@@ -1,6 +1,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from mmvidformer.layers import Mlp
 
@@ -59,7 +60,8 @@ def test_copies_of_the_hidden_layer_and_gradients(
         out = mlp(x)
     found = torch.autograd.grad(out.square().sum(), variables)
     torch.manual_seed(1)
-    plain = mlp.drop(mlp.fc2(mlp.drop(mlp.act(mlp.fc1(x)))))
+    dropout = nn.Dropout(drop)
+    plain = dropout(mlp.fc2(dropout(mlp.act(mlp.fc1(x)))))
     expected = torch.autograd.grad(plain.square().sum(), variables)
     torch.testing.assert_close(out, plain, atol=0, rtol=0)
     torch.testing.assert_close(found, expected)

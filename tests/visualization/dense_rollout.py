@@ -56,8 +56,9 @@ def encoder_product(encoder: Encoder, grid: Tensor) -> tuple[Tensor, Tensor]:
             update, cls_update = run(
                 attn, sublayer.norm(read), cls_read if cls_read is None else sublayer.norm(cls_read)
             )
-            update = sublayer.fc(update)
-            cls_update = None if cls_update is None else sublayer.fc(cls_update)
+            if sublayer.fc is not None:
+                update = sublayer.fc(update)
+                cls_update = None if cls_update is None else sublayer.fc(cls_update)
             grid = grid + update
             cls = cls if cls_update is None else cls + cls_update
         if block.parallel:

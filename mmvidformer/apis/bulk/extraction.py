@@ -90,9 +90,6 @@ class FeatureExtractor:
         if int8 or has_runs or not needs_all_tokens:
             fast, self.check = make_fast(model, int8, static, has_head=False)
             model = fast or model
-        if self.check is not None and needs_all_tokens:  # which the fast models leave out
-            for encoder in (*model.backbone.encoders, *self.check.exact.backbone.encoders):
-                encoder.cls_only = False
         self.model, self.tokens, self.layers = model, tokens, layers
         pipeline = VideoPipeline(cfg, 1 if every else None)
         self.read_clips: WholeVideos | EveryClip = WholeVideos(pipeline)

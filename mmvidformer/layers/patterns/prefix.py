@@ -28,27 +28,42 @@ def regroup(
     """Regroup queries, keys and values (B, P + T H W, n, d) to the sequences of a pattern.
 
     They are (B, G, n, S, d) with a mask of pairs (G, 1, S, S'), which all clips share, and
-    otherwise (B*G, n, S, d). With ``context.prefix_only`` the queries are the prefix alone.
+    otherwise (B*G, n, S, d).
     """
-    grid, prefix_only = context.grid, context.prefix_only
-    if pattern.whole or (prefix_only and role == "global"):
-        q = q[:, : grid.prefix] if prefix_only else q
-        return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), count_tokens(context)
-    (prefix_q, q), (prefix_k, k), (prefix_v, v) = grid.split(q), grid.split(k), grid.split(v)
+    if pattern.whole:
+        return one_sequence(q, k, v, context)
+    prefix, places = context.grid.split(q)
+    queries = pattern.group(places)
+    if role != "global":
+        queries = join(prefix, queries)
+    return with_keys(pattern, role, queries, k, v, context)
+
+
+def one_sequence(q: Tensor, k: Tensor, v: Tensor, context: Context) -> Sequences:
+    """Let queries (B, L, n, d) attend to all tokens, of keys and values (B, P + T H W, n, d)."""
+    return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), count_tokens(context)
+
+
+def with_keys(
+    pattern: Pattern, role: str, queries: Tensor, k: Tensor, v: Tensor, context: Context
+) -> Sequences:
+    """Add the keys, the values and the mask to queries (B, G, n, S, d) of groups.
+
+    Copies of the prefix come first among the queries; there may be no others.
+    """
+    prefix = context.grid.prefix
+    (prefix_k, k), (prefix_v, v) = context.grid.split(k), context.grid.split(v)
     mask = pattern.mask(k)
-    if prefix_only:
-        queries = copies(prefix_q, pattern.num_groups(grid.size))
-    elif role == "global":
-        queries = pattern.group(q)
-    else:
-        queries = join(prefix_q, pattern.group(q))
     keys, values = join(prefix_k, pattern.keys(k)), join(prefix_v, pattern.keys(v))
-    if isinstance(mask, Tensor) and grid.prefix:
-        mask = F.pad(mask, (grid.prefix, 0), value=True)
-        if role == "mean" and mask.shape[-2] > 1:  # a copy sees what any token of its group sees
-            seen = mask.any(dim=-2, keepdim=True).expand(-1, -1, grid.prefix, -1)
-            mask = seen if prefix_only else torch.cat([seen, mask], dim=-2)
+    if mask is None and context.weight is None:
+        return queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1), None
     if isinstance(mask, Tensor):
+        if prefix:
+            mask = F.pad(mask, (prefix, 0), value=True)
+        if prefix and role == "mean" and mask.shape[-2] > 1:
+            # A copy sees what any token of its group sees.
+            seen = mask.any(dim=-2, keepdim=True).expand(-1, -1, prefix, -1)
+            mask = torch.cat([seen, mask], dim=-2)[..., : queries.shape[-2], :]
         if mask.shape[-2] > 1 and context.weight is None:
             return queries, keys, values, mask
         mask = mask.repeat(k.shape[0], 1, 1, 1)
@@ -70,21 +85,18 @@ def ungroup(
             prefix are averaged. Default: equal ones.
 
     Returns:
-        (B, P + T H W, n d); (B, P, n d) with ``prefix_only``; (B, T H W, n d) with ``'global'``.
+        (B, P + T H W, n d); with ``'global'``, (B, T H W, n d) unless the pattern is one sequence.
     """
     grid = context.grid
-    if pattern.whole or (context.prefix_only and role == "global"):
+    if pattern.whole:
         return out.transpose(1, 2).flatten(2)
     if out.dim() == 4:
-        out = out.unflatten(0, (-1, pattern.num_groups(grid.size)))  # (B, G, n, S, d)
+        out = torch.unflatten(out, 0, (-1, pattern.num_groups(grid.size)))  # (B, G, n, S, d)
     if not grid.prefix or role == "global":
         return pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
-    factors = count_groups(pattern, factors, context)
-    if context.prefix_only:
-        return merge(out, factors)
-    prefix, out = out.split([grid.prefix, out.shape[3] - grid.prefix], dim=3)
+    prefix, out = out.split_with_sizes([grid.prefix, out.shape[3] - grid.prefix], dim=3)
     places = pattern.ungroup(out, grid.size).flatten(1, 3).flatten(2)
-    return torch.cat([merge(prefix, factors), places], dim=1)
+    return torch.cat([merge(prefix, count_groups(pattern, factors, context)), places], dim=1)
 
 
 def count_tokens(context: Context) -> Tensor | None:
@@ -124,24 +136,23 @@ def count_groups(pattern: Pattern, factors: Tensor | None, context: Context) -> 
     return groups if factors is None else factors * groups
 
 
-def spread(pattern: Pattern, draw: Draw, grid: Grid) -> Tensor | None:
-    """Spread factors of groups, (B, G) or (B, 1), to those of the tokens, (B, P + T H W or 1, 1).
+def scale_update(update: Tensor, pattern: Pattern, draw: Draw, grid: Grid) -> Tensor:
+    """Multiply an update (B, P + T H W, D), or its first tokens, by the factors of their groups.
 
-    That of a prefix is its own, if it has one, or the mean of the groups'. None: there are none.
+    That of a prefix is its own, if it has one, or the mean of the groups'.
     """
-    factors, prefix = draw.factors, draw.prefix_factors
-    if factors is None:
-        return None
+    factors, prefix = draw
     if factors.shape[1] == 1 and prefix is None:
-        return factors[..., None]
+        return update * factors[..., None]
     if factors.shape[1] == 1:
         places = factors[..., None].expand(-1, grid.num_places, -1)
     else:
         places = pattern.spread(factors, grid.size)
     if not grid.prefix:
-        return places
+        return update * places
     prefix = factors.mean(dim=1, keepdim=True) if prefix is None else prefix
-    return torch.cat([prefix[..., None].expand(-1, grid.prefix, -1), places], dim=1)
+    factors = torch.cat([prefix[..., None].expand(-1, grid.prefix, -1), places], dim=1)
+    return update * factors[:, : update.shape[1]]
 
 
 def join(prefix: Tensor, groups: Tensor) -> Tensor:

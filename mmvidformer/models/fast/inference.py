@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers import (
+    Attention,
     AttentionSubLayer,
     DropPath,
-    Encoder,
     LayerScale,
     Mlp,
     TransformerBlock,
@@ -20,6 +20,7 @@ from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
 from mmvidformer.models.fast.int8 import round_to_int8
 from mmvidformer.models.fast.onednn import CpuLinear, feed_forward
+from mmvidformer.models.fast.prefix_only import compute_prefix_only
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -33,7 +34,7 @@ def optimize_for_inference(
     - TimeSformer's fc after an attention is folded into the output projection before it, and a
       layer scale into the linear layer before it.
     - If only the class token is read, the last block computes no output projection and MLP of the
-      places, and ``forward_features`` of the copy returns none.
+      places (``models.fast.prefix_only``).
     - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next, unless MKL is
       faster (``models.fast.onednn.mkl_is_fast``). For bfloat16, a copy of the weights is kept.
@@ -71,9 +72,13 @@ def optimize_for_inference(
     shared = (*model.parameters(), *model.buffers()) if share_weights else ()
     model = copy.deepcopy(model, {id(tensor): tensor for tensor in shared})
     for name, part in list(model.named_modules()):
-        if isinstance(part, nn.Dropout):
+        if isinstance(part, Attention):
+            part.proj_drop = None
+        elif isinstance(part, Mlp):
+            part.drop = None
+        elif isinstance(part, nn.Dropout):
             model.set_submodule(name, nn.Identity())
-        if isinstance(part, VideoTransformer):
+        elif isinstance(part, VideoTransformer):
             _optimize(part)
             if int8:
                 round_to_int8(part)
@@ -95,6 +100,7 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
 
 def _optimize(backbone: VideoTransformer) -> None:
     """Change a backbone in place."""
+    compute_prefix_only(backbone)
     for name, layer in list(backbone.named_modules()):
         if isinstance(layer, LoraLinear) and not has_hooks(layer) and "forward" not in vars(layer):
             layer = layer.merged()
@@ -102,24 +108,22 @@ def _optimize(backbone: VideoTransformer) -> None:
         if is_plain(layer, QueryValueBias):
             backbone.set_submodule(name, layer.with_full_bias())
     for part in list(backbone.modules()):
-        if isinstance(part, Encoder):
-            part.cls_only = part.can_leave_grid()
-        elif isinstance(part, AttentionSubLayer):
-            if part.gate is not None and is_plain(part.fc, nn.Linear):
+        if isinstance(part, AttentionSubLayer):
+            if part.gate is not None and part.fc and is_plain(part.fc, nn.Linear):
                 _multiply(part.fc, part.gate.detach().double().tanh())
                 part.gate = None
             for name in ("fc", "scale"):
                 after = getattr(part, name)
-                plain = is_plain(after, nn.Linear) or is_plain(after, LayerScale)
+                plain = after and (is_plain(after, nn.Linear) or is_plain(after, LayerScale))
                 if plain and is_plain(part.attn.proj, nn.Linear):
                     _fold(after, part.attn.proj)
-                    setattr(part, name, nn.Identity())
-                elif not isinstance(after, nn.Identity):
+                    setattr(part, name, None)
+                elif after is not None:
                     break  # a layer after one that is left does not commute with it
-        elif isinstance(part, TransformerBlock) and is_plain(part.scale, LayerScale):
+        elif isinstance(part, TransformerBlock) and part.scale and is_plain(part.scale, LayerScale):
             if isinstance(part.mlp, Mlp) and is_plain(part.mlp.fc2, nn.Linear):
                 _fold(part.scale, part.mlp.fc2)
-                part.scale = nn.Identity()
+                part.scale = None
         elif isinstance(part, DropPath):
             part.rate = 0.0
         elif isinstance(part, SoftmaxKernel):

@@ -48,7 +48,7 @@ def _processor() -> str:
     return CPUINFO.read_text().partition("\n\n")[0]
 
 
-def optimize_for_training(model: nn.Module) -> None:
+def multiply_in_onednn(model: nn.Module) -> None:
     """Let the linear layers of a model multiply in oneDNN on a CPU, in place.
 
     For float32, with gradients: losses and gradients change by rounding only. Weights, their names
@@ -155,7 +155,7 @@ class OneDnnLinear(torch.autograd.Function):
 def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
     """Forward pass of an MLP (..., D) whose first layer applies the activation, if it is a GELU."""
     first = vars(mlp.fc1).get("forward", mlp.fc1)
-    activation_follows = isinstance(mlp.depthwise, nn.Identity) and not has_hooks(mlp.fc1)
+    activation_follows = mlp.depthwise is None and not has_hooks(mlp.fc1)
     if (
         isinstance(first, CpuLinear | Int8Linear)
         and activation_follows

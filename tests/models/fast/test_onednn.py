@@ -18,8 +18,8 @@ from mmvidformer.models.fast import onednn
 from mmvidformer.models.fast.onednn import (
     CpuLinear,
     feed_forward,
+    multiply_in_onednn,
     onednn_types,
-    optimize_for_training,
 )
 
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
@@ -100,7 +100,7 @@ def test_gradients_are_those_of_pytorch(
     for name, parameter in layer.named_parameters():
         nn.init.normal_(parameter).requires_grad_(name not in frozen)
     expected = gradients(layer, x)
-    optimize_for_training(layer)
+    multiply_in_onednn(layer)
     with monkeypatch.context() as patch:
         if x.numel():  # without rows, PyTorch's own runs
             patch.delattr(type(layer), "forward")
@@ -110,7 +110,7 @@ def test_gradients_are_those_of_pytorch(
 
 def test_transposed_inputs_and_gradients() -> None:
     layer, x = nn.Linear(6, 10), torch.randn(4, 6, 3, requires_grad=True)
-    optimize_for_training(layer)
+    multiply_in_onednn(layer)
     found = torch.autograd.grad(layer(x.mT).mT.exp().sum(), [x, layer.weight])
     expected = linear(x.mT, layer.weight, layer.bias).mT.exp().sum()
     torch.testing.assert_close(found, torch.autograd.grad(expected, [x, layer.weight]))
@@ -118,7 +118,7 @@ def test_transposed_inputs_and_gradients() -> None:
 
 def test_autocast_and_other_types_are_pytorchs() -> None:
     layer, x = nn.Linear(6, 10), torch.randn(2, 6)
-    optimize_for_training(layer)
+    multiply_in_onednn(layer)
     with torch.autocast("cpu", torch.bfloat16):
         assert layer(x).dtype == torch.bfloat16
     assert torch.autograd.gradgradcheck(layer.double(), x.double().requires_grad_())
@@ -129,7 +129,7 @@ def optimized_pair() -> tuple[nn.Sequential, nn.Sequential]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 10), nn.GELU(), nn.Linear(10, 3))
     optimized = copy.deepcopy(model)
-    optimize_for_training(optimized)
+    multiply_in_onednn(optimized)
     return model, optimized
 
 
@@ -181,7 +181,7 @@ def test_traced_layers_are_saved_and_compute_the_same(frozen: bool, gradients: b
 def test_a_frozen_layer_keeps_no_input_for_the_backward_pass() -> None:
     layer, x = nn.Linear(6, 10), torch.randn(4, 6, requires_grad=True)
     layer.weight.requires_grad_(False)
-    optimize_for_training(layer)
+    multiply_in_onednn(layer)
     hidden = x * 2
     still_there = weakref.ref(hidden)
     out = layer(hidden)
@@ -195,7 +195,7 @@ def test_only_plain_layers_change_and_models_are_copied_and_saved() -> None:
     model = nn.Sequential(Mlp(4, 6), Mlp(4, 6))
     add_lora(model[0], rank=1, layers=["fc1"])
     names = list(model.state_dict())
-    optimize_for_training(model)
+    multiply_in_onednn(model)
     changed = [name for name, part in model.named_modules() if "forward" in vars(part)]
     assert changed == ["0.fc2", "1.fc1", "1.fc2"]
     assert list(model.state_dict()) == names
@@ -210,7 +210,7 @@ def test_only_plain_layers_change_and_models_are_copied_and_saved() -> None:
 def test_weights_that_change_in_training_are_used(autocast: bool) -> None:
     """As MMEngine's EMAHook changes them before it validates: without a new version."""
     model = nn.Sequential(nn.Linear(64, 32))
-    optimize_for_training(model)
+    multiply_in_onednn(model)
     x = torch.randn(5, 64)
     if not autocast:
         model, x = model.bfloat16(), x.bfloat16()

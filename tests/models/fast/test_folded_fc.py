@@ -9,11 +9,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmvidformer.layers import EncoderConfig, SubLayer, TransformerBlock
+from mmvidformer.layers import AttentionSubLayer, EncoderConfig, SubLayer, TransformerBlock
 from mmvidformer.layers.linear import add_lora
-from mmvidformer.layers.sublayer import AttentionSubLayer
 from mmvidformer.layers.tokens import Context, Grid
-from mmvidformer.models.fast.onednn import optimize_for_training
+from mmvidformer.models.fast import folded_fc
+from mmvidformer.models.fast.folded_fc import fold_fc, is_worth_it
+from mmvidformer.models.fast.onednn import multiply_in_onednn
 
 DIM = 8
 GRID = Grid(2, 3, 4, prefix=1)
@@ -21,7 +22,7 @@ GRID = Grid(2, 3, 4, prefix=1)
 
 @pytest.fixture(autouse=True)
 def few_products_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("mmvidformer.layers.sublayer.LEAST_SAVED", DIM**3)
+    monkeypatch.setattr(folded_fc, "LEAST_SAVED", DIM**3)
     yield
 
 
@@ -32,18 +33,17 @@ def build(cls: str = "skip", **options: Any) -> TransformerBlock:
     block = TransformerBlock(EncoderConfig(arch, **options), [row], drop_path_rate=0.5)
     for parameter in block.parameters():
         nn.init.normal_(parameter, std=0.3)
+    fold_fc(block)
     return block.train()
 
 
-def run_step(
-    block: TransformerBlock, prefix_only: bool = False, dtype: torch.dtype | None = None
-) -> tuple[list[Tensor], int]:
+def run_step(block: TransformerBlock, dtype: torch.dtype | None = None) -> tuple[list[Tensor], int]:
     """Return output and gradients of a block for the same draws, and its multiplications."""
     torch.manual_seed(1)
     tokens = torch.randn(4, GRID.num_tokens, DIM).to(next(block.parameters())).requires_grad_()
     mixed = torch.autocast("cpu", dtype, enabled=dtype is not None)
     with FlopCounterMode(display=False) as flops, mixed:
-        output = block(tokens, Context(GRID, prefix_only=prefix_only))
+        output = block(tokens, Context(GRID))
         output.double().square().sum().backward()
     leaves = [tokens, *block.parameters()]
     gradients = [leaf.grad for leaf in leaves]
@@ -53,7 +53,7 @@ def run_step(
 
 def run_with_two_products(run: Callable, monkeypatch: pytest.MonkeyPatch) -> Any:
     with monkeypatch.context() as patch:
-        patch.setattr(AttentionSubLayer, "fc_weight", lambda self, tokens: None)
+        patch.setattr(folded_fc, "is_worth_it", lambda sublayer, tokens: False)
         return run()
 
 
@@ -67,17 +67,11 @@ def test_outputs_and_gradients_stay(
     block.to(torch.float32 if onednn else torch.float64)
     expected, more = run_with_two_products(lambda: run_step(block), monkeypatch)
     if onednn:
-        optimize_for_training(block)
+        multiply_in_onednn(block)
     values, fewer = run_step(block)
     torch.testing.assert_close(values, expected, rtol=1e-4 if onednn else 1e-8, atol=1e-4)
     if not onednn:  # whose operator the counter does not know
         assert fewer < more
-
-
-def test_the_class_token_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    block = build("mean").double()
-    expected, _ = run_with_two_products(lambda: run_step(block, prefix_only=True), monkeypatch)
-    torch.testing.assert_close(run_step(block, prefix_only=True)[0], expected)
 
 
 def test_mixed_precision_changes_by_its_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,19 +97,23 @@ def quantize(sublayer: AttentionSubLayer) -> None:
     sublayer.attn.proj.weight = Quantized(sublayer.attn.proj.weight)
 
 
+def with_dropout(sublayer: AttentionSubLayer, rate: float) -> nn.Module:
+    sublayer.attn.proj_drop = nn.Dropout(rate)
+    return sublayer.attn.proj_drop
+
+
 APART: dict[str, Callable[[AttentionSubLayer], object]] = {
     "evaluation": lambda sublayer: sublayer.eval(),
     "hook": lambda sublayer: add_hook(sublayer.fc),
     "hook before": lambda sublayer: add_hook(sublayer.attn.proj),
     "hook between": lambda sublayer: add_hook(sublayer.attn),
-    "hook of dropout": lambda sublayer: add_hook(sublayer.attn.proj_drop),
+    "hook of dropout": lambda sublayer: add_hook(with_dropout(sublayer, 0.0)),
     "replaced forward": lambda sublayer: replace_forward(sublayer.attn.proj),
     "replaced attention": lambda sublayer: replace_forward(sublayer.attn),
     "LoRA": lambda sublayer: add_lora(sublayer, 1, layers=["proj"]),
     "quantizer": quantize,
-    "dropout between": lambda sublayer: setattr(sublayer.attn.proj_drop, "p", 0.1),
+    "dropout between": lambda sublayer: with_dropout(sublayer, 0.1),
     "no bias": lambda sublayer: setattr(sublayer.fc, "bias", None),
-    "no layer": lambda sublayer: setattr(sublayer, "fc", nn.Identity()),
 }
 
 
@@ -123,17 +121,17 @@ APART: dict[str, Callable[[AttentionSubLayer], object]] = {
 def test_what_lies_between_or_wraps_the_layers_takes_effect(change: str) -> None:
     sublayer = build().sublayers["time"]
     tokens = torch.zeros(4, GRID.num_tokens, DIM)
-    assert sublayer.fc_weight(tokens) is sublayer.fc.weight
-    assert sublayer.fc_weight(tokens[:, :2]) is None  # two products of few tokens cost less
+    assert is_worth_it(sublayer, tokens)
+    assert not is_worth_it(sublayer, tokens[:, :2])  # two products of few tokens cost less
     APART[change](sublayer)
-    assert sublayer.fc_weight(tokens) is None
+    assert not is_worth_it(sublayer, tokens)
 
 
 def test_transforms_and_compilers_see_two_products() -> None:
     sublayer = build().sublayers["time"]
 
     def is_apart(tokens: Tensor) -> Tensor:
-        return tokens * (sublayer.fc_weight(tokens) is None)
+        return tokens * (not is_worth_it(sublayer, tokens))
 
     ones = torch.ones(1, 4, GRID.num_tokens, DIM)
     assert not is_apart(ones[0]).any()
