@@ -35,10 +35,11 @@ def test_the_picture_has_all_rooms_above_what_they_import() -> None:
 
 def test_the_block_is_printed_as_a_whole() -> None:
     """By the numbers of its lines; the models are printed by file."""
-    path = "mmvidformer/layers/encoder.py"
+    path = "mmvidformer/layers/block.py"
     classes = [node for node in ast.parse((ROOT / path).read_text()).body if hasattr(node, "bases")]
-    (block,) = (node for node in classes if node.name == "TransformerBlock")
     page = (ROOT / "docs" / "design.md").read_text()
-    assert f'--8<-- "{path}:{block.lineno}:{block.end_lineno}"' in page
+    assert [part.name for part in classes] == ["TransformerBlock", "AttentionSubLayer"]
+    for part in classes:
+        assert f'--8<-- "{path}:{part.lineno}:{part.end_lineno}"' in page
     for name in ("vivit", "timesformer", "feature_fixation"):
         assert f'--8<-- "mmvidformer/models/{name}.py"' in page

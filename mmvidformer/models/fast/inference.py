@@ -71,12 +71,13 @@ def optimize_for_inference(
         return model
     shared = (*model.parameters(), *model.buffers()) if share_weights else ()
     model = copy.deepcopy(model, {id(tensor): tensor for tensor in shared})
-    for name, part in list(model.named_modules()):
+    for part in model.modules():
         if isinstance(part, Attention):
             part.proj_drop = None
         elif isinstance(part, Mlp):
             part.drop = None
-        elif isinstance(part, nn.Dropout):
+    for name, part in list(model.named_modules()):
+        if isinstance(part, nn.Dropout):
             model.set_submodule(name, nn.Identity())
         elif isinstance(part, VideoTransformer):
             _optimize(part)
