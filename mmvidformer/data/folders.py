@@ -1,6 +1,7 @@
 """Files in folders, and names below addresses: which of them are videos or images."""
 
 import os
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -156,8 +157,18 @@ class NamedVideos:
                 paths[name].append(path)
         return paths
 
+    @cached_property
+    def _by_upload(self) -> dict[str, list[Path]]:
+        """Paths by the names of uploaded files."""
+        paths = defaultdict(list)
+        for path in {path for paths in self._by_name.values() for path in paths}:
+            paths[name_of_upload(path.name)].append(path)
+        return paths
+
     def find(self, name: str, prefix: str = "v_") -> Path | None:
         """Find a video: a path in the folder, or the only file of that name in or below it.
+
+        If there is none, it is the only file that has the name once it is uploaded.
 
         Args:
             name: Path on any system, address of a file (``file://``), or name, with or without a
@@ -181,7 +192,13 @@ class NamedVideos:
                 raise UserError(f"two files have the name {name!r}: {paths[0]} and {paths[1]}")
             if paths:
                 return paths[0]
-        return None
+        uploads = self._by_upload.get(path.name, [])
+        return uploads[0] if len(uploads) == 1 else None
+
+
+def name_of_upload(name: str) -> str:
+    """Return how tools that run on Django, such as Label Studio, call an uploaded file."""
+    return re.sub(r"[^-\w.]", "", name.strip().replace(" ", "_"))
 
 
 def _nearest(paths: Sequence[Path], wanted: PureWindowsPath) -> list[Path]:

@@ -282,11 +282,13 @@ def test_label_studio_without_its_types(folder: Path) -> None:
     [
         ("/data/local-files/?d=my%20birds/u%20v.mp4", "u v.mp4"),
         ("/data/upload/1/u v.mp4", "u v.mp4"),
+        ("/data/upload/1/1fd99634-u_v.mp4", "u v.mp4"),
         ("s3://bucket/birds/t.mp4", "t.mp4"),
         ("C:\\birds\\t.mp4", "t.mp4"),
     ],
 )
 def test_addresses_of_label_studio(address: str, name: str, folder: Path) -> None:
+    """An upload has no spaces, as ``get_valid_filename`` of Django spells names."""
     task = {**task_of(timeline(1, 6)), "data": {"title": "a.mp4 of ann", "video": address}}
     ((video,),) = rows_of(read(folder / "a.json", [task], "label-studio"), "video")
     assert Path(video).name == name
