@@ -138,7 +138,8 @@ def init_from_image(
         if key is None or (make is None and name.startswith("embed.")):
             continue
         copies[name], value = key, weights[key]
-        if make and name == "embed.proj.weight" and value.shape[2] != current.shape[2]:
+        of_tubelets = name == "embed.proj.weight" and current.dim() == value.dim()
+        if make and of_tubelets and value.shape[2] != current.shape[2]:
             # The sum over frames maps a static clip to the same embedding as its image.
             value = make(value.sum(dim=2, keepdim=True), current.shape[2])
         elif ".pos_embed." in name and not name.endswith(".cls"):

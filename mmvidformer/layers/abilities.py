@@ -16,7 +16,7 @@ streams     to take a clip a few frames at a time
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -26,6 +26,7 @@ from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.shift import build_shift
+from mmvidformer.layers.stem import Stem
 from mmvidformer.layers.tokens import Places, Size
 
 # What other parts of an attention may ask of its kernel.
@@ -164,9 +165,9 @@ def attention_conflicts(
         yield _in_kernel(sublayer, "has no keys apart: use qkv_bias=True")
 
 
-def stem_conflicts(stem: Any) -> Iterator[Conflict]:
-    """Yield which uses a stem (``TubeletEmbedding``) rules out."""
-    if stem.stride != stem.tubelet or any(stem.padding):
+def stem_conflicts(stem: Stem) -> Iterator[Conflict]:
+    """Yield which uses a stem rules out."""
+    if stem.overlaps:
         for use in ("places", "tokens"):
             yield Conflict(use, "tubelets", "overlap or have padding")
     if not stem.separate_frames:

@@ -1,6 +1,6 @@
 """Tubelets of pixels become tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch.nn.functional as F
@@ -8,7 +8,9 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.tokens import Places, Size
+from mmvidformer.layers.lookup import Registry
+from mmvidformer.layers.stem import Stem
+from mmvidformer.layers.tokens import Size
 
 
 class TubeletConv(nn.Conv3d):
@@ -52,7 +54,7 @@ class FrameConvs(nn.Sequential):
         return maps.unflatten(0, (-1, clip.shape[2])).transpose(1, 2)
 
 
-class TubeletEmbedding(nn.Module):
+class TubeletEmbedding(Stem):
     """Split a clip into tubelets and project each to a token (ViViT, section 3.2).
 
     With ``tubelet[0] == 1`` it is the patch embedding of single frames (ViT, TimeSformer). As in a
@@ -91,12 +93,7 @@ class TubeletEmbedding(nn.Module):
         images: bool = False,
         convs: Sequence[int] = (),
     ) -> None:
-        super().__init__()
-        self.tubelet, self.padding = _triple(tubelet), _triple(padding)
-        self.stride = self.tubelet if stride is None else _triple(stride)
-        if min(*self.tubelet, *self.stride) < 1:
-            raise UserError(f"tubelet and stride must be positive, got {tubelet} and {stride}")
-        self.in_channels = in_channels  # of a projection that others may wrap
+        super().__init__(in_channels, tubelet, stride, padding)
         self.convs = FrameConvs(in_channels, convs) if convs else nn.Identity()
         channels = convs[-1] if convs else in_channels
         self.proj = TubeletConv(channels, dim, self.tubelet, self.stride, self.padding)
@@ -107,7 +104,7 @@ class TubeletEmbedding(nn.Module):
         self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
         self.image_proj: TubeletConv | None = None
         if images:
-            if self.tubelet[0] == 1 or self.stride != self.tubelet or any(self.padding):
+            if self.tubelet[0] == 1 or self.overlaps:
                 raise UserError(
                     "images=True needs tubelets of several frames that do not overlap, got tubelet "
                     f"{self.tubelet}, stride {self.stride}, padding {self.padding}"
@@ -115,90 +112,22 @@ class TubeletEmbedding(nn.Module):
             size = (1, *self.tubelet[1:])
             self.image_proj = TubeletConv(in_channels, dim, size, size)
 
-    @property
-    def separate_frames(self) -> bool:
-        """Whether each frame is in one tubelet, so that tubelets follow each other in time."""
-        return self.stride[0] == self.tubelet[0] and not self.padding[0]
-
     def size_of(self, frames: int) -> Size:
         """Return the size of the tubelets of a clip of some frames: one frame in images."""
-        is_image = self.image_proj is not None and frames == 1
-        return (1, *self.tubelet[1:]) if is_image else self.tubelet
+        return (1, *self.tubelet[1:]) if self._is_image(frames) else self.tubelet
 
-    def grid(self, size: Sequence[int]) -> Size:
-        """Return the grid (T, H, W) of the tokens of a clip (T', H', W').
+    def embed(self, clip: Tensor) -> Tensor:
+        """Map a clip (B, C, T', H', W') to tokens (B, T, H, W, D)."""
+        proj: Any = self.image_proj if self._is_image(clip.shape[2]) else self.proj
+        return self.norm(proj(self.convs(clip)).permute(0, 2, 3, 4, 1))
 
-        Raises:
-            UserError: If the clip is smaller than a tubelet.
-        """
-        tubelet = self.size_of(size[0])
-        stride = self.stride if self.image_proj is None else tubelet
-        axes = zip(size, self.padding, tubelet, stride, strict=True)
-        grid = _triple([(n + 2 * p - k) // s + 1 for n, p, k, s in axes])
-        if min(grid) < 1:
-            sides = " x ".join(map(str, size))
-            raise UserError(f"a clip of {sides} is smaller than a tubelet {tubelet}")
-        return grid
+    def unread(self, clip_len: int) -> Iterator[nn.Module]:
+        """Yield the embedding of images in models of clips, or of clips in models of images."""
+        if self.image_proj is not None:
+            yield self.proj if clip_len == 1 else self.image_proj
 
-    def forward(self, clip: Tensor, keep: Places | None = None) -> Tensor:
-        """Embed a clip.
-
-        Args:
-            clip: Pixels (B, C, T', H', W').
-            keep: Places of the tokens that are wanted. Default: all.
-
-        Returns:
-            Tokens (B, T, H, W, D); those at some places are as ``Places.take`` returns them.
-
-        Raises:
-            UserError: If the clip does not have five axes and C channels, or is smaller than a
-                tubelet, or places are left out, but tubelets overlap.
-        """
-        self.check(clip)
-        grid = self.grid(clip.shape[2:])
-        if keep is None:
-            maps = self._proj(clip.shape[2])(self.convs(clip))
-            return self.norm(maps.permute(0, 2, 3, 4, 1))
-        if self.stride != self.tubelet or any(self.padding):
-            raise UserError(
-                "places can be left out if tubelets do not overlap, without padding; got "
-                f"tubelet {self.tubelet}, stride {self.stride}, padding {self.padding}"
-            )
-        if tuple(keep.size) not in (grid, grid[1:]):
-            raise UserError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
-        return self.embed_boxes(keep.take(self.boxes(clip)))
-
-    def check(self, clip: Tensor) -> None:
-        """Raise a UserError if a clip does not have five axes and C channels."""
-        channels, shape = self.in_channels, tuple(clip.shape)
-        if len(shape) != 5 or shape[1] != channels:
-            images = "; Recognizer2D gives images: use Recognizer3D, and format_shape='NCTHW'"
-            hint = images if len(shape) == 4 else ""
-            raise UserError(f"a clip must have shape (B, {channels}, T, H, W), got {shape}{hint}")
-
-    def embed_boxes(self, boxes: Tensor) -> Tensor:
-        """Embed tubelets (..., C i j k), as ``boxes`` cuts them: tokens (..., D)."""
-        size = (self.in_channels, -1, *self.tubelet[1:])
-        clips = boxes.flatten(0, -2).unflatten(1, size)  # of a tubelet each
-        return self.norm(self._proj(clips.shape[2])(clips).view(*boxes.shape[:-1], -1))
-
-    def _proj(self, frames: int) -> Any:
-        is_image = self.image_proj is not None and frames == 1
-        return self.image_proj if is_image else self.proj
-
-    def boxes(self, clip: Tensor) -> Tensor:
-        """Cut a clip (B, C, T', H', W') into tubelets (B, T, H, W, C i j k) of pixels."""
-        (i, j, k), (t, h, w) = self.size_of(clip.shape[2]), self.grid(clip.shape[2:])
-        whole = clip[:, :, : t * i, : h * j, : w * k]
-        return rearrange(whole, "b c (t i) (h j) (w k) -> b t h w (c i j k)", i=i, j=j, k=k)
-
-    def sample_boxes(self, clip: Tensor) -> Tensor:
-        """Return each fourth row of the first channel and frame of tubelets, (B, T, H, W, S)."""
-        (i, j, k), (t, h, w) = self.size_of(clip.shape[2]), self.grid(clip.shape[2:])
-        whole = clip[:, 0, : t * i : i, : h * j, : w * k]
-        return rearrange(whole, "b t (h j) (w k) -> b t h w j k", j=j, k=k)[..., ::4, :].flatten(4)
+    def _is_image(self, frames: int) -> bool:
+        return self.image_proj is not None and frames == 1
 
 
-def _triple(values: Sequence[int]) -> Size:
-    t, h, w = values
-    return t, h, w
+STEMS: Registry[Stem] = Registry("stem", {"tubelets": TubeletEmbedding})

@@ -1,6 +1,7 @@
 """Position tables: learned, resized to other grids, or of sines and cosines."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,7 +20,36 @@ from mmvidformer.layers.tokens import Size
 logger = logging.getLogger("mmvidformer")
 
 
-class PositionEmbedding(nn.Module):
+class Positions(nn.Module, ABC):
+    """What others read of positions that are added to the tokens.
+
+    Built with ``dim``, the token width D, ``size``, the grid (T, H, W), ``cls``, whether there is a
+    class token, and its own options. A subclass implements ``forward``.
+
+    Attributes:
+        tables: Axes of the grid that the positions tell apart, one entry for each sum of them.
+        causal: Whether the model can run frame by frame; models set it.
+    """
+
+    tables: tuple[str, ...] = ("thw",)
+    causal: bool = False
+
+    @property
+    def max_steps(self) -> int | None:
+        """Number of tokens along time after which a stream ends; None: it does not."""
+        return None
+
+    @abstractmethod
+    def forward(
+        self, grid: Tensor, cls: Tensor | None = None, state: StreamState | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Add positions to grid (B, T, H, W, D) and class token (B, P, D).
+
+        ``state`` is that of a stream that the grid is a part of, from frame ``state.steps`` on.
+        """
+
+
+class PositionEmbedding(Positions):
     """Position tables that are added to the tokens.
 
     Each table covers the grid axes in its name and is repeated along the others: ``('thw',)`` has a
@@ -186,7 +216,7 @@ class PositionEmbedding(nn.Module):
 
 
 TABLES = dict(none=(), space=("hw",), time=("t",), space_time=("hw", "t"), joint=("thw",))
-POSITIONS: Registry[nn.Module] = Registry(
+POSITIONS: Registry[Positions] = Registry(
     "positions", {name: partial(PositionEmbedding, tables=row) for name, row in TABLES.items()}
 )
 

@@ -1,5 +1,6 @@
 """Rotary positions: queries and keys are turned by angles of the token's place."""
 
+from abc import ABC, abstractmethod
 from functools import partial
 
 import torch
@@ -13,7 +14,32 @@ from mmvidformer.layers.positions import angle_options, repeat_along
 from mmvidformer.layers.tokens import Context
 
 
-class RotaryEmbedding(nn.Module):
+class RotaryPositions(nn.Module, ABC):
+    """What others read of rotary positions.
+
+    Built with ``head_dim``, the width d of a head, and its own options.
+
+    Attributes:
+        axes: Axes of the grid whose places turn a token, of the letters t, h, w.
+    """
+
+    axes = "thw"
+
+    @abstractmethod
+    def table(self, grid: Tensor, start: Tensor | int = 0) -> Tensor:
+        """Return numbers (1, T, H, W, any) for a grid (B, T, H, W, ...) from frame ``start`` on.
+
+        Those of a class token are ones and zeros, a half of the width each.
+        """
+
+    @abstractmethod
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, context: Context
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Turn queries and keys (B, P + T H W, n, d) by ``context.rope``, the table."""
+
+
+class RotaryEmbedding(RotaryPositions):
     """Turn pairs of channels of queries and keys by angles of the place (Su et al. 2021, RoPE).
 
     Each axis has an equal, even number c of the channels of a head, one axis after the other; the
@@ -148,7 +174,7 @@ def with_prefix(table: Tensor, prefix: int) -> Tensor:
     return torch.cat([cos, sin], dim=-1)
 
 
-ROPES: Registry[RotaryEmbedding] = Registry(
+ROPES: Registry[RotaryPositions] = Registry(
     "rotary positions",
     {
         "axial": RotaryEmbedding,

@@ -20,8 +20,9 @@ class VideoConfig(EncoderConfig):
             sizes work too. Their positions are resized; a model that can run frame by frame takes
             the first rows of a learned time table instead, and refuses clips longer than it.
         img_size: Side of the crop in pixels, or (height, width); as ``clip_len``.
-        stem: Arguments of ``layers.TubeletEmbedding``: ``tubelet`` (required), ``in_channels``,
-            ``stride``, ``padding``, ``norm``, ``images`` and ``convs``.
+        stem: How pixels become tokens (``layers.STEMS``): the name as ``type`` and its options.
+            Default of the name: ``'tubelets'``, ``layers.TubeletEmbedding``, with ``tubelet``
+            (required), ``in_channels``, ``stride``, ``padding``, ``norm``, ``images``, ``convs``.
         encoders: An ``EncoderConfig`` for each encoder, or a dictionary of what differs from the
             shared options. Each reads the grid that the previous one returns, through a linear
             layer if the width changes, but not its class token.

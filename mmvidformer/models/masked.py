@@ -62,7 +62,7 @@ class MaskedPretraining(BaseModel):
             name = type(backbone).__name__
             raise UserError(f"backbone must be a VideoTransformer or a preset of it, got {name}")
         embed = backbone.embed
-        if embed.stride != embed.tubelet or any(embed.padding):
+        if embed.overlaps:
             raise UserError(
                 "masked pretraining needs tubelets that do not overlap, without padding; got "
                 f"tubelet {embed.tubelet}, stride {embed.stride}, padding {embed.padding}"
@@ -98,10 +98,10 @@ class MaskedPretraining(BaseModel):
         config = read(EncoderConfig, {**options, **(decoder or {})}, "option of the decoder")
         width = config.sizes["embed_dims"]
         self.to_decoder = nn.Linear(backbone.embed_dims, width, bias=False)
-        masked = embed.proj.out_channels if self.whole else width
+        masked = first.sizes["embed_dims"] if self.whole else width
         self.mask_token = nn.Parameter(torch.zeros(1, 1, 1, 1, masked))
         self.decoder = Encoder(config, backbone.grid, passes_grid=True)
-        self.to_pixels = nn.Linear(width, embed.proj.weight[0].numel())
+        self.to_pixels = nn.Linear(width, embed.in_channels * math.prod(embed.tubelet))
         for part in (self.to_decoder, self.decoder, self.to_pixels):
             part.apply(INITS["timm"])
         nn.init.trunc_normal_(self.mask_token, std=0.02)

@@ -31,11 +31,9 @@ def rule_of(backbone: Any) -> Rule:
     conflicts = [row for row in backbone.conflicts if row.rules_out in ruled_out]
     inexact: list[str] = []
     for encoder in backbone.encoders:
-        # Positions that others register may be those of time.
-        tables = getattr(encoder.pos_embed, "tables", ("thw",))
-        if any("t" in table for table in tables):
+        if any("t" in table for table in encoder.pos_embed.tables):
             inexact.append("positions in time are those of the first tubelet of a run")
-        if encoder.rope is not None and "t" in getattr(encoder.rope, "axes", "thw"):
+        if encoder.rope is not None and "t" in encoder.rope.axes:
             inexact.append("rotary positions in time are those of the first tubelet of a run")
     return Rule(tuple(conflicts), tuple(inexact))
 

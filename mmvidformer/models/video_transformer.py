@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers import INITS, NORMS, Encoder, TubeletEmbedding, pool_tokens
+from mmvidformer.layers import INITS, NORMS, STEMS, Encoder, pool_tokens
 from mmvidformer.layers.abilities import Conflict, find_conflicts, refuse, stem_conflicts
 from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
@@ -65,8 +65,7 @@ class VideoTransformer(nn.Module):
     ) -> None:
         super().__init__()
         names = signature(type(self)).parameters.keys() - {"options"}
-        stem_names = signature(TubeletEmbedding).parameters.keys() - {"dim"}
-        names |= {f"stem.{name}" for name in stem_names}
+        names |= {f"stem.{name}" for name in signature(STEMS["tubelets"]).parameters}
         check_names(VideoConfig, options, f"argument of {type(self).__name__}", names)
         options = {**image_options(arch), **options}
         config = VideoConfig(clip_len=clip_len, img_size=img_size, **options)
@@ -78,8 +77,7 @@ class VideoTransformer(nn.Module):
         if self.pool == "cls" and not has_cls:
             raise UserError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
         dim = self.configs[0].sizes["embed_dims"]
-        check_options(TubeletEmbedding, config.stem, "stem", ["dim"])
-        self.embed = TubeletEmbedding(dim, **config.stem)
+        self.embed = STEMS.build({"type": "tubelets", **config.stem}, dim=dim)
         sides = (img_size, img_size) if isinstance(img_size, int) else img_size
         self.grid = grid = self.embed.grid((clip_len, *sides))
         # Other clips may have several tokens along an axis of one; patterns that halve 4 have two.
@@ -148,14 +146,12 @@ class VideoTransformer(nn.Module):
     def _unread(self, clip_len: int) -> Iterator[nn.Module]:
         """Yield parts that the loss of clips does not reach; several processes need to know them.
 
-        They are the norms of other outputs than the last, and the embedding of images in models of
-        clips, or of clips in models of images.
+        They are the norms of other outputs than the last, and what the stem names.
         """
         encoder: Any
         for encoder in self.encoders:
             yield encoder.layer_norms
-        if self.embed.image_proj is not None:
-            yield self.embed.proj if clip_len == 1 else self.embed.image_proj
+        yield from self.embed.unread(clip_len)
 
     def train(self, mode: bool = True) -> "VideoTransformer":
         """Set the mode; frozen parts stay in evaluation mode."""
@@ -321,6 +317,6 @@ class VideoTransformer(nn.Module):
 
     def _max_steps(self) -> int | None:
         """Return after how many tokens along time a position table ends, if one does."""
-        over_time = [encoder for encoder in self.encoders if not encoder.single_frames]
-        ends = [getattr(encoder.pos_embed, "max_steps", None) for encoder in over_time]
+        over_time: Any = [encoder for encoder in self.encoders if not encoder.single_frames]
+        ends = [encoder.pos_embed.max_steps for encoder in over_time]
         return min((end for end in ends if end is not None), default=None)

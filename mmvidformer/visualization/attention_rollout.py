@@ -28,9 +28,8 @@ from mmvidformer.layers import (
     Encoder,
     LayerScale,
     Mlp,
-    PositionEmbedding,
+    Stem,
     TransformerBlock,
-    TubeletEmbedding,
 )
 from mmvidformer.models.run_lengths import without_runs
 
@@ -63,18 +62,18 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
         The shares and the features, on the clip's device.
 
     Raises:
-        UserError: If the model is in training mode, does not have one ``TubeletEmbedding`` and
+        UserError: If the model is in training mode, does not have one ``Stem`` and
             attention, or has a layer for which rollout is not defined: one that rollout does not
             know, or attention whose rows do not sum to 1.
     """
     backbone, name = without_runs(backbone), type(backbone).__name__
     if backbone.training:
         raise UserError(f"{name} is in training mode; call its eval() first")
-    embeds = [m for m in backbone.modules() if isinstance(m, TubeletEmbedding)]
+    embeds = [m for m in backbone.modules() if isinstance(m, Stem)]
     if len(embeds) != 1 or not any(isinstance(m, Attention) for m in backbone.modules()):
         raise UserError(
-            "rollout needs a model with one TubeletEmbedding and with Attention of "
-            f"mmvidformer.layers; {name} has {len(embeds)} TubeletEmbedding"
+            "rollout needs a model with one Stem and with Attention of "
+            f"mmvidformer.layers; {name} has {len(embeds)} stems"
         )
     with torch.no_grad(), _recorded(backbone, embeds[0]) as seen:
         features = backbone(clip)
@@ -92,7 +91,7 @@ def rollout(backbone: nn.Module, clip: Tensor) -> Rollout:
 
 
 @contextmanager
-def _recorded(backbone: nn.Module, embed: TubeletEmbedding) -> Iterator[dict]:
+def _recorded(backbone: nn.Module, embed: Stem) -> Iterator[dict]:
     """Record the inputs of each attention (tokens, context) and the embedding's output."""
     seen: dict[nn.Module, Tensor | tuple] = {}
     attentions = [module for module in backbone.modules() if isinstance(module, Attention)]
@@ -119,14 +118,13 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
     for module in backbone.modules():
         if module in within:
             continue
-        if isinstance(module, TubeletEmbedding):
+        if isinstance(module, Stem):
             substitutes[module] = lambda clip, *unused: mass
-        elif isinstance(module, PositionEmbedding):
-            substitutes[module] = _no_positions
         elif isinstance(module, nn.LayerNorm | LayerScale):
             substitutes[module] = lambda x: x
         elif isinstance(module, Encoder):  # a change of width keeps the mass
             substitutes[module.proj] = lambda x: x
+            substitutes[module.pos_embed] = _no_positions
         elif isinstance(module, Mlp):
             substitutes[module] = torch.zeros_like
         elif isinstance(module, TransformerBlock):

@@ -66,7 +66,8 @@ def receptive_field(
     random = torch.Generator().manual_seed(0)
     model = noisy_copy(without_runs(backbone), random)
     embed = model.embed
-    inputs = torch.randn(1, *grid, embed.proj.out_channels, generator=random, dtype=torch.float64)
+    width = model.configs[0].sizes["embed_dims"]
+    inputs = torch.randn(1, *grid, width, generator=random, dtype=torch.float64)
     inputs.requires_grad_()
     embed.register_forward_hook(lambda *_: inputs)
     sizes = zip(grid, embed.stride, embed.tubelet, embed.padding, strict=True)

@@ -220,10 +220,10 @@ def test_linformer_is_made_for_the_keys_and_the_class_token(
     [
         (
             dict(stem=dict(norm=True)),
-            "stem needs the option tubelet; its options are: tubelet, in_",
+            "stem tubelets needs the option tubelet; its options are: tubelet, in_",
         ),
-        (dict(stem=dict(tubelet=(1, 8, 8), nrom=True)), "stem has no option nrom; .*norm"),
-        (dict(stem=dict(tubelet=(1, 8, 8), dim=8)), "stem has no option dim; .*norm"),
+        (dict(stem=dict(tubelet=(1, 8, 8), nrom=True)), "stem tubelets has no option nrom; .*norm"),
+        (dict(stem=dict(tubelet=(1, 8, 8), dim=8)), "stem tubelets has no option dim; .*norm"),
         (dict(lora=dict(layer=["qkv"])), "lora has no option layer; .*: rank, alpha, layers$"),
     ],
 )

@@ -1,14 +1,11 @@
 """Parts that once assumed what another part is: refused, or right whatever it is."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.linear import QueryValueBias, add_lora
-from mmvidformer.layers.positions import POSITIONS, sine_positions
-from mmvidformer.layers.rotary import ROPES
+from mmvidformer.layers.positions import sine_positions
 from mmvidformer.layers.tokens import Places
 from mmvidformer.models import TimeSformer, VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
@@ -107,40 +104,6 @@ def test_a_stream_is_its_clip_whatever_computes_the_angles() -> None:
         step, state = model.step(frame, state)
         steps.append(step)
     torch.testing.assert_close(torch.cat(steps, dim=1), model(clip), atol=1e-5, rtol=1e-4)
-
-
-class Shifted(nn.Module):
-    """Positions as docs/extending.md wants them."""
-
-    def __init__(self, dim: int, size: tuple, cls: bool) -> None:
-        super().__init__()
-        self.bias = nn.Parameter(torch.randn(dim))
-
-    def forward(self, grid: Tensor, cls: Any = None, state: Any = None) -> tuple:
-        return grid + self.bias, cls
-
-
-class Halved(nn.Module):
-    """Rotary positions that are no subclass of ours."""
-
-    def __init__(self, head_dim: int) -> None:
-        super().__init__()
-
-    def table(self, grid: Tensor, start: Any = 0) -> Tensor:
-        return grid.new_full((1, *grid.shape[1:4], 2), 0.5)
-
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: Any) -> tuple:
-        return q * context.rope[:, :, None, :1], k, v
-
-
-def test_registered_positions_need_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(POSITIONS, "shifted", Shifted)
-    monkeypatch.setitem(ROPES, "halved", Halved)
-    clip = torch.randn(1, 3, 4, 64, 64)
-    model = VideoTransformer(**SIZES, positions="shifted", static=0.1).eval()
-    assert model(clip).shape == (1, 24)
-    model = VideoTransformer(**SIZES, positions="none", rope="halved").eval()
-    assert model(clip).shape == (1, 24)
 
 
 def test_hold_last_needs_a_causal_model() -> None:

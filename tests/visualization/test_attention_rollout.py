@@ -203,7 +203,7 @@ class Doubling(vivit.ViViT):
     ("model", "match"),
     [
         (vivit.ViViT(ARCH, img_size=16, clip_len=6), "ViViT is in training mode"),
-        (nn.Conv3d(3, 16, 4).eval(), "one TubeletEmbedding.*Conv3d has 0"),
+        (nn.Conv3d(3, 16, 4).eval(), "one Stem .*Conv3d has 0"),
         (Doubling(ARCH, img_size=16, clip_len=6).eval(), "Doubling turns a mass of 1 into 2"),
     ],
 )
