@@ -144,3 +144,15 @@ def test_pinned_versions_satisfy_the_declared_ranges(stack: str) -> None:
             continue
         pin = pins[canonicalize_name(requirement.name)]
         assert requirement.specifier.contains(pin), f"{requirement} excludes {pin}"
+
+
+@pytest.mark.parametrize("stack", ["oldest", "3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_both_packages_of_opencv_are_of_one_version(stack: str) -> None:
+    """They write to one folder: the last that is installed wins, and leaves files of the other."""
+    text = (ROOT / "constraints" / f"{stack}.txt").read_text()
+    pins = re.findall(r"(?m)^opencv(?:-contrib)?-python==(\S+)$", text)
+    ranges = re.findall(
+        r"(?m)^ +opencv(?:-contrib)?-python(\S+)$", (ROOT / "setup.cfg").read_text()
+    )
+    assert len(pins) == 2 and len({*pins}) == 1
+    assert len(ranges) == 2 and len({*ranges}) == 1 and "<" in ranges[0]

@@ -18,7 +18,7 @@ from mmvidformer.__main__ import COMMANDS
 from tests.docs.blocks import Block, inline_commands, is_shell, read_blocks, split_commands
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "AGENTS.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCKS = {str(page.relative_to(ROOT)): read_blocks(page, ROOT) for page in PAGES}
 
 # Blocks that need a file or variables that the page does not make: (page, text of the block).

@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from mmvidformer import __version__
+from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.table import TASKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,3 +90,37 @@ def test_licenses_are_those_of_the_published_checkpoints() -> None:
     assert f"the {len(published)} [published" in said
     assert counts.total() == len(published)
     assert all(f" {count} {name}" in said for name, count in counts.items())
+
+
+def test_agents_are_told_all_pages_and_tasks() -> None:
+    """Commands of the page are tested as those of the docs (``test_code_blocks``)."""
+    linked = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text())
+    pages = [str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")]
+    assert sorted(linked) == sorted(["AGENTS.md", *pages])
+    page = (ROOT / "AGENTS.md").read_text()
+    assert len(page.splitlines()) <= 60
+    assert re.findall(r"(?m)^\| `(\w+)` \|", page) == [*TASKS]
+    named = re.findall(r"`(\w+/\w+\.md|SECURITY\.md)`", page)
+    assert len(named) > 3 and all((ROOT / name).is_file() for name in named)
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
+def test_agents_are_told_the_words_of_papers(task: Task) -> None:
+    names = {name.replace("-", " ") for name in task.field_names}
+    for name in ("README.md", "AGENTS.md"):
+        (row,) = re.findall(rf"(?m)^\| `{task.name}` \| ([^|]+) \|", (ROOT / name).read_text())
+        assert {*row.replace("-", " ").split(", ")} & names
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("video classification", "action recognition", "action segmentation", "event spotting"),
+        *("temporal action localization", "spatio-temporal action detection"),
+        "action anticipation",
+    ],
+)
+def test_the_words_by_which_people_search_are_said(words: str) -> None:
+    for name in ("README.md", "docs/tasks.md", "llms.txt", "setup.cfg"):
+        text = " ".join((ROOT / name).read_text().lower().split())
+        assert words in text, name
