@@ -69,7 +69,7 @@ def add_model_arguments(
 
 
 def add_annotation_arguments(parser: ArgumentParser) -> None:
-    """Add ``--root``, ``--columns`` and ``--format``, which ``open_annotations`` takes."""
+    """Add what ``open_annotations`` takes: ``--root``, ``--columns``, ``--format``, ``--fps``."""
     parser.add_argument(
         "--root", help="folder of the videos (default: that of the annotations)", metavar="FOLDER"
     )
@@ -86,6 +86,13 @@ def add_annotation_arguments(parser: ArgumentParser) -> None:
         metavar="NAME",
         help=f"tool that wrote the annotations: {', '.join(IMPORTERS)}, or a module of your own "
         "(default: found by the content)",
+    )
+    parser.add_argument(
+        "--fps",
+        type=positive_number,
+        metavar="N",
+        help="frames a second of a tool that numbers frames, such as Label Studio's frameRate "
+        "(default: those of each video)",
     )
 
 

@@ -219,6 +219,21 @@ def choose(*choices: str, **further: object) -> dict:
     return {"type": "choices", "from_name": "mood", "value": {"choices": [*choices]}, **further}
 
 
+def test_label_studio_has_a_rate_of_its_own(folder: Path, capsys) -> None:
+    """It stands in keyframes, or in the data of our own tasks; else a line says what is assumed."""
+    content = [task_of(timeline(1, 6))]
+    read(folder / "a.json", content, "label-studio")
+    assert "Label Studio counts 24 a second: --fps 24" in capsys.readouterr().err
+    table = open_annotations(folder / "a.json", fps=24)
+    assert rows_of(table, *SPAN, task="segments") == [("0.000", "0.250", "walk")]
+    content[0]["data"]["fps"] = 6
+    table = read(folder / "a.json", content, "label-studio")
+    assert rows_of(table, *SPAN, task="segments") == [("0.000", "1.000", "walk")]
+    assert not capsys.readouterr().err
+    with pytest.raises(UserError, match=r"--fps 24: .*a\.json has no frames without a time"):
+        open_annotations(folder / "a.json", fps=24)
+
+
 def test_segments_and_choices_of_label_studio(folder: Path) -> None:
     """Without a rate of its own, frames are those of the video; both ends are part of a segment."""
     note = {"type": "textarea", "from_name": "note", "value": {"text": ["a"]}}

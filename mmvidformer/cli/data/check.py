@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if has_videos:
             wrong, videos = [], list_video_files(source)
         else:
-            table = open_annotations(source, args.root, args.columns, args.format)
+            table = open_annotations(source, args.root, args.columns, args.format, args.fps)
             wrong, videos = find_annotation_faults(table, args.task)
         files = [(str(path),) for path in videos]
         faults = find_faults(read_to_end, files, args.workers, args.time_limit)

@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _list_annotations(args: Namespace) -> None:
     """Split an annotation file, or make its folds, and count."""
-    table = open_annotations(args.source, args.root, args.columns, args.format)
+    table = open_annotations(args.source, args.root, args.columns, args.format, args.fps)
     if not args.task and not table.importer:
         raise UserError(f"{args.source}: --task must be {', '.join(TASKS)}")
     task = args.task or guess_task(table).name

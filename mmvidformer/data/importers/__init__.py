@@ -64,6 +64,7 @@ def open_annotations(
     folder: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
     importer: str | None = None,
+    fps: float | None = None,
 ) -> Table:
     """Read annotations: a table of text (``read_table``), or what another tool exported.
 
@@ -73,15 +74,17 @@ def open_annotations(
             folder below it, or where the export says.
         columns: Names of columns, by what they mean here: ``{'label': 'Behavior'}``.
         importer: Name in ``IMPORTERS``, or of a module. Default: the first that recognizes it.
+        fps: Frames per second of a tool that numbers frames. Default: those of each video.
 
     Raises:
         FileNotFoundError: If there is no such file.
-        UserError: If it is neither, or no video of an export is there.
+        UserError: If it is neither, no video of an export is there, or it numbers no frames, and
+            ``fps`` is given.
     """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    export = Export(path, folder)
+    export = Export(path, folder, fps)
     name = importer or recognize(export)
     if name:
         table = _import(name, export)
@@ -91,6 +94,8 @@ def open_annotations(
         root = "" if export.xml is None else f", but XML <{export.xml.tag}>"
         known = ", ".join(IMPORTERS)
         raise UserError(f"{path} is no table{root}, and of no tool that is known: {known}")
+    if fps is not None and not export.has_frames:
+        raise UserError(f"--fps {fps:g}: {path} has no frames without a time")
     return table.rename(columns or {})
 
 

@@ -17,6 +17,7 @@ from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import decode_text
 from mmvidformer.errors import UserError
 from mmvidformer.video.errors import BadVideo
+from mmvidformer.video.times import FrameTimes
 from mmvidformer.video.video import Video
 
 HEAD = 4096  # characters that tell formats apart
@@ -33,13 +34,19 @@ class Export:
         folder: Folder of the videos.
         left_out: What no task takes, with its number.
         unreadable: Why videos cannot be read, by their names.
+        fps: Frames per second of the tool; None: those of each video.
+        has_frames: Whether somebody asked when a frame is shown.
 
     Args:
         path: The file, or folder.
         folder: Folder of the videos. Default: that of the file.
+        fps: Frames per second of the tool. Default: those of each video.
     """
 
-    def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
+    def __init__(
+        self, path: str | Path, folder: str | Path | None = None, fps: float | None = None
+    ) -> None:
+        self.fps, self.has_frames = fps, False
         self.path = Path(path)
         beside = self.path if self.path.is_dir() else self.path.parent
         self.folder = beside if folder is None else Path(folder)
@@ -135,10 +142,13 @@ class Export:
         self.left_out[noun] += count
 
     def seconds(self, video: str, frame: int) -> str:
-        """Return when a frame, counted from 0, is first shown, by the times of the video.
+        """Return when a frame, counted from 0, is first shown, by ``fps`` or the video's times.
 
         Empty if there is no such video; rows of such a video are left out.
         """
+        self.has_frames = True
+        if self.fps is not None:
+            return str(round(float(FrameTimes(self.fps).seconds(frame)), 6))
         opened = self._open(video)
         if opened is None:
             return ""

@@ -8,9 +8,10 @@ other texts: all are columns, and the label if there is only one.
 
 Label Studio has a rate of its own, of the tag ``Video``, which may differ from that of the video.
 It stands in no export, but keyframes of boxes have frame and time. Without any, and without ``fps``
-in the data of a task, frames are taken for those of the video.
+in the data of a task, it is ``Export.fps``, else that of the video, as a line then says.
 """
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -28,6 +29,10 @@ MINIMAL = ("annotation_id", "annotator", "lead_time")  # of each task in JSON-MI
 RECORDS = {*MINIMAL, "id", "created_at", "updated_at", "agreement"}
 UPLOADS = "/data/upload/"
 PREFIX = 9  # characters that an upload has before its name: 8 digits and a hyphen
+ASSUMED = (
+    "frames are taken for those of the videos; without frameRate in its tag Video, Label Studio "
+    "counts 24 a second: --fps 24"
+)
 LABELS = ("timelinelabels", "labels", "choices")
 
 
@@ -55,6 +60,8 @@ def read(export: Export) -> Iterator[tuple[Row, str]]:
             rows = [*_read_task(export, task, place)]
         for row in rows:
             yield row, place
+    if export.has_frames and export.fps is None:
+        print(f"{export.path}: {ASSUMED}", file=sys.stderr)
 
 
 def _tasks_of(content: Any) -> Sequence[Any]:
