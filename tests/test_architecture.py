@@ -50,7 +50,7 @@ ALLOWED = {
         "tasks",
         "video",
     },
-    "sinks": {"storage", "tasks", "video"},
+    "sinks": {"data", "storage", "tasks", "video"},
     "visualization": {"apis", "data", "layers", "models", "sinks", "storage", "tasks", "video"},
     "web": {
         "apis",
@@ -58,6 +58,7 @@ ALLOWED = {
         "config",
         "data",
         "engine",
+        "sinks",
         "storage",
         "video",
         "visualization",

@@ -16,8 +16,9 @@ import torch
 from mmvidformer.cli import test, train
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
+from mmvidformer.engine.options import read_options
 from mmvidformer.errors import UserError
-from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_settings
+from mmvidformer.finetune.arguments import add_run_arguments, prepare
 from mmvidformer.finetune.baseline import Baseline, try_baseline
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
 from mmvidformer.finetune.settings import PROBES, Recipe
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prepare and train, print the commands that follow, and return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     args = parse_args(argv)
-    recipe = read_settings(Recipe, args)
+    recipe = read_options(Recipe, args)
     lists = read_task_lists(args.data, recipe.task)
     if args.compare:
         from mmvidformer.finetune.compare import compare_methods

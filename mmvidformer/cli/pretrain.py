@@ -13,12 +13,12 @@ from mmvidformer.cli import train
 from mmvidformer.config import merge_overrides
 from mmvidformer.data.sources import list_video_files
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
+from mmvidformer.engine.options import read_options
 from mmvidformer.finetune import Pretraining, apply_pretraining
 from mmvidformer.finetune.arguments import (
     add_run_arguments,
     config_path,
     read_config,
-    read_settings,
 )
 
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_run_arguments(parser, data, Pretraining)
     args = parser.parse_args(argv)
     path = config_path(args, "pretrain")
-    settings = read_settings(Pretraining, args)
+    settings = read_options(Pretraining, args)
     base, videos = read_config(args), [Path(path) for path in list_video_files(args.data)]
     cfg, notes = apply_pretraining(base, videos, path.parent, settings)
     merge_overrides(cfg, args.cfg_options)

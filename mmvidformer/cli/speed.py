@@ -31,8 +31,8 @@ from mmvidformer.engine.arguments import (
     positive,
 )
 from mmvidformer.errors import UserError
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.speed import draw_speed
 
 STARTS = {"init_from", "init_cfg", "pretrained"}  # arguments of backbones

@@ -42,10 +42,12 @@ class Source(NamedTuple):
     Attributes:
         name: Path of the file, number of the camera, or address.
         folder: The folder or list's folder in which it was found; None of cameras and addresses.
+        is_found: Whether it was found in a folder, with all other videos there.
     """
 
     name: str
     folder: Path | None = None
+    is_found: bool = False
 
     @property
     def is_stream(self) -> bool:
@@ -109,7 +111,8 @@ def list_sources(words: Sequence[str]) -> list[Source]:
             sources.append(Source(word))
         elif path.exists():
             folder = path if path.is_dir() else path.parent
-            sources += [Source(video, folder) for video in list_video_files(word)]
+            videos = list_video_files(word)
+            sources += [Source(video, folder, path.is_dir()) for video in videos]
         else:
             raise FileNotFoundError(f"{word} does not exist, and is no camera or address")
     by_path: dict[str, Source] = {}

@@ -16,6 +16,8 @@ from mmvidformer.storage.targets import Target, check_targets
 from mmvidformer.video.cuts import FINDERS, NONE, CutsError, check_finder
 from mmvidformer.video.readers import BACKENDS
 
+CUTS = f"{{{','.join((*FINDERS, NONE))}}}"
+
 
 def add_person_arguments(parser: ArgumentParser) -> None:
     """Add how persons are detected: ``--rate`` and ``--track``."""
@@ -136,7 +138,7 @@ def add_speed_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def inexact_options(args: Namespace) -> dict[str, Any]:
+def inexact_options(args: Any) -> dict[str, Any]:
     """Return those of ``add_speed_arguments`` that are given, for ``Recognizer``."""
     values = dict(int8=args.int8 or None, static=args.static)
     return {name: value for name, value in values.items() if value is not None}
@@ -177,14 +179,15 @@ def add_cuts_argument(parser: ArgumentParser) -> None:
     """Add ``--cuts``."""
     parser.add_argument(
         "--cuts",
-        type=_cuts,
-        metavar=f"{{{','.join((*FINDERS, NONE))}}}",
+        type=cuts_finder,
+        metavar=CUTS,
         help="how cuts are found, which no window crosses: by the content of successive frames "
         "(default), by PySceneDetect, or not at all",
     )
 
 
-def _cuts(text: str) -> str:
+def cuts_finder(text: str) -> str:
+    """Read the name of a way to find cuts."""
     try:
         check_finder(text)
     except CutsError as error:

@@ -1,9 +1,7 @@
 """What the commands that train on your videos have in common."""
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import fields
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from mmengine.config import Config
@@ -15,6 +13,7 @@ from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.inputs import check_apart, check_unused
+from mmvidformer.engine.options import add_options
 from mmvidformer.engine.pipelines import check_views, use_shards
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.recipe import apply_recipe
@@ -23,32 +22,15 @@ from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
 from mmvidformer.storage.targets import check_targets
 from mmvidformer.tasks.table import find_task
 
-Settings = TypeVar("Settings", bound=RunSettings)
-
-
-METAVARS = {int: "N", float: "NUMBER"}
-
 
 def add_run_arguments(parser: ArgumentParser, data: str, settings: type[RunSettings]) -> None:
-    """Add config, data (``data`` is its help text), and an option for each field of the settings.
-
-    An option that is not given is None, so that ``read_settings`` takes the default of the field.
-    """
+    """Add config, data (``data`` is its help text), and the options of the settings."""
     parser.add_argument("--config", required=True, help="config file, or name of a shipped config")
     parser.add_argument("--data", required=True, help=data)
     parser.add_argument(
         "--work-dir", help="default: work_dirs/<config>_<command>", metavar="FOLDER"
     )
-    for setting in fields(settings):
-        options = dict(setting.metadata, default=None)
-        if options.get("type") in METAVARS:
-            options.setdefault("metavar", METAVARS[options["type"]])
-        if type(setting.default) in (int, float, str):
-            options["help"] += f" (default: {setting.default})"
-        flags = [f"--{setting.name.replace('_', '-')}"]
-        if setting.name == "procs":
-            flags.append("--gpus")
-        parser.add_argument(*flags, **options)
+    add_options(parser, settings)
     add_overrides(parser)
     used = parser.add_mutually_exclusive_group()
     used.add_argument("--force", action="store_true", help="start again in a used work dir")
@@ -57,12 +39,6 @@ def add_run_arguments(parser: ArgumentParser, data: str, settings: type[RunSetti
         action="store_true",
         help="go on with the run in the work dir, with these settings, such as more --epochs",
     )
-
-
-def read_settings(settings: type[Settings], args: Namespace) -> Settings:
-    """Make settings of the arguments; an argument that is None gets the default."""
-    values = {setting.name: getattr(args, setting.name) for setting in fields(settings)}
-    return settings(**{name: value for name, value in values.items() if value is not None})
 
 
 def read_config(args: Namespace) -> Config:

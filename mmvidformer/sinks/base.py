@@ -1,12 +1,17 @@
 """What an output is."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.data.sources import Source
+from mmvidformer.storage.targets import Target
+from mmvidformer.tasks.annotations import Span
+from mmvidformer.tasks.prediction import Answers, Prediction
 
 
 @dataclass(frozen=True)
@@ -18,23 +23,50 @@ class SinkOptions:
             goes on in an old file compares them with those of the run that began it.
         top: Number of classes, for formats that nest.
         force: Whether an old file may be replaced, once the new one is whole.
+        ahead: Seconds ahead of the predictions that are drawn, of a model that names several.
+        truth: True segments by video, for pictures.
+        has_window: Whether films are shown, too.
+        say: Prints a line.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     top: int = 5
     force: bool = False
+    ahead: float = 1.0
+    truth: Mapping[str, Sequence[Span]] = field(default_factory=dict)
+    has_window: bool = False
+    say: Callable[[str], object] = print
+
+
+class Begun(NamedTuple):
+    """A source whose predictions follow.
+
+    Attributes:
+        source: The source.
+        part: What the predictions are about, such as ``'windows'``; ``''``: the whole video.
+        total: Their number, if it is known.
+        fps: Frames per second of the frames that follow (``Sink.see``); None: there are none.
+        none: What is said if there are no predictions.
+    """
+
+    source: Source
+    part: str = ""
+    total: int | None = None
+    fps: float | None = None
+    none: str = ""
 
 
 class Sink(AbstractContextManager):
     """Takes predictions one by one, and writes each as it comes; a context manager.
 
-    A subclass opens its file in ``__init__``. Predictions of a video follow each other. What a file
-    writes of one is ``Prediction.row``.
+    A subclass opens its file in ``__init__``, and needs ``append`` and ``close``. Predictions of a
+    source follow each other. What a file writes of one is ``Prediction.row``.
 
     Attributes:
         help: What the command line says of it.
         has_all_times: Whether it takes the predictions at all times ahead, where a model that
             anticipates has several; else it takes those at one of them.
+        needs_parts: Whether it is about parts of videos, which are then not answered as a whole.
 
     Args:
         target: The file.
@@ -43,16 +75,42 @@ class Sink(AbstractContextManager):
 
     help = ""
     has_all_times = False
+    needs_parts = False
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         raise NotImplementedError
+
+    @classmethod
+    def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
+        """Return the files that it will write, which must not be there; raise if it cannot."""
+        return [] if str(target) == "-" else [(str(target), target)]
+
+    @classmethod
+    def check_task(cls, task: Answers) -> None:
+        """Raise a ``UserError`` if it is not for predictions of a task."""
+
+    def begin(self, begun: Begun) -> None:
+        """Take note of the next source. Default: it is the predictions that name theirs."""
 
     def append(self, prediction: Prediction) -> None:
         """Write a prediction, or keep it until its segment has ended."""
         raise NotImplementedError
 
+    def see(self, number: int, seconds: float, pixels: Any, **drawn: Any) -> None:
+        """Take a frame of a source with ``Begun.fps``. Default: it draws none.
+
+        Args:
+            number: Number of the frame, from 0.
+            seconds: Its time.
+            pixels: What returns the RGB pixels (H, W, 3), uint8.
+            **drawn: What else ``annotate_frame`` draws.
+        """
+
+    def end(self) -> None:
+        """Take note that a source has ended."""
+
     def fail(self, video: str, error: str) -> None:
-        """Take note of a video that could not be read. Default: it has no rows."""
+        """Take note of a video that could not be read, in place of ``end``."""
 
     def count(self, video: str, spans: list[tuple[float, float]]) -> int:
         """Return how many of the windows of a video are written already. Default: none."""

@@ -23,6 +23,7 @@ class SegmentsCsv(Sink):
     """
 
     help = "csv file of segments of one class, or of values, each written when it has ended"
+    needs_parts = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         self._files = ExitStack()

@@ -5,9 +5,11 @@ from contextlib import ExitStack
 from html import escape
 from pathlib import Path
 
+from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.storage.atomic import open_rows
+from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.joined_windows import JoinedWindows
 from mmvidformer.tasks.prediction import Prediction
 
@@ -22,6 +24,14 @@ class Subtitles(Sink):
     """
 
     help = "subtitles of one video, a line for each segment of one class: .srt or .vtt"
+    needs_parts = True
+
+    @classmethod
+    def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
+        """Return the file; raise a ``UserError`` if there are several videos."""
+        if len(sources) > 1:
+            raise UserError(f"--subtitles are of one video, got {len(sources)} sources")
+        return super().targets(target, sources)
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         suffix = target.suffix.lower()

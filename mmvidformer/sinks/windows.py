@@ -4,14 +4,17 @@ import csv
 import fcntl
 import io
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
+from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.sinks.segments import CsvRows
 from mmvidformer.storage.names import spell
 from mmvidformer.storage.settings import check_settings
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.storage.targets import Target
+from mmvidformer.tasks.prediction import Answers, Prediction
 from mmvidformer.tasks.rows import WHERE, round_number
 
 START = ",".join(WHERE).encode()  # of each such file
@@ -33,6 +36,19 @@ class WindowsCsv(Sink):
         "csv file with a row for each window, for long videos; run the same command again to "
         "continue after the last row; beside it FILE.settings.json tells what the rows depend on"
     )
+
+    needs_parts = True
+
+    @classmethod
+    def check_task(cls, task: Answers) -> None:
+        """Steps, segments and boxes are no windows."""
+        if not task.has_windows:
+            raise UserError(f"a model of {task.part} has no windows; use --json or --csv")
+
+    @classmethod
+    def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
+        """Return none: an old file is continued."""
+        return []
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         self.target = target

@@ -113,8 +113,10 @@ class Video:
     def duration(self) -> float:
         """Seconds until the last frame ends, which lasts as long as most."""
         self._check_rate()
-        last = 1 / float(self.frame_times.constant_rate)
-        return float(self.frame_times.seconds(len(self) - 1)) + last
+        rate = self.frame_times.constant_rate
+        if self.frame_times.is_constant:
+            return float(len(self) / rate)
+        return float(self.frame_times.seconds(len(self) - 1)) + 1 / float(rate)
 
     @property
     def size(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mmvidformer.errors import UserError
 from mmvidformer.layers import Kernel, TransformerBlock
 from mmvidformer.models.run_lengths import without_runs
-from mmvidformer.visualization.figures import without_formulas
+from mmvidformer.sinks.figures import without_formulas
 
 
 @torch.no_grad()

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.errors import UserError
-from mmvidformer.visualization.annotate import annotate_frame, prediction_bars
+from mmvidformer.sinks.annotate import annotate_frame, prediction_bars
+from mmvidformer.sinks.figures import without_formulas
 from mmvidformer.visualization.attention_rollout import rollout
-from mmvidformer.visualization.figures import without_formulas
 
 COLORS = "turbo"
 ROWS = ("original", "masked", "reconstructed")

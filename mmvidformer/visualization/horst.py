@@ -136,3 +136,17 @@ def look_back(
             count = len(latest[0].states) if latest[0] else 0
             yield LookBack(frame, list(past)[len(past) - count :], latest[0], order)
             past.append(frame)
+
+
+def annotated_frames(
+    recognizer: Recognizer, layer: int, restart: float | None, source: Capture
+) -> Iterator[tuple[StreamFrame, dict]]:
+    """Yield each frame of ``look_back`` with its ``LookBack.annotations``."""
+    for look in look_back(recognizer, source, layer, restart):
+        yield look.frame, look.annotations()
+
+
+def check_layer(recognizer: Recognizer, layer: int) -> None:
+    """Raise a ``UserError`` if there is no such layer to look at."""
+    with watch_states(getattr(recognizer.model, "neck", None), layer):
+        pass

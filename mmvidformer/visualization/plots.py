@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.visualization.figures import without_formulas
+from mmvidformer.sinks.figures import without_formulas
 
 Curve = dict[float, float]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from mmvidformer.visualization.figures import without_formulas
+from mmvidformer.sinks.figures import without_formulas
 
 
 def draw_speed(rows: Sequence[Mapping[str, Any]], title: str = "") -> Figure:

@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.engine.errors import describe
 from mmvidformer.errors import UserError
+from mmvidformer.sinks.film import annotate_video
+from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
-from mmvidformer.visualization.annotate import annotate_video
 from mmvidformer.visualization.heatmaps import rollout_clips
-from mmvidformer.visualization.timeline import draw_timeline
 
 WINDOW, MOST = 2.0, 8  # seconds of a window, and most windows without overlap
 MAX_PIXELS = 4096 * 2304  # of a frame: decoded frames of a small file can be huge

@@ -12,9 +12,9 @@ import pytest
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.detector import Person, PersonDetector
+from mmvidformer.sinks.annotate import COLORS
 from mmvidformer.tasks.rows import CORNERS
 from mmvidformer.video.video import Video
-from mmvidformer.visualization.annotate import COLORS
 
 
 class Persons(PersonDetector):

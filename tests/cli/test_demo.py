@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.data.shards.index import INDEX
 from mmvidformer.video.writer import VideoOutput
 
 
@@ -87,7 +88,7 @@ def test_results_are_replaced_only_with_force_and_when_they_are_whole(
     options = ["--window", 1, "--out", film, "--csv", rows]
     assert demo(main_of, model, video, *options) == 0
     old = film.read_bytes(), rows.read_bytes()
-    with pytest.raises(FileExistsError, match="a.mp4 exists already; --force replaces it"):
+    with pytest.raises(FileExistsError, match=r"a\.csv exists already; --force replaces it"):
         demo(main_of, model, video, *options)
     timeline = Recognizer.timeline
 
@@ -109,10 +110,30 @@ def test_results_are_replaced_only_with_force_and_when_they_are_whole(
 
 
 def test_films_are_not_written_among_their_sources(main_of, model, folder, tmp_path) -> None:
+    """Nor into the folder of a video, unless the film is named."""
     (tmp_path / "link").symlink_to(folder)
-    for out in (folder, folder / "films", tmp_path / "link" / "films"):
+    video = folder / "0" / "clip.mp4"
+    for source, out in (
+        (folder, folder),
+        (folder, folder / "films"),
+        (folder, folder / "film.mp4"),
+        (folder, tmp_path / "link" / "films"),
+        (video, folder / "0"),
+        (video, tmp_path / "link" / "0"),
+    ):
         with pytest.raises(ValueError, match="whose films would be sources of the next run"):
-            demo(main_of, model, folder, "--out", out)
+            demo(main_of, model, source, "--out", out)
+    assert demo(main_of, model, video, "--out", folder / "0" / "film.mp4") == 0
+    assert demo(main_of, model, video, "--out", folder / "0" / "films") == 0
+    names = {path.name for path in (folder / "0").rglob("*.mp4")}
+    assert names == {"clip.mp4", "film.mp4", "clip_mp4.mp4"}
+
+
+def test_shards_are_for_labels(main_of, model, tiny_videos, tmp_path) -> None:
+    shards = tmp_path / "shards"
+    assert not main_of("data.shard")([str(tiny_videos.val), "--out", str(shards)])
+    with pytest.raises(ValueError, match="local files are read here, not shards"):
+        demo(main_of, model, next(shards.rglob(INDEX)).parent)
 
 
 @pytest.mark.parametrize("names", [("films", "pictures"), ("films.d", "pictures.d")])
@@ -409,9 +430,11 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
         demo(main_of, model, tmp_path)
     (tmp_path / "names.txt").write_text("uno\n")
     (tmp_path / "x.mp4").touch()
-    for wrong in (["--window", "0"], ["--stride", "nan"], ["--timeline", tmp_path / "x.foo"]):
+    for wrong in (["--window", "0"], ["--stride", "nan"]):
         with pytest.raises(SystemExit):
             demo(main_of, model, tmp_path / "x.mp4", *wrong)
+    with pytest.raises(ValueError, match="--timeline is a picture such as .png, or a folder, got"):
+        demo(main_of, model, tmp_path / "x.mp4", "--timeline", tmp_path / "x.foo")
     with pytest.raises(ValueError, match="'class' has 3 classes, but 1 names"):
         demo(main_of, model, tmp_path / "x.mp4", "--classes", tmp_path / "names.txt")
     monkeypatch.delenv("DISPLAY", raising=False)
@@ -446,9 +469,8 @@ def test_several_sources_with_a_checkpoint_or_without(
         main_of("demo")([*model, videos[0], "gone.mp4"])
     with pytest.raises(KeyError, match="random"):  # no weights are published for it
         main_of("demo")([str(config), *videos])
-    with pytest.raises(SystemExit):
+    with pytest.raises(ValueError, match="--subtitles are of one video, got 2 sources"):
         main_of("demo")([*model, *videos, "--subtitles", str(tmp_path / "a.srt")])
-    assert "--subtitles are of one video, got 2 sources" in capsys.readouterr().err
 
 
 def test_json_lines_on_the_standard_output(main_of, model, tiny_videos, capsys) -> None:

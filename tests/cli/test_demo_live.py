@@ -13,7 +13,7 @@ import pytest
 from benchmarks.live_server import LiveServer
 from mmvidformer.apis import Capture, Prediction, Recognizer
 
-CAPTURE = "mmvidformer.visualization.source_answers.Capture"
+CAPTURE = "mmvidformer.cli.answering.Capture"
 
 
 def read_lines(file: Path) -> list[dict]:

@@ -127,7 +127,7 @@ def test_online_action_detection_of_a_camera(
     torch.nn.init.normal_(model.cls_head.fc_cls.weight, std=1.0)
     torch.save({"state_dict": model.state_dict()}, tmp_path / "online.pth")
     files = [str(tmp_path / "online.py"), str(tmp_path / "online.pth")]
-    camera = "mmvidformer.visualization.source_answers.Capture"
+    camera = "mmvidformer.cli.answering.Capture"
     monkeypatch.setattr(camera, lambda *_: Capture(clip))
     out = tmp_path / "answers.json"
     assert main_of("demo")([*files, "7", "--json", str(out)]) == 0
@@ -230,7 +230,7 @@ def test_a_folder_of_a_recurrent_model(main_of, early, clip, tmp_path, capsys) -
 
 def test_a_table_of_windows_of_a_camera(main_of, causal, sequence, tmp_path, monkeypatch) -> None:
     """A recurrent model answers for windows of 2 s, as of a file."""
-    source_of_answers = "mmvidformer.visualization.source_answers.Capture"
+    source_of_answers = "mmvidformer.cli.answering.Capture"
     monkeypatch.setattr(source_of_answers, lambda *_: Capture(sequence))
     camera, file = tmp_path / "camera.csv", tmp_path / "file.csv"
     whole = ["--cuts", "none"]  # shapes that take turns are shots
@@ -247,13 +247,14 @@ def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, mon
     main = main_of("demo")
     for options, message in (
         (["--overlay"], "--overlay needs --show or --out"),
-        (["--out", "film.gif"], "--out is an .mp4 file or a folder, got film.gif"),
         (["--restart", "0"], "--restart: must be a number above 0, got '0'"),
         (["--topk", "0"], "--topk: must be a whole number of at least 1"),
     ):
         with pytest.raises(SystemExit):
             main([*early, clip, *options])
         assert message in capsys.readouterr().err
+    with pytest.raises(ValueError, match="--out is an .mp4 file or a folder, got film.gif"):
+        main([*early, clip, "--out", "film.gif"])
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setattr("sys.platform", "linux")

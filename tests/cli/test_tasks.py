@@ -12,7 +12,7 @@ from mmengine.structures import InstanceData
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.engine.errors import MISTAKES
-from mmvidformer.visualization.timeline import draw_timeline
+from mmvidformer.sinks.timeline import draw_timeline
 
 VIDEOS = {"train": 8, "val": 7}
 
@@ -79,7 +79,7 @@ def test_a_task_from_annotation_to_picture(
         : 3 * (task in ("segments", "moments"))
     ]
     draw = Mock(wraps=draw_timeline)
-    monkeypatch.setattr("mmvidformer.visualization.source_answers.draw_timeline", draw)
+    monkeypatch.setattr("mmvidformer.sinks.timeline.draw_timeline", draw)
     assert main_of("demo")([config, best, video, *outputs, *truth]) == 0
     rows = list(csv.DictReader((tmp_path / "csv.csv").open()))
     records = [json.loads(line) for line in (tmp_path / "json.json").read_text().splitlines()]

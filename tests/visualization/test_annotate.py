@@ -8,15 +8,15 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib import font_manager
 
-from mmvidformer.apis import Prediction, StreamFrame
-from mmvidformer.sinks.fonts import find_font
-from mmvidformer.tasks.table import ANTICIPATION, find_task
-from mmvidformer.visualization.annotate import (
+from mmvidformer.apis import Prediction
+from mmvidformer.sinks.annotate import (
     Bars,
     annotate_frame,
+    list_bars,
     prediction_bars,
-    stream_bars,
 )
+from mmvidformer.sinks.fonts import find_font
+from mmvidformer.tasks.table import ANTICIPATION, find_task
 
 BARS = [Bars("next verb", [("put", 0.5), ("take", 0.25)])]
 
@@ -111,15 +111,15 @@ def test_bars_of_segments_at_a_time() -> None:
 def test_bars_of_a_stream() -> None:
     coming = dict(task=ANTICIPATION, so_far=True)
     times = tuple(prediction(ahead=seconds, **coming) for seconds in (1.0, 0.5))
-    by_time, verb, action = stream_bars(StreamFrame(0, 0.0, None, times), 1, ahead=0.6)
+    by_time, verb, action = list_bars(times, 1, ahead=0.6)
     assert by_time.classes == [("1.00 s wash pan", 0.6), ("0.50 s wash pan", 0.6)]
     assert verb == Bars("next verb in 0.50 s", [("put", 0.7)])
     assert action.heading == "next action in 0.50 s"
-    verb, action = stream_bars(StreamFrame(0, 0.0, None, (prediction(**coming),)), 1)
+    verb, action = list_bars([prediction(**coming)], 1)
     assert verb.heading == "next verb"
     row = {"class": np.ones(1)}
     single = Prediction(row, row, {"class": ["a"]}, so_far=True)
-    assert stream_bars(StreamFrame(0, 0.0, None, (single,))) == [Bars("so far", [("a", 1.0)])]
+    assert list_bars([single]) == [Bars("so far", [("a", 1.0)])]
 
 
 @pytest.mark.parametrize("names", [("Füttern", "Futtern"), ("прыжок", "??????"), ("ä", "ö")])

@@ -3,8 +3,8 @@
 import numpy as np
 
 from mmvidformer.apis import Prediction
+from mmvidformer.sinks.annotate import BLUE, draw_boxes
 from mmvidformer.tasks.table import find_task
-from mmvidformer.visualization.annotate import BLUE, draw_boxes
 
 
 def test_boxes_are_where_they_should_be() -> None:

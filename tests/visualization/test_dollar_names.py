@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from mmvidformer.apis import Prediction
+from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.visualization.attention_matrices import draw_matrices
 from mmvidformer.visualization.heatmaps import ROWS, HeatStrip, draw_masked, draw_strips
 from mmvidformer.visualization.plots import (
@@ -21,7 +22,6 @@ from mmvidformer.visualization.plots import (
     draw_views,
 )
 from mmvidformer.visualization.receptive_field import Field, draw_receptive_field
-from mmvidformer.visualization.timeline import draw_timeline
 
 FILE, NAMES = "price_$5_to_$9.mp4", ["a$_b$", "$\\c$"]
 COUNTS, PIXELS = np.array([[2, 1], [1, 2]]), np.zeros((2, 8, 8, 3), np.uint8)

@@ -10,9 +10,9 @@ from matplotlib.colors import to_rgb
 from mmvidformer.apis import Prediction
 from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.table import find_task
-from mmvidformer.visualization.timeline import draw_timeline
 
 NUMBER, SEGMENTS = find_task("number"), find_task("segments")
 NAMES = {"class": ["left", "right"]}

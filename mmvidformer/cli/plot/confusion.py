@@ -17,8 +17,8 @@ from sklearn.metrics import confusion_matrix
 
 from mmvidformer.apis import class_names
 from mmvidformer.engine.arguments import add_classes_argument, add_force_argument, check_outputs
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.storage.atomic import open_rows
-from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.plots import Scores, draw_class_accuracy, draw_confusion, read_scores
 
 WRITTEN = ("confusion.png", "class_accuracy.png", "class_accuracy.csv", "wrong.csv")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
-from mmvidformer.visualization.figures import save_figure
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.visualization.plots import draw_training, read_log
 
 

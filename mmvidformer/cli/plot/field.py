@@ -11,7 +11,7 @@ from pathlib import Path
 from mmvidformer.config import config_scope, load_config
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.registry import MODELS
-from mmvidformer.visualization.figures import save_figure
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.visualization.receptive_field import draw_receptive_field, receptive_field
 
 

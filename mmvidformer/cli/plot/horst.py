@@ -19,9 +19,9 @@ from mmvidformer.engine.arguments import (
     check_outputs,
 )
 from mmvidformer.errors import UserError
+from mmvidformer.sinks.annotate import list_bars
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.video.writer import picture_paths
-from mmvidformer.visualization.annotate import stream_bars
-from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.horst import look_back
 
@@ -49,7 +49,7 @@ def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[H
 def best_classes(frame: StreamFrame) -> str:
     """Return the three best classes of each task and their shares as a line."""
     lines = []
-    for bars in stream_bars(frame, 3):
+    for bars in list_bars(frame.predictions, 3):
         shares = [f"{name} {share:.0%}" for name, share in bars.classes]
         lines.append(f"{bars.heading}: {', '.join(shares)}")
     return "; ".join(lines)

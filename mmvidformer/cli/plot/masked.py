@@ -15,8 +15,8 @@ from mmvidformer.config import config_scope, load_config, type_name
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.errors import UserError
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.video.writer import picture_paths
-from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.heatmaps import draw_masked, masked_frames
 
 

@@ -18,9 +18,9 @@ from mmvidformer.engine.arguments import (
     add_model_arguments,
     check_outputs,
 )
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.video.writer import VideoOutput, picture_paths
 from mmvidformer.visualization.attention_matrices import attention_matrices, draw_matrices
-from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.heatmaps import draw_strips, rollout_clips
 
 

@@ -15,8 +15,8 @@ from sklearn.manifold import TSNE
 from mmvidformer.data.lists import read_list
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.errors import UserError
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.visualization.figures import save_figure
 from mmvidformer.visualization.plots import draw_classes
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.errors import UserError
-from mmvidformer.visualization.figures import save_figure
+from mmvidformer.sinks.figures import save_figure
 from mmvidformer.visualization.plots import draw_views
 
 

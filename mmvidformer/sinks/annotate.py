@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
-from tqdm import tqdm
 
-from mmvidformer.apis import Capture, Prediction, StreamFrame
 from mmvidformer.sinks.fonts import find_font
-from mmvidformer.tasks.prediction import Bars
-from mmvidformer.video.writer import VideoOutput
+from mmvidformer.tasks.prediction import Bars, Prediction
 
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
@@ -30,38 +26,43 @@ COLORS = (
 DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
 
 
+def list_bars(predictions: Sequence[Prediction], k: int = 5, ahead: float = 1.0) -> list[Bars]:
+    """The k most likely classes of each prediction and output, below what part it is about.
+
+    Of a model of what comes next, predictions are those of one moment. If it names several times
+    ahead, there is the next action at each, and the classes nearest to ``ahead`` seconds.
+    """
+    if not predictions or not predictions[0].task.is_about_future:
+        return [bars for prediction in predictions for bars in prediction_bars(prediction, k)]
+    shown = min(predictions, key=lambda prediction: abs((prediction.ahead or 0.0) - ahead))
+    bars = []
+    if shown.ahead is not None:
+        rows = []
+        for prediction in predictions:
+            _, label, probability = prediction.top(1, "action")[0]
+            rows.append((f"{prediction.ahead:.2f} s {label}", probability))
+        bars.append(Bars("action, by seconds ahead", rows))
+    when = "" if shown.ahead is None else f" in {shown.ahead:.2f} s"
+    for name in shown.scores:
+        classes = [(label, probability) for _, label, probability in shown.top(k, name)]
+        bars.append(Bars(f"next {name}{when}", classes))
+    return bars
+
+
 def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
     """The k most likely classes of each output; the default heading is the seconds of the part."""
     if heading is None:
-        part = prediction.seconds
-        heading = f"{part[0]:.1f} to {part[1]:.1f} s" if part else "whole video"
+        heading = _part_of(prediction)
     return prediction.task.bars(prediction, k, heading)
 
 
-def stream_bars(frame: StreamFrame, k: int = 5, ahead: float = 1.0) -> list[Bars]:
-    """The k most likely classes of each output, and the next action by the time ahead.
-
-    If the model anticipates at several times, the classes are those nearest to ``ahead`` seconds.
-    """
-    shown = frame.predictions[0]
-    if not shown.task.is_about_future:
-        is_past = shown.so_far and shown.task.has_one_class
-        return prediction_bars(shown, k, "so far" if is_past else "now")
-    if shown.ahead is None:
-        return [_next_bars(shown, name, k) for name in shown.scores]
-    shown = min(frame.predictions, key=lambda prediction: abs(prediction.ahead - ahead))
-    rows = []
-    for prediction in frame.predictions:
-        _, label, probability = prediction.top(1, "action")[0]
-        rows.append((f"{prediction.ahead:.2f} s {label}", probability))
-    by_time = Bars("action, by seconds ahead", rows)
-    return [by_time, *(_next_bars(shown, name, k) for name in shown.scores)]
-
-
-def _next_bars(prediction: Prediction, name: str, k: int) -> Bars:
-    when = "" if prediction.ahead is None else f" in {prediction.ahead:.2f} s"
-    rows = [(label, probability) for _, label, probability in prediction.top(k, name)]
-    return Bars(f"next {name}{when}", rows)
+def _part_of(prediction: Prediction) -> str:
+    if prediction.so_far and prediction.task.has_one_class:
+        return "so far"
+    if prediction.seconds is None:
+        return "whole video"
+    start, end = prediction.seconds
+    return "now" if start == end else f"{start:.1f} to {end:.1f} s"
 
 
 def annotate_frame(
@@ -122,36 +123,6 @@ def annotate_frame(
             cv2.line(panel, (x, base - rows - 16), (x, base - LINE + 5), GRAY, 1)
         base += LINE // 2
     return image
-
-
-def annotate_video(
-    video: Path,
-    predictions: Sequence[Prediction],
-    target: str | Path | None = None,
-    title: str | None = None,
-    k: int = 5,
-) -> bool:
-    """Write and show a video with its predictions; False if the window was closed.
-
-    Args:
-        video: The file.
-        predictions: Predictions of its windows, steps, segments or boxes, or of the whole.
-        target: File to write (.mp4).
-        title: Title of a window to show.
-        k: Number of classes, except of boxes.
-    """
-    with Capture(video) as source, VideoOutput(target, source.fps, title, video) as output:
-        frames = tqdm(source.frames(), total=source.total, unit="frame", leave=False, disable=None)
-        for number, seconds, pixels in frames:
-            shown = predictions and predictions[0].task.shown_at(predictions, seconds)
-            if not predictions or predictions[0].box:
-                image = draw_boxes(pixels, shown)
-            else:
-                bars = [bar for prediction in shown for bar in prediction_bars(prediction, k)]
-                image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
-            if not output.add(image, seconds):
-                return False
-    return True
 
 
 def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:

@@ -2,19 +2,72 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
-from mmvidformer.apis import Prediction
+from mmvidformer.data.sources import Source
+from mmvidformer.errors import UserError
+from mmvidformer.sinks.base import Begun, Sink, SinkOptions
+from mmvidformer.sinks.figures import save_figure, without_formulas
+from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.joined_windows import list_segments
-from mmvidformer.visualization.figures import without_formulas
+from mmvidformer.tasks.prediction import Answers, Prediction
+from mmvidformer.video.video import Video
 
 LEAST_PEAK = 0.05  # of a class that is drawn
 Span = tuple[float, float, str]  # start and end in seconds, and class
 Color = tuple[float, float, float]
+
+
+class Timeline(Sink):
+    """A picture of each video (``draw_timeline``)."""
+
+    help = "picture of the classes over time; a name without a suffix is a folder of them"
+    needs_parts = True
+
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        self._place, self._options = target, options
+
+    @classmethod
+    def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
+        """Return the pictures; raise a ``UserError`` if the name is none, or of a stream."""
+        suffix = target.suffix.lower().removeprefix(".")
+        if suffix and not target.is_dir() and suffix not in FigureCanvasBase.filetypes:
+            raise UserError(f"--timeline is a picture such as .png, or a folder, got {target}")
+        if any(source.is_stream for source in sources):
+            raise UserError("--timeline needs a file or a folder, got a stream")
+        return [(source.name, source.target(target, "_timeline.png")) for source in sources]
+
+    @classmethod
+    def check_task(cls, task: Answers) -> None:
+        """Boxes have no line."""
+        if task.needs_boxes:
+            raise UserError("--timeline is for models without boxes")
+
+    def begin(self, begun: Begun) -> None:
+        """Take the name of the video."""
+        self._source, self._kept = begun.source, list[Prediction]()
+
+    def append(self, prediction: Prediction) -> None:
+        """Keep a prediction."""
+        self._kept.append(prediction)
+
+    def end(self) -> None:
+        """Draw the picture, if there is a prediction."""
+        if not self._kept:
+            return
+        name, kept = self._source.name, self._kept
+        duration = Video.open(name).duration if kept[0].task.finds_parts else 0.0
+        truth = [span[:3] for span in self._options.truth.get(name, ())]
+        figure = draw_timeline(kept, Path(name).name, truth=truth, duration=duration)
+        target = self._source.target(self._place, "_timeline.png")
+        save_figure(figure, target)
+        self._options.say(f"written: {target}")
 
 
 def draw_timeline(

@@ -1,0 +1,45 @@
+"""Options of commands as fields of dataclasses: type, default and help stand once."""
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import field, fields
+from typing import Any, TypeVar
+
+Options = TypeVar("Options")
+METAVARS = {int: "N", float: "NUMBER"}
+
+
+def option(text: str, default: Any = None, **argument: Any) -> Any:
+    """Return a field of a dataclass that is an option of a command.
+
+    Args:
+        text: Its help.
+        default: Its default.
+        **argument: Further arguments of ``ArgumentParser.add_argument``.
+    """
+    return field(default=default, metadata=dict(help=text, **argument))
+
+
+def add_options(parser: ArgumentParser, options: type, title: str | None = None) -> None:
+    """Add an option for each field of a dataclass that has ``help``, in a group with a title.
+
+    An option that is not given is None, so that ``read_options`` takes the default of the field.
+    """
+    group = parser.add_argument_group(title) if title else parser
+    for setting in fields(options):
+        if "help" not in setting.metadata:
+            continue
+        argument = dict(setting.metadata, default=None)
+        if argument.get("type") in METAVARS:
+            argument.setdefault("metavar", METAVARS[argument["type"]])
+        if type(setting.default) in (int, float, str):
+            argument["help"] += f" (default: {setting.default})"
+        flags = [f"--{setting.name.replace('_', '-')}"]
+        if setting.name == "procs":
+            flags.append("--gpus")
+        group.add_argument(*flags, **argument)
+
+
+def read_options(options: type[Options], args: Namespace) -> Options:
+    """Make a dataclass of arguments; one that is None, or none, gets the default of its field."""
+    values = {setting.name: getattr(args, setting.name, None) for setting in fields(options)}
+    return options(**{name: value for name, value in values.items() if value is not None})

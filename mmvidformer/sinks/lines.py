@@ -1,0 +1,88 @@
+"""Predictions as lines of a terminal."""
+
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+
+from mmvidformer.sinks.base import Begun, Sink, SinkOptions
+from mmvidformer.storage.names import spell
+from mmvidformer.tasks.prediction import Prediction
+
+
+class Lines(Sink):
+    """Prints a line for each prediction, and the number of those of a video above them.
+
+    Args:
+        target: None.
+        options: ``top`` and ``say``.
+    """
+
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        self._options = options
+        self._static = self._windows = 0  # that repeat an answer, of all that might
+
+    def begin(self, begun: Begun) -> None:
+        """Print how many parts there are, if that is known."""
+        self._begun, self._count = begun, 0
+        self._waiting: list[str] = []  # below a number that is not known yet
+        if begun.total is not None:
+            self._say_count(begun.total)
+
+    def append(self, prediction: Prediction) -> None:
+        """Print a prediction, if there is nothing to print before."""
+        self._count += 1
+        if prediction.static is not None:
+            self._static, self._windows = self._static + prediction.static, self._windows + 1
+        source, text = prediction.source, prediction.text(self._options.top)
+        if prediction.seconds is None:
+            self._say(f"{source}: {text}")
+            return
+        part = "{:.2f}-{:.2f} s".format(*prediction.seconds)
+        if prediction.ahead is not None:
+            part += f", {prediction.ahead:.2f} s ahead"
+        if self._begun.source.is_stream:
+            self._say(f"{source} {part}: {text}")
+        else:
+            self._say_part(f"  {part}: {text}")
+
+    def end(self) -> None:
+        """Print what waited."""
+        begun = self._begun
+        if begun.total is not None or begun.fps is not None or not begun.part:
+            return
+        if self._count:
+            self._say_count(self._count)
+        else:
+            self._say(f"{begun.source.name}: {begun.none}")
+        for line in self._waiting:
+            self._say(line)
+
+    def fail(self, video: str, error: str) -> None:
+        """Print what is wrong with a video."""
+        tqdm.write(f"failed: {error}", file=sys.stderr)
+
+    def close(self, *error: object) -> None:
+        """Print how many windows were not computed."""
+        if self._windows:
+            text = f"{self._static} of {self._windows} windows repeat the last answer"
+            tqdm.write(text, file=sys.stderr)
+
+    def _say_part(self, line: str) -> None:
+        if self._begun.total is None and self._begun.fps is None:
+            self._waiting.append(line)
+        else:
+            self._say(line)
+
+    def _say_count(self, count: int) -> None:
+        self._say(f"{self._begun.source.name}: {count} {self._begun.part}")
+
+    def _say(self, line: str) -> None:
+        self._options.say(spell(line))
+
+
+class Counts(Lines):
+    """Prints the numbers alone, and predictions of streams: those of files are in a table."""
+
+    def _say_part(self, line: str) -> None:
+        pass
