@@ -447,7 +447,15 @@ def test_folders_of_huggingface(suffix: str, tmp_path: Path) -> None:
     text = f'{",".join(row)}\nclips/a.mp4,jump,"a frog, it jumps"\n'
     text = json.dumps(row) + "\n" if suffix == "jsonl" else text
     table = read(folder / f"metadata.{suffix}", text, "huggingface")
-    assert rows_of(table, "label", "text", "split") == [("jump", "a frog, it jumps", "val")]
+    rows = [("jump", "a frog, it jumps", "val")]
+    assert rows_of(table, "label", "text", "split") == rows
+    (tmp_path / "train" / "clips").mkdir(parents=True)
+    (tmp_path / "train" / "clips" / "a.mp4").touch()
+    (tmp_path / "train" / "metadata.csv").write_text("file_name,label\nclips/a.mp4,sit\n")
+    table = open_annotations(tmp_path)
+    assert rows_of(table, "label", "text", "split") == [("sit", "", "train"), *rows]
+    videos = [row["video"] for row, _ in table.read("video")]
+    assert videos == [str(tmp_path / split / "clips/a.mp4") for split in ("train", "validation")]
 
 
 def paths_in(content: object, path: tuple = ()) -> Iterator[tuple]:
