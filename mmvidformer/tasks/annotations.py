@@ -109,7 +109,8 @@ def parse_spans(
 
 def _read_span(row: Row, place: str) -> list[Span]:
     """Read the span of a row, if it has one; raises a ``UserError`` if a time is no number."""
-    columns = ("time", "time") if "time" in row else ("start", "end")
+    has_time = bool(row.get("time")) or "start" not in row
+    columns = ("time", "time") if has_time else ("start", "end")
     if not any(row[name] for name in (*columns, "label")):
         return []
     start, end = (read_float(row, name, place) for name in columns)

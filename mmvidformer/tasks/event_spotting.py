@@ -35,7 +35,7 @@ class EventSpotting(ActionLocalization):
 
     def list_columns(self, annotations: Annotations) -> Sequence[str]:
         """Return the columns that the file has."""
-        has_time = any("time" in row for row in annotations.rows)
+        has_time = any(row.get("time") for row in annotations.rows)
         return MOMENT_COLUMNS if has_time else COLUMNS
 
     def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:

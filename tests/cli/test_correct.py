@@ -1,16 +1,11 @@
 """The page "Label, train, correct, repeat": its commands, one after another, on tiny videos."""
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
 
-from mmvidformer.engine.errors import run_tool
-from tests.docs.blocks import is_shell, read_blocks, split_commands
-
-ROOT = Path(__file__).parents[2]
-SMALL = ["--epochs", "1", "--batch", "1", "--workers", "0"]
+from tests.cli.page_commands import run_page
 
 
 def export(tasks: list[dict], results_of: dict[str, list[dict]]) -> list[dict]:
@@ -47,26 +42,7 @@ def folder(tiny_videos, tmp_path: Path, monkeypatch) -> Path:
 def test_the_commands_of_the_page(folder: Path, main_of, make_config, capsys) -> None:
     backbone = dict(scheme="spacetime", temporal_depth=4)
     config = str(make_config("segments", model=dict(backbone=backbone)))
-    page = ROOT / "docs" / "correct.md"
-    blocks = [block for block in read_blocks(page, ROOT) if is_shell(block)]
-    commands = [words for block in blocks for words in split_commands(block.text)]
-    for words in commands:
-        names, options = words[1:2], words[2:]
-        if names == ["data"]:
-            names, options = words[1:3], words[3:]
-        text = shlex.join(options).replace("--weights published://vivit_fe_k400", "")
-        text = text.replace("vivit_fe_k400", config)
-        best = [*folder.glob("work_dirs/first/*epoch_1.pth")]
-        if best:
-            text = text.replace("work_dirs/first/best_segments_mAP_epoch_9.pth", str(best[0]))
-        options = shlex.split(text)
-        options += SMALL if names == ["finetune"] else []
-        options += ["--min-score", "0"] if names == ["demo"] else []
-        if "corrected.json" in options:
-            correct(folder)
-        main = main_of(".".join(names))
-        status = run_tool(lambda main=main, options=options: main(options) or 0)
-        assert status == 0, f"{words}: {capsys.readouterr().err}"
+    run_page("correct.md", config, main_of, capsys, {"corrected.json": lambda: correct(folder)})
     rows = "".join(path.read_text() for path in (folder / "lists" / "second").glob("*.csv"))
     assert "3.mp4,0.25,1.0,run" in rows  # 12 frames a second
     assert len([*(folder / "new_cvat").glob("*.xml")]) == 2

@@ -11,6 +11,8 @@ from mmvidformer.data.importers.export import Export
 from mmvidformer.tasks.imports import guess_task, select_rows
 from mmvidformer.tasks.table import find_task
 
+ROOT = Path(__file__).parents[2]
+
 
 def rows_of(table, *columns: str) -> list[tuple[str, ...]]:
     """Values of columns, the video by its name."""
@@ -75,28 +77,10 @@ def test_entities_are_refused(encoding: str, tmp_path: Path) -> None:
         open_annotations(tmp_path / "a.xml")
 
 
-# An importer of somebody else: counts of a video player's bookmarks, in frames.
-PLUGIN = """
-def recognize(export):
-    return export.head.startswith("BOOKMARKS")
-
-
-def read(export):
-    for number, line in enumerate(export.text.splitlines()[1:], start=2):
-        video, frame, label = line.split("|")
-        if label.startswith("#"):
-            export.leave_out("comment")
-            continue
-        row = {"video": video, "time": export.seconds(video, int(frame)), "label": label}
-        yield {**row, "who": "ann"}, f"{export.path}, line {number}"
-"""
-
-
 @pytest.fixture
 def bookmarks(tiny_videos, tmp_path: Path, monkeypatch) -> Path:
-    """An export of two moments and a comment, and its importer as a module."""
-    (tmp_path / "bookmarks_of_player.py").write_text(PLUGIN)
-    monkeypatch.syspath_prepend(tmp_path)
+    """An export of two moments and a comment, and the importer of docs/extending.md."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
     (tmp_path / "day").mkdir()
     for name in ("val_0.mp4", "val_1.mp4"):
         (tmp_path / "day" / name).symlink_to(tiny_videos.root / name)
@@ -106,10 +90,10 @@ def bookmarks(tiny_videos, tmp_path: Path, monkeypatch) -> Path:
 
 
 def test_an_importer_of_a_module(bookmarks: Path, main_of, capsys) -> None:
-    options = ["--format", "bookmarks_of_player", "--val", "0.5", "--test", "0"]
+    options = ["--format", "bookmarks", "--val", "0.5", "--test", "0"]
     main_of("data.list")([str(bookmarks), *options])
     out = capsys.readouterr().out
-    assert f"{bookmarks}: read as bookmarks_of_player, --task moments" in out
+    assert f"{bookmarks}: read as bookmarks, --task moments" in out
     assert "left out: 1 of 3 videos have no file: gone.mp4" in out
     assert "left out: 1 comment" in out and "moments" not in out.split("written")[1]
     # The 6th frame of 12 per second.
@@ -120,15 +104,18 @@ def test_an_importer_of_a_module(bookmarks: Path, main_of, capsys) -> None:
 
 
 def test_an_importer_in_the_table(bookmarks: Path, monkeypatch) -> None:
-    monkeypatch.setitem(IMPORTERS, "player", find_importer("bookmarks_of_player"))
+    monkeypatch.setitem(IMPORTERS, "player", find_importer("bookmarks"))
     table = open_annotations(bookmarks)
     assert table.importer == "player" and len(table.rows) == 2
-    by_person = open_annotations(bookmarks, columns={"label": "who"})
-    assert rows_of(by_person, "label") == [("val_0.mp4", "ann"), ("val_1.mp4", "ann")]
-    with pytest.raises(ValueError, match="player.txt has no column 'tier', only .*'who'"):
+    by_time = open_annotations(bookmarks, columns={"label": "time"})
+    assert rows_of(by_time, "label") == [("val_0.mp4", "0.416667"), ("val_1.mp4", "0.0")]
+    with pytest.raises(ValueError, match="player.txt has no column 'tier', only .*'time'"):
         open_annotations(bookmarks, columns={"label": "tier"})
     with pytest.raises(ValueError, match="--format must be activitynet.*; nothing: No module"):
         open_annotations(bookmarks, importer="nothing")
+    bookmarks.write_text("BOOKMARKS\nval_0.mp4|x|fall")
+    with pytest.raises(ValueError, match=r"player\.txt, line 2 is damaged: ValueError invalid lit"):
+        open_annotations(bookmarks)
     export = Export(bookmarks)
     assert export.size("val_0.mp4") == (64, 32) and export.size("gone.mp4") is None
 
@@ -145,7 +132,7 @@ def test_a_task_takes_its_rows(tmp_path: Path) -> None:
     assert [row[1] for row in rows_of(segments, "start")] == ["0", "2", ""]
     assert segments.left_out == {"moment": 1}
     moments = select_rows(table, find_task("moments"))
-    assert [row[1] for row in rows_of(moments, "start")] == ["4", ""]
+    assert [row[1] for row in rows_of(moments, "time")] == ["4", ""]
     classes = select_rows(table, find_task("classes"))
     left_out = {"segment": 2, "moment": 1, "video without annotations": 1}
     assert not classes.rows and classes.left_out == left_out

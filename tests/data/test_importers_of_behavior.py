@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from mmvidformer.data.importers import open_annotations
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task, select_rows
 from mmvidformer.tasks.table import find_task
 from tests.data.test_importers import rows_of
+from tests.data.test_tool_exports import damage, paths_in
 
 ELAN = """<?xml version="1.0" encoding="UTF-8"?>
 <ANNOTATION_DOCUMENT AUTHOR="" DATE="2009-03-25T11:12:35+01:00" FORMAT="2.6" VERSION="2.6"
@@ -170,6 +172,20 @@ def test_the_files_of_a_project_that_are_longer_than_it_knows(nest: Path, tiny_v
     (nest / "a.mp4").unlink()
     with pytest.raises(ValueError, match="no annotations of videos; left out: 1 video of other pl"):
         open_annotations(nest / "a.boris")
+
+
+@pytest.mark.parametrize("part", [None, "x", [], {}, -1])
+def test_a_damaged_project_is_a_line(nest: Path, part: object) -> None:
+    """Whatever part of it is another one."""
+    refused = 0
+    for path in paths_in(PROJECT):
+        (nest / "a.boris").write_text(json.dumps(damage(PROJECT, path, part)))
+        try:
+            open_annotations(nest / "a.boris")
+        except UserError as error:
+            assert "a.boris" in str(error)
+            refused += 1
+    assert refused
 
 
 FACTS = "day 1,2026-05-01 10:00:00,,Media file,{source},0.0,27.0,{lengths},25,sun,"

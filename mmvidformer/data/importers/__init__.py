@@ -124,6 +124,8 @@ def _import(name: str, export: Export) -> Table:
             reason = export.unreadable.get(row["video"])
             missing[f"{row['video']} ({reason})" if reason else row["video"]] = None
         else:
+            if row.get("start") and row.get("start") == row.get("end"):
+                row = {**row, "time": row["start"], "start": "", "end": ""}  # a moment
             rows.append(({**row, "video": str(video.absolute())}, place))
             videos.add(row["video"])
     if missing and not rows:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mmvidformer.data.importers.export import Export
+from mmvidformer.data.importers.export import Export, reading
 
 Rows = Iterator[tuple[dict[str, str], str]]
 MILLISECONDS = 1000  # to which BORIS rounds lengths down
@@ -50,24 +50,37 @@ def recognize(export: Export) -> bool:
 
 def read(export: Export) -> Rows:
     """Yield the states and points of the files of player 1."""
-    points = {
-        behavior["code"]: str(behavior.get("type", "")).startswith("Point")
-        for behavior in export.json["behaviors_conf"].values()
-    }
-    for name, observation in export.json["observations"].items():
+    with reading(f"{export.path}, ethogram"):
+        points = {
+            behavior["code"]: str(behavior.get("type", "")).startswith("Point")
+            for behavior in export.json["behaviors_conf"].values()
+        }
+    with reading(f"{export.path}, observations"):
+        observations = [*export.json["observations"].items()]
+    for name, observation in observations:
         place = f"{export.path}, observation {name!r}"
-        events = observation.get("events") or []
-        files = _find_files(export, observation)
-        if files is None:
-            export.leave_out(f"{str(observation.get('type', '')).lower()} observation")
-        elif not events:
-            export.leave_out("observation without events")
-        else:
-            for event, end in _pair_events(export, events, points):
-                rows = [*_read_event(observation, files, event, end, f"{place}, {event[0]} s")]
-                if not rows:
-                    export.leave_out("event outside of the videos")
-                yield from rows
+        with reading(place):
+            rows = [*_read_observation(export, observation, points)]
+        for row, seconds in rows:
+            yield row, f"{place}, {seconds} s"
+
+
+def _read_observation(
+    export: Export, observation: Mapping[str, Any], points: Mapping[str, bool]
+) -> Iterator[tuple[dict[str, str], float]]:
+    """Yield rows, and the seconds at which BORIS lists them."""
+    events = observation.get("events") or []
+    files = _find_files(export, observation)
+    if files is None:
+        export.leave_out(f"{str(observation.get('type', '')).lower()} observation")
+        return
+    if not events:
+        export.leave_out("observation without events")
+    for event, end in _pair_events(export, events, points):
+        rows = [*_read_event(observation, files, event, end)]
+        if not rows:
+            export.leave_out("event outside of the videos")
+        yield from ((row, event[0]) for row in rows)
 
 
 def _find_files(export: Export, observation: Mapping[str, Any]) -> MediaFiles | None:
@@ -76,6 +89,8 @@ def _find_files(export: Export, observation: Mapping[str, Any]) -> MediaFiles | 
     names = players.get(PLAYER) if isinstance(players, dict) else None
     if observation.get("type") != "MEDIA" or not names:
         return None
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("names of files must be text")
     others = [player for player in players if player != PLAYER and players[player]]
     if others:
         export.leave_out("video of other players", len(others))
@@ -108,14 +123,14 @@ def _pair_events(
 
 
 def _read_event(
-    observation: Mapping[str, Any], files: MediaFiles, event: Sequence, end: float, place: str
-) -> Rows:
+    observation: Mapping[str, Any], files: MediaFiles, event: Sequence, end: float
+) -> Iterator[dict[str, str]]:
     """Yield a row for each file that the event is in."""
     offset = float(observation.get("time offset") or 0)
-    _, subject, code, modifiers, comment, *_ = event
+    _, subject, code, modifiers, comment, *_ = map(str, event)
     facts = {"label": code, "subject": subject, "modifiers": modifiers, "comment": comment}
     for name, times in files.parts(float(event[0]) - offset, end - offset):
-        yield {"video": name, **times, **facts}, place
+        yield {"video": name, **times, **facts}
 
 
 def say(seconds: float) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
 from mmvidformer.data.folders import is_video
-from mmvidformer.data.importers.export import Export
+from mmvidformer.data.importers.export import Export, reading
 from mmvidformer.errors import UserError
 
 UNITS = {"milliseconds": 1000.0, "PAL-frames": 25.0, "PAL-50-frames": 50.0, "NTSC-frames": 29.97}
@@ -27,8 +27,9 @@ def recognize(export: Export) -> bool:
 def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     """Yield the annotations of all tiers, in seconds of the video."""
     root = export.xml
-    video, offset = _find_video(export, root)
-    times = _annotation_times(root)
+    with reading(str(export.path)):
+        video, offset = _find_video(export, root)
+        times = _annotation_times(root)
     for tier in root.iter("TIER"):
         name = tier.get("TIER_ID", "")
         for annotation in _annotations(tier):
