@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from mmvidformer.config import config_scope
+from mmvidformer.config import building
 from mmvidformer.data.bad_videos import with_inner
 from mmvidformer.errors import UserError
 from mmvidformer.papers.complexity import count
@@ -112,7 +112,7 @@ def measure_loading(*cfgs: Config, split: str = "train", samples: int = 32) -> l
 def _finish(cfg: Config, timed: _Timed, loaded: list[dict], training: bool) -> list[Part]:
     """Measure what happens to a batch, and list all parts."""
     settings = cfg.model.get("data_preprocessor") or dict(type="BaseDataPreprocessor")
-    with config_scope(cfg):
+    with building(cfg):
         preprocessor = MODELS.build(settings).to(get_device())
     collate = timed.loader.collate_fn
     with _one_thread():
@@ -147,7 +147,7 @@ def model_rate(cfg: Config, split: str = "train", repeats: int = 5) -> float:
     """
     training = split == "train"
     loader = _build_loader(cfg, split)
-    with config_scope(cfg):
+    with building(cfg):
         model: nn.Module = MODELS.build(cfg.model).to(get_device()).train(training)
         step: Callable = model.test_step
         if training:
@@ -201,7 +201,7 @@ def suggest_workers(parts: Sequence[Part], model: float, cores: int) -> int | No
 
 def _build_loader(cfg: Config, split: str) -> DataLoader:
     settings = cfg.get(f"{split}_dataloader")
-    with config_scope(cfg):
+    with building(cfg):
         loader = Runner.build_dataloader(settings) if settings else None
     if not (loader and len(loader.dataset)):
         raise UserError(f"the config has no {split}_dataloader, or its dataset is empty")

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from benchmarks.stream import resident
-from mmvidformer.config import config_scope, load_config, view_shape
+from mmvidformer.config import building, load_config, view_shape
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.export import export, make_graph
 from mmvidformer.registry import MODELS
@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.kernel:
         time_layer = dict(pattern="causal_time", kernel=args.kernel)
         cfg.model.backbone.block = [time_layer, dict(pattern="space")]
-    with config_scope(cfg):
+    with building(cfg):
         model = MODELS.build(cfg.model).eval()
     for parameter in model.parameters():
         if not parameter.any():  # such as the weights of a head

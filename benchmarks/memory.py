@@ -16,7 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from mmvidformer.config import clip_shape, config_scope, is_recurrent
+from mmvidformer.config import building, clip_shape, is_recurrent
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 
@@ -113,7 +113,7 @@ def estimate(
     if is_recurrent(cfg):
         raise UserError(f"{cfg.model.type} is recurrent and has no clips of one size")
     # On the meta device, as initialization needs values, which fake tensors do not have.
-    with config_scope(cfg), torch.device("meta"):
+    with building(cfg), torch.device("meta"):
         backbone = MODELS.build({**cfg.model.backbone, "with_cp": with_cp})
         model = nn.Sequential(backbone, MODELS.build(cfg.model.cls_head)).train()
         clip = torch.empty(batch, *clip_shape(cfg))

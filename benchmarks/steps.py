@@ -24,7 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 
 from benchmarks.baselines import fill_zeros, remove_noise
-from mmvidformer.config import clip_shape, config_scope, is_recurrent, load_config
+from mmvidformer.config import building, clip_shape, is_recurrent, load_config
 from mmvidformer.engine.fsdp import shard_model
 from mmvidformer.engine.loading import default_device
 from mmvidformer.layers import TransformerBlock
@@ -88,7 +88,7 @@ def build(cfg: Config) -> tuple[Scores, Tensor]:
     torch.manual_seed(0)
     if "arch" in cfg.model.backbone:
         cfg.model.backbone.arch.depth = 2
-    with config_scope(cfg):
+    with building(cfg):
         model = Scores(MODELS.build(cfg.model))
     fill_zeros(remove_noise(model))
     shape = (4, 3, 64, 64) if is_recurrent(cfg) else (1, *clip_shape(cfg))

@@ -75,12 +75,13 @@ def run_command(argv: Sequence[str] | None) -> int:
             print(list_commands(words, commands))
             return 0 if args else 2
         # Not above: processes that check a video import this module, and need no PyTorch.
+        from mmvidformer.errors import UserError
         from mmvidformer.layers.lookup import look_up
 
         try:
             commands = look_up(commands, args[0], "command")
-        except KeyError as error:
-            print(f"error: {error.args[0]}", file=sys.stderr)
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)
             return 2
         words.append(args.pop(0))
     warnings.filterwarnings("ignore", "Fail to import ``MultiScale")  # of mmcv-lite

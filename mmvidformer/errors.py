@@ -4,5 +4,24 @@
 class UserError(ValueError):
     """Its message says all that a user needs: the tools print it without traceback, at any time.
 
-    All else that is raised is a bug, and keeps its traceback.
+    All else that is raised is a bug and keeps its traceback, but errors of the system that name a
+    file.
     """
+
+
+class MissingFile(FileNotFoundError, UserError):
+    """A file or folder that is needed is not there, or has nothing in it."""
+
+
+class FileThere(FileExistsError, UserError):
+    """A file is there that must not be written over."""
+
+
+class MissingPackage(ImportError, UserError):
+    """A package is needed that is not installed."""
+
+
+class UnknownName(UserError, KeyError):
+    """A name that a table does not have, or has already."""
+
+    __str__ = Exception.__str__  # that of a ``KeyError`` is in quotes

@@ -9,7 +9,7 @@ import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose
 
-from mmvidformer.config import config_scope, pipelines
+from mmvidformer.config import building, pipelines
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.engine.pipelines import check_views, set_views
 
@@ -66,7 +66,7 @@ def test_validation_and_test_differ_in_views_only(name: str) -> None:
 @pytest.mark.parametrize("name", by_pipelines().values())
 def test_one_test_view_is_that_of_validation(name: str, videos: dict[str, Path]) -> None:
     cfg, val_steps, test_steps = one_view(name)
-    with config_scope(cfg):
+    with building(cfg):
         val, test = Compose(val_steps), Compose(test_steps)
     for video in videos.values():
         sample = dict(filename=str(video), label=0, start_index=0, modality="RGB")

@@ -13,11 +13,11 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.config import config_scope, pipelines, type_name
+from mmvidformer.config import building, pipelines, type_name
 from mmvidformer.data.shards.index import StoredVideo
 from mmvidformer.data.sources import RemoteVideo, VideoContent
 from mmvidformer.engine.pipelines import set_views
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.errors import NO_FRAME, BadVideo, first_line
 from mmvidformer.video.progress import reading
@@ -81,7 +81,7 @@ class VideoPipeline:
         if "LimitToSegment" not in names:
             later.insert(0, {"type": "mmvidformer.LimitToSegment"})
         decode = next(i for i, t in enumerate(later) if type_name(t).endswith("Decode"))
-        with config_scope(cfg):
+        with building(cfg):
             self._open, self._sample = Compose(opening), Compose(later[:decode])
             self._from_file = Compose(later[decode:])
             self._from_array = Compose([{"type": "ArrayDecode"}, *later[decode + 1 :]])
@@ -114,7 +114,7 @@ class VideoPipeline:
             stored = {**sample, "filename": source.filename, "stored_video": source}
             sample = _apply(self._open, stored)
         elif not Path(source).exists():
-            raise FileNotFoundError(f"video {source} does not exist")
+            raise MissingFile(f"video {source} does not exist")
         elif not Path(source).is_file():
             what = "folder" if Path(source).is_dir() else "device or pipe"
             raise BadVideo(str(source), f"it is a {what}")

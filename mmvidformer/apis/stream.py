@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import inference_transforms, normalize
 from mmvidformer.apis.self_check import SelfCheck
-from mmvidformer.config import config_scope
+from mmvidformer.config import building
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.table import task_of_head
@@ -59,7 +59,7 @@ class FramePipeline:
     """
 
     def __init__(self, cfg: Config) -> None:
-        with config_scope(cfg):
+        with building(cfg):
             transforms = Compose(inference_transforms(cfg)).transforms
         names = [type(transform).__name__ for transform in transforms]
         start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), 0)

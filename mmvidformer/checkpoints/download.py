@@ -15,8 +15,9 @@ from tqdm import tqdm
 
 from mmvidformer.checkpoints.published import PREFIX, Published, row_of, same_weights
 from mmvidformer.checkpoints.reading import CONFIGS, WEIGHTS
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.cache import local_copy
+from mmvidformer.storage.errors import StorageError
 from mmvidformer.storage.files import SCHEMES as REMOTE
 
 HUB = "hf://"
@@ -111,7 +112,7 @@ def _from_url(url: str, row: Published | None) -> Path:
             part.replace(path)
         except OSError as error:
             reason = str(error).partition("\n")[0]
-            raise OSError(
+            raise StorageError(
                 f"{url} cannot be fetched into {path.parent}: {reason}; {_other_source(row)}"
             ) from error
         finally:
@@ -178,11 +179,13 @@ def _from_hub(address: str, row: Published | None) -> Path:
                 return folder
             if (folder / f"{name}.index.json").is_file():
                 return folder
-        raise FileNotFoundError(f"it has no {' or '.join(WEIGHTS)}, nor an index of one")
+        raise MissingFile(f"it has no {' or '.join(WEIGHTS)}, nor an index of one")
     except (OSError, HFValidationError) as error:
         lines = [line for line in str(error.__cause__ or error).splitlines() if line]
         reason = " ".join(lines[:2])  # the second one names the file
-        raise OSError(f"{address} cannot be fetched: {reason}; {_other_source(row)}") from error
+        raise StorageError(
+            f"{address} cannot be fetched: {reason}; {_other_source(row)}"
+        ) from error
 
 
 def _check_cached(address: str, path: Path, row: Published | None) -> None:

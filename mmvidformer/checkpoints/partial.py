@@ -18,7 +18,7 @@ from mmvidformer.checkpoints.formats import convert_checkpoint
 from mmvidformer.checkpoints.keymap import State, strip_prefixes
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import Checkpoint, is_file_name, read_content, unwrap
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.atomic import write_atomically
 
 Device = str | torch.device | None
@@ -159,9 +159,7 @@ def _read_base(base: Base, path: Path) -> State:
     file = path.parent / base.source if is_file else fetch(base.source)
     if is_file and not file.is_file():
         folder = path.parent.absolute()
-        raise FileNotFoundError(
-            f"{path} holds only what was trained; put {base.source} into {folder}"
-        )
+        raise MissingFile(f"{path} holds only what was trained; put {base.source} into {folder}")
     content = read_content(file)
     if is_partial(content):
         raise UserError(f"{path} takes weights from {file}, which takes them from another file")

@@ -22,7 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import State
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 
 # Files of a HuggingFace folder. The first weights that exist are read, whole or by their index.
 # All configs are merged; the later ones win.
@@ -74,7 +74,7 @@ def read_content(path: str | Path, device: str | torch.device | None = "cpu") ->
     """
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"there is no checkpoint {path}")
+        raise MissingFile(f"there is no checkpoint {path}")
     try:
         return _read_folder(path) if path.is_dir() else _read_file(path, device)
     except (UnreadableCheckpoint, FileNotFoundError, PermissionError):  # they name the file
@@ -238,7 +238,7 @@ def _read_folder(folder: Path) -> dict:
             return {"state_dict": _read_weights(folder / name), "meta": meta}
         if (folder / f"{name}.index.json").is_file():
             return {"state_dict": _read_shards(folder / f"{name}.index.json"), "meta": meta}
-    raise FileNotFoundError(f"no {' or '.join(WEIGHTS)}, nor an index of one, in {folder}")
+    raise MissingFile(f"no {' or '.join(WEIGHTS)}, nor an index of one, in {folder}")
 
 
 def _read_weights(path: Path) -> State:
@@ -260,7 +260,7 @@ def _read_shards(index: Path) -> State:
     shards: dict[str, State] = {}
     for name in dict.fromkeys(files.values()):
         if not (index.parent / name).is_file():
-            raise FileNotFoundError(f"{index} names {name}, which is not there")
+            raise MissingFile(f"{index} names {name}, which is not there")
         shards[name] = _read_weights(index.parent / name)
     if lost := [tensor for tensor, name in files.items() if tensor not in shards[name]]:
         raise UnreadableCheckpoint(

@@ -22,6 +22,7 @@ from mmvidformer.apis.bulk.settings import make_writable, row_settings
 from mmvidformer.apis.bulk.video_files import VideoFiles
 from mmvidformer.data.sources import list_inputs
 from mmvidformer.engine.arguments import add_bulk_arguments, inexact_options, positive
+from mmvidformer.errors import FileThere
 from mmvidformer.storage.files import exists, join
 from mmvidformer.storage.settings import SETTINGS, check_settings
 
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             table = VideoFiles(args.out, root, inputs.names, bool(args.every), args.rows)
             if len(table.missing()) < len(inputs.names) and not exists(join(args.out, SETTINGS)):
                 what = "has files of other origin with the names of results"
-                raise FileExistsError(f"{args.out} {what}; use another folder")
+                raise FileThere(f"{args.out} {what}; use another folder")
             check_settings(args.out, settings)
         else:
             table = ParquetTable(args.out, answerer.columns, settings, inputs.names)

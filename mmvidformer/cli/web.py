@@ -26,7 +26,7 @@ from mmvidformer.engine.arguments import (
     add_speed_arguments,
     inexact_options,
 )
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
 from mmvidformer.web.process import AnswerProcess, Model, offered_rows
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.config is None and inexact:
         parser.error("--int8 and --static are for the model of --config")
     if find_spec("gradio") is None:
-        raise ImportError('the page needs Gradio: pip install "gradio>=6"')
+        raise MissingPackage('the page needs Gradio: pip install "gradio>=6"')
     if args.port is not None:
         check_port(args.host, args.port)
     from starlette.middleware import Middleware  # comes with Gradio

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from textwrap import shorten
@@ -215,9 +215,23 @@ def type_name(part: object) -> str:
     return cls.rpartition(".")[2] if isinstance(cls, str) else getattr(cls, "__name__", "")
 
 
-def config_scope(cfg: Config) -> AbstractContextManager:
-    """Context in which names are looked up in the ``default_scope`` of a config."""
-    return DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction"))
+@contextmanager
+def building(cfg: Config) -> Iterator[None]:
+    """Build parts of a config, whose names are looked up in its ``default_scope``.
+
+    What a part raises because of its arguments becomes a ``UserError``.
+    """
+    try:
+        with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
+            yield
+    except UserError:
+        raise
+    except Exception as error:  # libraries have no common one for wrong arguments
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        text = " ".join(str(error.args[0] if len(error.args) == 1 else error).split())
+        reason = f"{type(error).__name__}: {text} (MMVIDFORMER_DEBUG=1 shows the traceback)"
+        raise UserError(f"{cfg.filename or 'the config'} cannot be built: {reason}") from error
 
 
 def leaf_datasets(dataset: dict) -> Iterator[dict]:

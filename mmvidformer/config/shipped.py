@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from mmvidformer.errors import MissingFile
+
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -14,4 +16,4 @@ def config_folder() -> Path:
     for folder in (PACKAGE / ".mim" / "configs", PACKAGE.parent / "configs"):
         if folder.is_dir():
             return folder
-    raise FileNotFoundError(f"{PACKAGE} has no configs; install the wheel, or use pip install -e")
+    raise MissingFile(f"{PACKAGE} has no configs; install the wheel, or use pip install -e")

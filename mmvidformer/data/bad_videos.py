@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from mmvidformer.data.listed_videos import share_samples
 from mmvidformer.data.transforms.decode import check_decoders
 from mmvidformer.data.workers import limited_time, set_seed
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.registry import DATASETS
 from mmvidformer.video.errors import PASSING, BadVideo, TooManyBadVideos, first_line, path_of
 
@@ -145,8 +145,10 @@ class SafeDataset:
 
     def _fault(self, idx: int, error: Exception) -> BadVideo | None:
         """Return why a sample could not be read, or None if that is not the video's fault."""
-        if isinstance(error, UserError):  # else it says itself that no video is to blame
-            return error if isinstance(error, BadVideo) else None
+        if isinstance(error, BadVideo):
+            return error
+        if isinstance(error, UserError) and not isinstance(error, MissingFile):
+            return None
         owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
         names = [type(owner).__name__ for owner in owners if _reads_files(type(owner))]
         # FFmpeg's "cannot allocate memory" is what a damaged header asks for.

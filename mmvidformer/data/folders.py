@@ -11,7 +11,7 @@ from pathlib import Path, PureWindowsPath
 from urllib.parse import unquote, urlsplit
 
 from mmvidformer.data.lists import say_count
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.video.containers import SUFFIXES
 
 MOST_KINDS = 8  # of other files, that a message names
@@ -37,7 +37,7 @@ def find_names(
         FileNotFoundError: If there is no such folder, or no such file in it.
     """
     if not Path(folder).exists():
-        raise FileNotFoundError(f"{folder} does not exist")
+        raise MissingFile(f"{folder} does not exist")
     length = len(os.path.join(str(folder), ""))
     names = (path[length:] for path in walk_files(str(folder)))
     return select_names(names, folder, suffixes, noun)
@@ -66,7 +66,7 @@ def select_names(
         kinds.append("...")
     if not selected:
         only = f", only {', '.join(kinds)}" if kinds else ""
-        raise FileNotFoundError(f"{folder} has no {noun}{only}")
+        raise MissingFile(f"{folder} has no {noun}{only}")
     if kinds:
         count = say_count(others.total(), "other file")
         print(f"{folder}: left out {count}: {', '.join(kinds)}", file=sys.stderr)

@@ -4,7 +4,7 @@ from mmaction.datasets.base import BaseActionDataset
 from torchvision.datasets.folder import IMG_EXTENSIONS
 
 from mmvidformer.data.folders import find_names, list_folders
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.registry import DATASETS
 
 
@@ -44,7 +44,7 @@ class ImageFolderDataset(BaseActionDataset):
         classes = [name.partition("/")[0] for name in names]
         empty = sorted({*present}.difference(classes))
         if empty or not names:
-            raise FileNotFoundError(f"{self.root} has no images of the classes {empty}")
+            raise MissingFile(f"{self.root} has no images of the classes {empty}")
         one_frame = {"clip_len": 1, "num_clips": 1, "frame_interval": 1, "total_frames": 1}
         return [
             {"filename": os.path.join(self.root, name), "label": numbers[label], **one_frame}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mmvidformer.data.text import read_text
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, UserError
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.targets import identity_of
 
@@ -96,7 +96,7 @@ def check_report(file: str | Path, folder: str | Path, ending: str = "_clean") -
     is_own = bad.is_file() and bad.read_bytes().replace(b"\r", b"").startswith(start.encode())
     others = [path for path in (bad, clean) if path.exists() and not is_own]
     if others:
-        raise FileExistsError(f"{others[0]} is no earlier result of {name}; name another folder")
+        raise FileThere(f"{others[0]} is no earlier result of {name}; name another folder")
     return bad, clean
 
 

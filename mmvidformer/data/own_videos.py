@@ -19,7 +19,7 @@ from mmvidformer.data.splits import (
     split_of,
 )
 from mmvidformer.data.text import read_text
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, MissingFile, UserError
 from mmvidformer.storage.files import write_file
 
 CLASSES = "classes.txt"
@@ -200,7 +200,7 @@ def fold_folders(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     folders = {name: folder / f"{FOLD}{name}" for name in names}
     others = [path.name for path in find_folds(folder).values() if path not in folders.values()]
     if others:
-        raise FileExistsError(f"{folder} has other folds: {', '.join(others)}; give another --out")
+        raise FileThere(f"{folder} has other folds: {', '.join(others)}; give another --out")
     return folders
 
 
@@ -223,7 +223,7 @@ def check_absent(folder: Path, names: Iterable[str]) -> None:
     """Raise a ``FileExistsError`` if a folder has one of the files."""
     present = [name for name in names if (folder / name).exists()]
     if present:
-        raise FileExistsError(f"{folder} has {', '.join(present)} already; --force overwrites them")
+        raise FileThere(f"{folder} has {', '.join(present)} already; --force overwrites them")
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -245,11 +245,11 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
     """
     root = Path(folder).resolve()
     if not root.is_dir():
-        raise FileNotFoundError(f"folder {folder} does not exist")
+        raise MissingFile(f"folder {folder} does not exist")
     for name in ("train.txt", CLASSES):
         if not (root / name).is_file():
             wanted = "mmvidformer data list writes it"
-            raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
+            raise MissingFile(f"{root / name} does not exist; {wanted}")
     files = [root / f"{split}.txt" for split in SPLITS if (root / f"{split}.txt").is_file()]
     counts = dict.fromkeys(SPLITS, 0)
     texts = [read_text(file) for file in files]

@@ -12,7 +12,7 @@ from mmvidformer.data.folders import find_names, is_video, place_below, select_n
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.shards.index import INDEX, ShardIndex, StoredVideo
 from mmvidformer.data.tables import read_rows
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import (
     exists,
@@ -114,7 +114,7 @@ def list_sources(words: Sequence[str]) -> list[Source]:
             videos = list_video_files(word)
             sources += [Source(video, folder, path.is_dir()) for video in videos]
         else:
-            raise FileNotFoundError(f"{word} does not exist, and is no camera or address")
+            raise MissingFile(f"{word} does not exist, and is no camera or address")
     by_path: dict[str, Source] = {}
     for source in sources:
         by_path.setdefault(os.path.abspath(source.name), source)
@@ -229,7 +229,7 @@ def list_inputs(source: str) -> VideoInputs:
     if is_remote(source) and not (is_list or is_video(source)):
         return VideoInputs(source, select_names(list_files(source), source))
     if not exists(source):
-        raise FileNotFoundError(f"video, folder or list {source} does not exist")
+        raise MissingFile(f"video, folder or list {source} does not exist")
     folder, file = split_path(source)
     names = _listed_names(source) if is_list else [file]
     if not names:

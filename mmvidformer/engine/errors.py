@@ -1,30 +1,20 @@
 import atexit
 import ctypes
-import errno
 import multiprocessing
 import os
 import signal
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Callable
-from itertools import dropwhile
 from multiprocessing import util
-from types import FrameType
 from typing import NoReturn
 
 from mmengine.dist import is_main_process
 from torch import distributed
 
-from mmvidformer.config.shipped import config_folder
 from mmvidformer.errors import UserError
 
-# What mistakes in arguments, configs and files raise before a runner runs. Those of files come from
-# the system; the others are mistakes if these projects raise them, not if their code fails.
-FILES = (OSError, UnicodeDecodeError, ModuleNotFoundError)
-MISTAKES = (*FILES, ValueError, KeyError, ImportError, NotImplementedError)
-PROJECTS = ("mmvidformer", "mmaction", "mmengine", "mmcv")
 DEBUG = "MMVIDFORMER_DEBUG"
 # Set by the launcher to the number of its process. The processes that it starts end with
 # GONE_STATUS, the highest, in place of this message.
@@ -34,17 +24,16 @@ LOST_WORKER = "a dataloader worker hangs or was killed (its decoder, storage or 
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 # Modules that raise an error in the main process when a worker is lost.
 WORKER_MODULES = ("multiprocessing.", "torch.utils.data.")
+OF_WORKER = "\nOriginal Traceback (most recent call last):\n"  # in the text of its error
 
 
 def run_tool(main: Callable[[], int | None]) -> int:
     """Run the ``main`` of a tool; print a user's mistake as ``error: ...`` without traceback.
 
-    A ``UserError`` is always one, and so are lost processes and workers, and a full disk. Before a
-    runner runs, further ones are ``MISTAKES`` that ``PROJECTS`` raise or that concern files, and
-    all errors of a part that is built from a config. The rest keep their traceback, so do errors in
-    code of the user's own before a runner runs, and all with ``MMVIDFORMER_DEBUG``. Returns the
-    exit status: that of ``main``, 2 for a mistake before a runner runs, 1 for others. A process of
-    a group ends here with that status.
+    A ``UserError`` is one, and so are errors of the system that name a file, and lost processes and
+    workers. The rest keep their traceback, and all with ``MMVIDFORMER_DEBUG``. Returns the exit
+    status: that of ``main``, 2 for a mistake, 1 for others. A process of a group ends here with
+    that status.
     """
     end_with_launcher()
     try:
@@ -61,17 +50,20 @@ def run_tool(main: Callable[[], int | None]) -> int:
             print("interrupted", file=sys.stderr)
         end_process(130)
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and not lost_part(error):
+            # Who reads the output, such as ``head``, has enough.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            end_process(128 + signal.SIGPIPE)
         if LAUNCHED in os.environ and DEBUG not in os.environ and lost_part(error) == GONE:
             end_process(GONE_STATUS)
-        running = is_running(error)
-        mistake = is_mistake(error, running)
+        mistake = is_mistake(error)
         if mistake:
             print(f"error: {describe(error)}", file=sys.stderr)
         elif has_processes():
             traceback.print_exc()
         else:
             raise
-        status = 2 if mistake and not running else 1
+        status = 2 if mistake else 1
         if has_processes():
             end_process(status)
         return status
@@ -122,29 +114,12 @@ def end_with_launcher() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def is_running(error: BaseException) -> bool:
-    """Whether one of MMEngine's loops was running when an error was raised."""
-    return any(
-        frame.f_code.co_name == "run" and "loops.py" in frame.f_code.co_filename
-        for frame in _frames_of(error)
+def is_mistake(error: Exception) -> bool:
+    """Whether an error is a user's mistake, or one of the system that names a file."""
+    of_file = isinstance(error, OSError) and error.filename is not None
+    return DEBUG not in os.environ and bool(
+        isinstance(error, UserError) or of_file or lost_part(error)
     )
-
-
-def is_mistake(error: Exception, running: bool = False) -> bool:
-    """Whether an error is a user's mistake, which needs no traceback."""
-    if DEBUG in os.environ:
-        return False
-    if isinstance(error, UserError) or lost_part(error):
-        return True
-    if running:
-        return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    frames = _frames_of(error)
-    # The first ones are of ``main``, whosever it is.
-    if any(map(_is_users, dropwhile(_is_users, frames[1:]))):
-        return False
-    is_raised = _is_project(frames[-1]) and _last_line(error).startswith("raise ")
-    mistakes = MISTAKES if is_raised else FILES
-    return isinstance(error, mistakes) or _is_built(error)
 
 
 def lost_part(error: Exception) -> str:
@@ -153,7 +128,8 @@ def lost_part(error: Exception) -> str:
     if isinstance(error, distributed.DistError) or "gloo/transport" in str(error):
         return GONE
     is_lost = isinstance(error, RuntimeError | EOFError | ConnectionError)
-    if is_lost and _module_that_raised(error).startswith(WORKER_MODULES):
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if is_lost and frames and frames[-1].f_globals["__name__"].startswith(WORKER_MODULES):
         return LOST_WORKER
     return ""
 
@@ -162,48 +138,10 @@ def describe(error: Exception) -> str:
     """Message of an error in words."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    text = str(error)
     if lost := lost_part(error):
         reason = (text.splitlines() or [type(error).__name__])[0]
         text = f"{lost}: {reason.partition('. This')[0]}"  # gloo's long advice
-    elif _module_that_raised(error) == "torch._utils":  # raised again by the dataloader
-        text = text.strip().splitlines()[-1].partition(": ")[2]  # of the worker's traceback
-    elif _is_built(error):
-        text = f"{type(error).__name__}: {text} ({DEBUG}=1 shows the traceback)"
+    elif OF_WORKER in text:  # raised again by the dataloader
+        text = text.strip().splitlines()[-1].partition(": ")[2]
     return text if " " in text else f"{type(error).__name__}: {text}"
-
-
-def _frames_of(error: BaseException) -> list[FrameType]:
-    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-
-
-def _module_of(frame: FrameType) -> str:
-    return frame.f_globals.get("__name__", "")
-
-
-def _module_that_raised(error: BaseException) -> str:
-    frames = _frames_of(error)
-    return _module_of(frames[-1]) if frames else ""
-
-
-def _is_project(frame: FrameType) -> bool:
-    tools = str(config_folder().parent / "tools") + os.sep
-    root = _module_of(frame).partition(".")[0]
-    return root in PROJECTS or frame.f_code.co_filename.startswith(tools)
-
-
-def _is_users(frame: FrameType) -> bool:
-    """Whether a frame is of neither a project nor an installed library."""
-    path = frame.f_code.co_filename
-    is_library = path.startswith(("<", sysconfig.get_path("stdlib"))) or "-packages" in path
-    return not is_library and not _is_project(frame)
-
-
-def _last_line(error: BaseException) -> str:
-    """Return the line of code that raised an error."""
-    return traceback.extract_tb(error.__traceback__)[-1].line or ""
-
-
-def _is_built(error: BaseException) -> bool:
-    """Whether an error was raised by a part that MMEngine builds from a config."""
-    return any(frame.f_code.co_name == "build_from_cfg" for frame in _frames_of(error))

@@ -11,7 +11,7 @@ from mmvidformer.checkpoints.reading import UnreadableCheckpoint, is_intact, rea
 from mmvidformer.config import leaf_datasets
 from mmvidformer.engine.checkpointing.resume import checkpoints_in
 from mmvidformer.engine.checkpointing.settings import check_state
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, MissingFile, UserError
 from mmvidformer.storage.files import join
 from mmvidformer.storage.targets import identity_of
 
@@ -31,10 +31,10 @@ def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) 
     """
     for place, file in _files(cfg, splits):
         if not _exists(file):
-            raise FileNotFoundError(f"there is no file {file} ({place}){_maker_of(file)}")
+            raise MissingFile(f"there is no file {file} ({place}){_maker_of(file)}")
     start = cfg.get("load_from") if resume is None else resume
     if start and resume != "auto" and not _exists(start):
-        raise FileNotFoundError(f"there is no checkpoint {start}")
+        raise MissingFile(f"there is no checkpoint {start}")
     if resume not in (None, "auto") and not is_address(resume):
         if not is_intact(resume):
             newest = "--resume without a file takes the newest intact one of the work dir"
@@ -59,7 +59,7 @@ def check_unused(folder: str | Path) -> None:
     if not written:
         return
     newest = max(written, key=lambda path: path.stat().st_mtime_ns)
-    raise FileExistsError(
+    raise FileThere(
         f"{newest} is of an earlier run: --resume goes on with it, --force starts again and "
         "replaces files of the same name, another --work-dir keeps all"
     )

@@ -6,7 +6,7 @@ from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.registry import RUNNERS
 
-from mmvidformer.config import leaf_datasets
+from mmvidformer.config import building, leaf_datasets
 from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.device_decoding import decode_on_device
 from mmvidformer.engine.optim.fused import use_fused
@@ -78,7 +78,8 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         cfg.model_wrapper_cfg = dict(wrapper, device_ids=None)
     join_processes(cfg)
     # Without a type in the config, so that other tools can read the one that the run saves.
-    runner = RUNNERS.build(cfg) if "runner_type" in cfg else QuietRunner.from_cfg(cfg)
+    with building(cfg):
+        runner = RUNNERS.build(cfg) if "runner_type" in cfg else QuietRunner.from_cfg(cfg)
     apply_policy(runner)
     if cfg.get("decode_on_device"):
         decode_on_device(runner)

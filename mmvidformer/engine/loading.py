@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from mmvidformer.checkpoints.addresses import Device, load_from_source
 from mmvidformer.checkpoints.on_load import convert_for
-from mmvidformer.config import CONFIG_SUFFIXES, config_scope
+from mmvidformer.config import CONFIG_SUFFIXES, building
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 
@@ -80,7 +80,7 @@ def load_recognizer(
         UserError: If the device cannot be used.
         WrongWeights: If the weights do not fit the model.
     """
-    with config_scope(cfg):
+    with building(cfg):
         model = MODELS.build(cfg.model)
     model.dataset_meta = {}
     if checkpoint is None:
@@ -116,7 +116,7 @@ def build_meta_model(cfg: Config) -> nn.Module:
     """Build the model of a config on the meta device, without weights and data preprocessor."""
     # Mixup in a preprocessor reads values of tensors.
     settings = {name: part for name, part in cfg.model.items() if name != "data_preprocessor"}
-    with config_scope(cfg), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+    with building(cfg), warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")  # of weights that a constructor loads
         try:
             with torch.device("meta"):

@@ -1,8 +1,10 @@
 import logging
 
 from mmengine.logging import MMLogger
-from mmengine.runner import Runner
+from mmengine.optim import OptimWrapper, OptimWrapperDict
+from mmengine.runner import BaseLoop, Runner
 
+from mmvidformer.config import building
 from mmvidformer.registry import RUNNERS
 
 
@@ -21,6 +23,31 @@ class QuietRunner(Runner):
             if not isinstance(handler, logging.FileHandler):
                 handler.addFilter(_is_news)
         return logger
+
+    def build_train_loop(self, *args: object) -> BaseLoop:
+        """Build the training loop and its dataset; mistakes of the config are ``UserError``s."""
+        with building(self.cfg):
+            return super().build_train_loop(*args)
+
+    def build_val_loop(self, *args: object) -> BaseLoop:
+        """Build the loop of validation, as that of training."""
+        with building(self.cfg):
+            return super().build_val_loop(*args)
+
+    def build_test_loop(self, *args: object) -> BaseLoop:
+        """Build the loop of tests, as that of training."""
+        with building(self.cfg):
+            return super().build_test_loop(*args)
+
+    def build_optim_wrapper(self, *args: object) -> OptimWrapper | OptimWrapperDict:
+        """Build the optimizers, as the training loop."""
+        with building(self.cfg):
+            return super().build_optim_wrapper(*args)
+
+    def build_param_scheduler(self, *args: object) -> list | dict[str, list]:
+        """Build the schedules, as the training loop."""
+        with building(self.cfg):
+            return super().build_param_scheduler(*args)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

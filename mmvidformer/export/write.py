@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.export.card import FILE, KEY
 from mmvidformer.export.graphs import ClipGraph, StreamGraph
 from mmvidformer.export.int8 import round_to_int8
@@ -64,7 +64,7 @@ def export(
     write, load, packages = WRITERS[out.suffix]
     for package in packages:
         if find_spec(package) is None:
-            raise ImportError(f"{out.suffix} needs {package}: pip install {package}")
+            raise MissingPackage(f"{out.suffix} needs {package}: pip install {package}")
     inputs = graph.inputs(batch=2)[0]
     batch = Dim("batch", max=2**31 - 1)  # PyTorch 2.6 refuses sizes without a limit
     sizes = {"boxes": Dim("boxes", max=2**31 - 1)}  # any number of them

@@ -15,7 +15,7 @@ from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.inputs import check_apart, check_unused
 from mmvidformer.engine.options import add_options
 from mmvidformer.engine.pipelines import check_views, use_shards
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, UserError
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
 from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
@@ -71,7 +71,7 @@ def config_path(args: Namespace, command: str) -> Path:
     if path.exists() and not args.force and not args.resume:
         is_probe = getattr(args, "method", None) in PROBES  # which is no training run
         resume = "" if is_probe else "--resume goes on with that run, "
-        raise FileExistsError(f"{path} exists; {resume}--force starts again")
+        raise FileThere(f"{path} exists; {resume}--force starts again")
     if not args.force and not args.resume:
         check_unused(work_dir)
     if path.exists() and args.force and Path(args.config).is_file():

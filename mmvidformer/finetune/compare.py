@@ -20,7 +20,7 @@ from mmvidformer.checkpoints.reading import read_content, unwrap
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, UserError
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.outcome import share
@@ -168,7 +168,7 @@ def _read_rows(file: Path, command: Mapping[str, str]) -> list[dict]:
     if content["command"] == command:
         return content["rows"]
     changed = sorted(name for name in command if command[name] != content["command"].get(name))
-    raise FileExistsError(
+    raise FileThere(
         f"{file} is of a command with another {', '.join(changed)}; --force starts again"
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 
-from mmvidformer.config import config_scope, leaf_datasets, type_name
+from mmvidformer.config import building, leaf_datasets, type_name
 from mmvidformer.config.fragments import Change, Fragment, replace, without
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.data.splits import SPLITS
@@ -93,7 +93,7 @@ def _find_dataset(cfg: Config, split: str) -> dict[str, Any]:
         model_type = type_name(cfg.model)
         raise UserError(f"the config, of a {model_type}, must have a {split}_dataloader")
     dataset = next(leaf_datasets(loader.dataset))
-    with config_scope(cfg):
+    with building(cfg):
         dataset_class = DATASETS.get(dataset.type)
     if dataset_class is None or not issubclass(dataset_class, VideoDataset):
         wanted = "a VideoDataset, with one class per video"

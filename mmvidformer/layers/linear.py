@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import UnknownName, UserError
 
 Layer = TypeVar("Layer", bound=nn.Module)
 OWN = ("lora_a", "lora_b", "lora_scale")
@@ -136,7 +136,9 @@ def add_lora(
     linears = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
     known = {name.rpartition(".")[2] for name in linears}
     if unknown := [name for name in layers if name not in known]:
-        raise KeyError(f"linear layers for LoRA are {', '.join(sorted(known))}; got {unknown[0]!r}")
+        raise UnknownName(
+            f"linear layers for LoRA are {', '.join(sorted(known))}; got {unknown[0]!r}"
+        )
     chosen = {name: part for name, part in linears.items() if name.rpartition(".")[2] in layers}
     for name, part in chosen.items():
         if isinstance(part, LoraLinear):

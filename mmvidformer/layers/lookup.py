@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import UnknownName, UserError
 
 Entry = TypeVar("Entry")
 Built = TypeVar("Built")
@@ -27,7 +27,7 @@ def look_up(table: Collection[str], name: str, what: str) -> Any:
         hints.append(f"choose from {', '.join(sorted(table))}")
     elif not near:
         hints.append(f"{len(table)} names are known")
-    raise KeyError(f"no {what} named {name!r}; {' '.join(hints)}")
+    raise UnknownName(f"no {what} named {name!r}; {' '.join(hints)}")
 
 
 def check_options(
@@ -77,7 +77,9 @@ class Registry(dict[str, Any], Generic[Built]):
 
         def add(entry: Entry) -> Entry:
             if name in self and _source(self[name]) != _source(entry):
-                raise KeyError(f"there is another {self.what} named {name!r}; choose another name")
+                raise UnknownName(
+                    f"there is another {self.what} named {name!r}; choose another name"
+                )
             self[name] = entry
             return entry
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmvidformer.config import clip_shape, config_scope, is_recurrent
+from mmvidformer.config import building, clip_shape, is_recurrent
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 
@@ -43,7 +43,7 @@ def count(cfg: Config, shape: tuple[int, int, int, int] | None = None) -> Comple
     recurrent = is_recurrent(cfg)
     if recurrent and shape is None:
         raise UserError(f"{cfg.model.type} is recurrent and has no view of one size to count")
-    with config_scope(cfg), torch.device("meta"):
+    with building(cfg), torch.device("meta"):
         shape = shape or clip_shape(cfg)
         if recurrent:
             model: nn.Module = MODELS.build(cfg.model)

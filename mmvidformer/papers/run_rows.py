@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.config.rows import Options, Row, Table
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.papers.runs import generate, measure, results
 
 RANDOM = "random weights"
@@ -50,7 +50,7 @@ def check_start(row: Row, start: str, is_own: bool) -> None:
     hint = "--start names other weights"
     if is_own and path.parts[0] == "work_dirs":
         hint = f"mmvidformer train {path.parent.name} writes it, and {hint}"
-    raise FileNotFoundError(f"{row.name} starts from {start}, which does not exist; {hint}")
+    raise MissingFile(f"{row.name} starts from {start}, which does not exist; {hint}")
 
 
 def run_rows(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.data.sources import Source
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.sinks.segments import CsvRows
 from mmvidformer.storage.names import spell
@@ -28,7 +28,7 @@ class WindowsCsv(Sink):
 
     Raises:
         FileExistsError: If the rows depend on something else, or are of unknown origin.
-        OSError: If another process writes the file.
+        UserError: If another process writes the file.
         UserError: If it is another table.
     """
 
@@ -65,7 +65,7 @@ class WindowsCsv(Sink):
         if not text:
             record.unlink(missing_ok=True)  # of a table that was deleted
         elif not record.is_file():
-            raise FileExistsError(f"{target} has rows of unknown settings, without {record}")
+            raise FileThere(f"{target} has rows of unknown settings, without {record}")
         check_settings(target, options.settings, record)
         for row in rows[1:]:
             self._windows[row[0]].append(row[1:3])
@@ -74,7 +74,7 @@ class WindowsCsv(Sink):
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OSError(f"another process writes to {target}; use another file") from error
+            raise UserError(f"another process writes to {target}; use another file") from error
         self._file.truncate(len(kept))
         self._rows = CsvRows(self._file, bool(kept))
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from mmvidformer.errors import FileThere
 from mmvidformer.storage.targets import is_device
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing that name no file
@@ -80,7 +81,7 @@ def open_rows(path: str | Path, force: bool = False) -> Iterator[TextIO]:
         file = open(part, "x", 1, encoding="utf-8", newline="")
     except FileExistsError as error:
         what = ", of a run that was stopped or still writes" if is_old else ""
-        raise FileExistsError(f"{part} exists already{what}") from error
+        raise FileThere(f"{part} exists already{what}") from error
     try:
         with file:
             yield file

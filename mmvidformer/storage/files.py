@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.errors import StorageError
 
@@ -198,7 +198,7 @@ def try_thrice(path: str | Path, read: Callable[[], Result]) -> Result:
             raise StorageError(_missing_driver(path)) from error
         except Exception as error:  # drivers have errors of their own
             if isinstance(error, ANSWERS) and not _hides_fault(error):
-                raise type(error)(f"{path} does not exist, or is no file") from error
+                raise MissingFile(f"{path} does not exist, or is no file") from error
             if pause is None:
                 tries = f"{len(PAUSES) + 1} tries failed"
                 raise StorageError(f"{path}: {tries}, the last by {_reason(error)}") from error

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, UserError
 from mmvidformer.storage.files import exists, join, read_file, write_file
 
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
@@ -29,7 +29,7 @@ def check_settings(
     if not exists(record):
         failed = join(results, FAILED)
         if exists(failed):
-            raise FileExistsError(f"{failed} is there without {SETTINGS}; use another place")
+            raise FileThere(f"{failed} is there without {SETTINGS}; use another place")
         write_file(record, f"{json.dumps(settings, indent=1)}\n".encode())
         return
     try:
@@ -41,4 +41,4 @@ def check_settings(
     differ = [name for name in names if recorded.get(name, unknown) != settings.get(name, unknown)]
     if differ:
         what = f"{results} has results with another {', '.join(differ)} ({record})"
-        raise FileExistsError(f"{what}; use another place")
+        raise FileThere(f"{what}; use another place")

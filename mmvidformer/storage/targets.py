@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, UserError
 
 Target = tuple[str, str | Path]  # what is written, such as an option or a video, and its file
 Identity = tuple[int, int] | str
@@ -37,7 +37,7 @@ def check_targets(
         if identity_of(path) in read:
             raise UserError(f"{what} would be written over {path}, which is read; name another")
         if path.is_file() and not force:
-            raise FileExistsError(f"{path} exists already; --force replaces it")
+            raise FileThere(f"{path} exists already; --force replaces it")
     for folder in {_existing_folder(path) for _, path in targets if not is_device(path)}:
         try:
             with tempfile.TemporaryFile(dir=folder):

@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 from tqdm import tqdm
 
+from mmvidformer.errors import FileThere
 from mmvidformer.synthetic.render import ENCODING, SHAPES, Look, render, write_video
 from mmvidformer.synthetic.settings import setting
 
@@ -99,7 +100,7 @@ class MotionSpec:
         if file.is_file():
             if json.loads(file.read_text()) == record:
                 return False
-            raise FileExistsError(
+            raise FileThere(
                 f"{root} holds a motion dataset made with other arguments ({file}); choose another "
                 "folder, or delete this one"
             )
@@ -108,7 +109,7 @@ class MotionSpec:
         lists = [f"{split}{suffix}" for split in SPLITS for suffix in (".txt", ".csv")]
         others = [name for name in (*lists, "classes.txt") if (root / name).exists()]
         if others and not is_own:
-            raise FileExistsError(f"{root} has {', '.join(others)} already; choose another folder")
+            raise FileThere(f"{root} has {', '.join(others)} already; choose another folder")
         for name in {self.folder(clip) for clip in clips}:
             (root / name).mkdir(parents=True, exist_ok=True)
         begun.write_text(json.dumps(record, indent=1))

@@ -17,6 +17,7 @@ from mmvidformer.data.own_videos import CLASSES, VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
+from mmvidformer.errors import MissingFile
 from mmvidformer.tasks.base import (
     Steps,
     Task,
@@ -113,7 +114,7 @@ class ActionDetection(Task):
         labels = {box.label for boxes in annotations.videos.values() for box in boxes}
         if numbers := [label for label in labels if isinstance(label, int)]:
             what = f"{annotations.file} has the number {min(numbers)} of a class"
-            raise FileNotFoundError(f"{what}, but {file}, which names them, does not exist")
+            raise MissingFile(f"{what}, but {file}, which names them, does not exist")
         return sorted(labels)
 
     def count_samples(self, annotations: Annotations) -> int:

@@ -15,7 +15,7 @@ from mmvidformer.data.own_videos import CLASSES, VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import read_text
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.exported import Exported
 from mmvidformer.tasks.prediction import Answers
@@ -159,7 +159,7 @@ class Task(Answers, Exported):
         for name in ("train.csv", CLASSES) if self.has_classes else ("train.csv",):
             if not (root / name).is_file():
                 wanted = "mmvidformer data list FILE.csv"
-                raise FileNotFoundError(f"{root / name} does not exist; {wanted}")
+                raise MissingFile(f"{root / name} does not exist; {wanted}")
         names = tuple(read_text(root / CLASSES).splitlines()) if self.has_classes else ()
         counts = dict.fromkeys(SPLITS, 0)
         for split in SPLITS:
@@ -189,7 +189,7 @@ class Task(Answers, Exported):
 
     def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
         """Return the size of each class in the list of a split (classes,)."""
-        raise NotImplementedError(f"the classes of the task {self.name} have no sizes")
+        raise UserError(f"the classes of the task {self.name} have no sizes")
 
     def chance(self, lists: VideoLists, split: str) -> float | None:
         """Return the best result (``best_metric``) on a list without looking at its videos.

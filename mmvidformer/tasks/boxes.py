@@ -14,7 +14,7 @@ from mmvidformer.data.folders import find_named
 from mmvidformer.data.tables import Row, Table, read_float, read_table
 from mmvidformer.data.transforms.rates import known_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.reading import Annotations, unknown_class
 
@@ -165,7 +165,7 @@ class BoxDataset(VideoDataset):
         samples = []
         for (video, time), boxes in group_boxes(annotations).items():
             if video not in paths:
-                raise FileNotFoundError(f"{self.ann_file}: there is no file of video {video!r}")
+                raise MissingFile(f"{self.ann_file}: there is no file of video {video!r}")
             labels = torch.zeros(len(boxes), len(names))
             for number, classes in enumerate(boxes.values()):
                 labels[number, [label - 1 for label in classes]] = 1

@@ -26,7 +26,7 @@ from mmvidformer.data.splits import (
 )
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, UserError
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task, write_csv
 from mmvidformer.tasks.checks import check_videos
@@ -172,7 +172,7 @@ def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
     if not task.has_classes_file:
         names += FILES
     if identity_of(file) in [identity_of(root / name) for name in names]:
-        raise FileExistsError(f"a list would overwrite {file}; rename it or give --out")
+        raise FileThere(f"a list would overwrite {file}; rename it or give --out")
     if not force:
         check_absent(root, names)
 

@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DefaultScope
 
-from mmvidformer.config import config_scope, leaf_datasets
+from mmvidformer.config import building, leaf_datasets
 from mmvidformer.data.lists import DEFAULT_DELIMITER, read_list
 from mmvidformer.data.own_videos import CLASSES, VideoLists
 from mmvidformer.data.shards.rows import write_row
@@ -92,7 +92,7 @@ def shard_config(cfg: Config, out: str | Path, **options: Any) -> dict[str, dict
         root = (leaf.get("data_prefix") or {}).get("video")
         if root is None:
             raise UserError(f"{leaf['type']} reads no videos: data_prefix has no 'video'")
-        with config_scope(cfg):
+        with building(cfg):
             dataset = DATASETS.build(leaf)
         metainfo = {key: value for key, value in dataset.metainfo.items() if key != "classes"}
         facts = dict(

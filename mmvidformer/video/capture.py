@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
+from mmvidformer.errors import MissingFile
 from mmvidformer.video.containers import (
     TEXT,
     decode_frames,
@@ -120,7 +121,7 @@ class Capture(FrameSource, AbstractContextManager):
         if self._is_address:
             self.name = public_name(self.name)
         elif not Path(source).is_file():
-            raise FileNotFoundError(f"video {source} does not exist, and is no camera or address")
+            raise MissingFile(f"video {source} does not exist, and is no camera or address")
         self._open()
         seconds = (self._container.duration or 0) / av.time_base
         self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from av import VideoStream
 
+from mmvidformer.errors import MissingPackage
 from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.errors import BadVideo, first_line, name_of
 from mmvidformer.video.frame_list import PROGRESSIVE
@@ -144,5 +145,5 @@ def import_torchcodec() -> ModuleType:
         torchcodec = None
     if torchcodec is None or torchcodec.ffmpeg_major_version is None:
         need = "torchcodec and FFmpeg 4 to 9 (such as: apt install ffmpeg)"
-        raise ImportError(f"to decode videos with TorchCodec install {need}")
+        raise MissingPackage(f"to decode videos with TorchCodec install {need}")
     return torchcodec

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from av.container import OutputContainer
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, MissingFile, UserError
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.video.sound import SoundTrack
 from mmvidformer.video.times import FrameTimes
@@ -23,7 +23,7 @@ def check_display() -> None:
     """Raise ``OSError`` if there is no display, since OpenCV would abort the process."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY")
     if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
-        raise OSError("there is no display to show a window on: DISPLAY is not set")
+        raise UserError("there is no display to show a window on: DISPLAY is not set")
 
 
 def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Path]:
@@ -35,7 +35,7 @@ def picture_paths(videos: Sequence[Path], folder: Path, ending: str) -> list[Pat
     """
     for video in videos:
         if not video.is_file():
-            raise FileNotFoundError(f"video {video} does not exist")
+            raise MissingFile(f"video {video} does not exist")
     names = [picture_name(video, ending).name for video in videos]
     if len(set(names)) < len(names):
         raise UserError(f"videos must have different names, got {', '.join(map(str, videos))}")
@@ -80,7 +80,7 @@ class VideoOutput(AbstractContextManager):
             try:
                 cv2.namedWindow(title)
             except cv2.error as error:
-                raise OSError(f"this build of OpenCV shows no windows: {error.err}") from error
+                raise UserError(f"this build of OpenCV shows no windows: {error.err}") from error
 
     def add(self, image: np.ndarray, seconds: float | None = None) -> bool:
         """Write and show an image.
@@ -129,7 +129,7 @@ class VideoOutput(AbstractContextManager):
                 with self._named_errors():
                     self._file.close()
             if self._is_new and Path(self.path).exists():
-                raise FileExistsError(f"{self.path} was written by another process meanwhile")
+                raise FileThere(f"{self.path} was written by another process meanwhile")
 
     def _encode(self, frame: av.VideoFrame | None) -> None:
         self._count += frame is not None
@@ -143,4 +143,4 @@ class VideoOutput(AbstractContextManager):
         try:
             yield
         except av.FFmpegError as error:
-            raise OSError(f"cannot write {self.path}: {error.strerror}") from error
+            raise OSError(error.errno, error.strerror, str(self.path)) from error

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.sinks.figures import without_formulas
 
@@ -198,7 +198,7 @@ def read_log(folder: str | Path) -> TrainingLog:
     """
     files = sorted(Path(folder).glob("*/vis_data/scalars.json"))
     if not files:
-        raise FileNotFoundError(f"{folder} has no */vis_data/scalars.json; is it a work dir?")
+        raise MissingFile(f"{folder} has no */vis_data/scalars.json; is it a work dir?")
     rows: list[dict] = []
     for file in files:
         text = file.read_text(encoding="utf-8")

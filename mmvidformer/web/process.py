@@ -18,7 +18,7 @@ from mmvidformer.apis.factory import find_model
 from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import fetch, is_cached
 from mmvidformer.config import is_recurrent
-from mmvidformer.engine.errors import MISTAKES, describe
+from mmvidformer.engine.errors import describe
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.errors import UserError
 from mmvidformer.web.answers import MAX_PIXELS, Answer, Limits, answer
@@ -52,11 +52,11 @@ class Model(NamedTuple):
         """Load the model, whose weights must be here.
 
         Raises:
-            OSError: If the weights are those of an address that was not fetched.
+            UserError: If the weights are those of an address that was not fetched.
         """
         source = self.checkpoint or self.config
         if isinstance(source, str) and not is_cached(source):
-            raise OSError(f"the weights of {source} are not in the cache; restart the page")
+            raise UserError(f"the weights of {source} are not in the cache; restart the page")
         cfg, checkpoint = find_model(self.config, self.checkpoint)
         set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
         clips = None if is_recurrent(cfg) else 1
@@ -161,6 +161,8 @@ def _serve(pipe: Connection, models: Mapping[str, Model], limits: Limits) -> Non
         except EOFError:
             return
         try:
+            if name not in models:
+                raise UserError(f"no model named {name!r} is offered")
             recognizer = load(name)
             pipe.send(None)
             if video is None:
@@ -169,7 +171,7 @@ def _serve(pipe: Connection, models: Mapping[str, Model], limits: Limits) -> Non
                 for part in answer(recognizer, video, folder, limits, progress):
                     pipe.send(part)
             pipe.send(None)
-        except (UserError, *MISTAKES) as error:
+        except (UserError, OSError) as error:
             text = describe(error)
             if video is not None:  # names of folders are no business of a visitor
                 text = text.replace(f"{Path(video).parent}{os.sep}", "")

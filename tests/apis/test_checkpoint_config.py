@@ -12,7 +12,7 @@ from mmvidformer import get_config
 from mmvidformer.apis import checkpoint_config, known_names
 from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
-from mmvidformer.config import clip_shape, config_scope
+from mmvidformer.config import building, clip_shape
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.registry import MODELS
 
@@ -90,7 +90,7 @@ def test_made_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not load_weights(model, content).misfits()
     assert known_names(cfg) is None  # not the 400 of the config that it was made from
     cfg.dump(tmp_path / "made.py")
-    with config_scope(cfg):
+    with building(cfg):
         MODELS.build(Config.fromfile(tmp_path / "made.py").model)
 
 

@@ -6,7 +6,7 @@ from mmcv.transforms import BaseTransform
 from benchmarks.data_cost import Part, loading_rate, nominal_rate, suggest_workers
 from benchmarks.mmaction_pipeline import use_mmaction_classes
 from mmvidformer import get_config
-from mmvidformer.config import config_scope, type_name
+from mmvidformer.config import building, type_name
 from mmvidformer.papers.complexity import count
 from mmvidformer.registry import TRANSFORMS
 
@@ -68,7 +68,7 @@ def test_recipes_in_mmaction_s_classes(name: str, steps: str) -> None:
     assert " ".join(map(type_name, pipeline)) == steps
     assert cfg.model.data_preprocessor.type == "ActionDataPreprocessor"
     assert "augment" not in cfg.model.data_preprocessor
-    with config_scope(cfg):
+    with building(cfg):
         built = [TRANSFORMS.build(step) for step in pipeline]
     assert all(isinstance(step, BaseTransform) for step in built)
     own = {type(step).__name__ for step in built if "mmvidformer" in type(step).__module__}

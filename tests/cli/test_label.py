@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.engine.errors import MISTAKES
+from mmvidformer.errors import UserError
 from mmvidformer.storage import atomic
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
@@ -121,7 +121,7 @@ def test_mistakes(label, model, folder, tiny_videos, tmp_path, monkeypatch) -> N
             label([*command, *changes])
     with pytest.raises(FileExistsError, match="another input"):
         label([*model, str(tiny_videos.root), "--out", str(out)])
-    with pytest.raises(MISTAKES, match="the model is about windows, not about boxes"):
+    with pytest.raises(UserError, match="the model is about windows, not about boxes"):
         label([*model, str(folder), "--out", str(tmp_path / "new"), "--boxes", "ava.csv"])
     with pytest.raises(SystemExit):
         label([*command, "--workers", "-1"])

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmengine.structures import InstanceData
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.engine.errors import MISTAKES
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.timeline import draw_timeline
 
 VIDEOS = {"train": 8, "val": 7}
@@ -113,7 +113,7 @@ def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) 
     numbers = annotate("number")
     main_of("data.list")([str(numbers / "all.csv"), "--task", "number"])
     options[3] = str(numbers)
-    with pytest.raises(MISTAKES, match="balance of the task number is not available"):
+    with pytest.raises(UserError, match="balance of the task number is not available"):
         main_of("finetune")([*options, "--task", "number", "--balance", "weights"])
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mmvidformer import get_config, list_models
-from mmvidformer.config import config_scope, leaf_datasets
+from mmvidformer.config import building, leaf_datasets
 from mmvidformer.engine.device_decoding import decode_on_device, hand_on_files
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.registry import TRANSFORMS
@@ -103,6 +103,6 @@ def test_pipelines_of_shipped_configs(name) -> None:
     for split in ("train", "val", "test"):
         for leaf in leaf_datasets(cfg[f"{split}_dataloader"].dataset):
             steps = hand_on_files(leaf.pipeline)
-            with config_scope(cfg):
+            with building(cfg):
                 built = [type(TRANSFORMS.build(step)).__name__ for step in steps]
             assert "DecodeLater" in built and built[-1] == "PackEncodedInputs"

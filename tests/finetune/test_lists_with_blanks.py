@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmvidformer import get_config
-from mmvidformer.config import config_scope
+from mmvidformer.config import building
 from mmvidformer.data.own_videos import LabeledVideo, write_lists
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.registry import DATASETS
@@ -25,7 +25,7 @@ def test_paths_exist(tiny_videos, tmp_path, place) -> None:
     assert lists.delimiter == "\t"
     cfg, _ = apply_recipe(get_config("timesformer_motion"), lists, Recipe())
     for split in ("train", "val", "test"):
-        with config_scope(cfg):
+        with building(cfg):
             dataset = DATASETS.build(cfg[f"{split}_dataloader"].dataset)
         infos = [dataset.get_data_info(item) for item in range(2)]
         assert all(Path(info["filename"]).is_file() for info in infos)

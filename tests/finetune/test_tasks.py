@@ -7,7 +7,7 @@ import torch
 from mmengine.dataset import pseudo_collate
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.config import config_scope, get_config
+from mmvidformer.config import building, get_config
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import check_classes
 from mmvidformer.finetune import Recipe, apply_recipe
@@ -48,7 +48,7 @@ def test_a_family_takes_a_task(name: str, task: str, folder) -> None:
     model = load_recognizer(cfg, None, "cpu").train()
     if task in ("segments", "moments"):
         model.cls_head.score_thr = 0.0
-    with config_scope(cfg):
+    with building(cfg):
         train, test = (
             DATASETS.build(cfg[f"{split}_dataloader"].dataset) for split in ("train", "test")
         )
@@ -108,7 +108,7 @@ def test_classes_of_the_head_and_of_boxes_must_agree(folder) -> None:
     cfg, _ = apply_recipe(get_config("vivit_fsa_motion"), lists, Recipe(task="boxes"))
     cfg.model.cls_head.num_classes = 3
     model = load_recognizer(cfg, None, "cpu")
-    with config_scope(cfg):
+    with building(cfg):
         dataset = DATASETS.build(cfg.train_dataloader.dataset)
     (problem,) = check_classes(dataset, model, "val")
     what = "val_dataloader.dataset has 4 class names, but model.cls_head.num_classes is 3"

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import (
     KERNELS,
     MLPS,
@@ -178,7 +179,7 @@ def test_what_does_not_fit_is_named(options: dict, error: type, message: str) ->
 def test_a_kernel_says_what_may_be_asked_of_it() -> None:
     for kernel in KERNELS.values():
         assert issubclass(kernel, Kernel) and kernel.supports <= ABILITIES.keys()
-    with pytest.raises(NotImplementedError, match="LaraKernel cannot run frame by frame"):
+    with pytest.raises(UserError, match="LaraKernel cannot run frame by frame"):
         KERNELS["lara"](8).resume(*torch.rand(3, 1, 2, 8), None)
 
 

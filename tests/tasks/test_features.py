@@ -11,7 +11,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.structures import InstanceData
 
 from mmvidformer import get_config
-from mmvidformer.config import config_scope
+from mmvidformer.config import building
 from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.models.segments_head import SegmentsHead
 from mmvidformer.registry import DATASETS, MODELS
@@ -126,7 +126,7 @@ def test_recipes_of_saved_features(name: str, tmp_path) -> None:
     cfg.model.cls_head.hidden_dim = 16
     torch.manual_seed(0)
     np.random.seed(0)
-    with config_scope(cfg):
+    with building(cfg):
         model = MODELS.build(cfg.model)
         train, test = (
             DATASETS.build(cfg[f"{split}_dataloader"].dataset) for split in ("train", "test")

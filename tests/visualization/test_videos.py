@@ -69,5 +69,5 @@ def test_opencv_without_windows_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(cv2, "namedWindow", refuse)
     monkeypatch.setenv("DISPLAY", ":0")
-    with pytest.raises(OSError, match="this build of OpenCV shows no windows"):
+    with pytest.raises(ValueError, match="this build of OpenCV shows no windows"):
         VideoOutput(title="demo")

@@ -10,6 +10,7 @@ import torch
 
 from mmvidformer.apis.bulk.processes import Named
 from mmvidformer.apis.bulk.run import Answer, Job, answer_videos, cut
+from mmvidformer.errors import MissingPackage
 
 LOCAL = "local"
 TASK = 4  # groups of videos of a task, whose answers come together
@@ -59,7 +60,7 @@ def answer_on_ray(
     try:
         import ray
     except ImportError as error:
-        raise ImportError('--ray needs Ray: pip install "mmvidformer[ray]"') from error
+        raise MissingPackage('--ray needs Ray: pip install "mmvidformer[ray]"') from error
     if not ray.is_initialized():
         options = dict(include_dashboard=False) if address == LOCAL else {}
         ray.init(address, logging_level=logging.WARNING, log_to_driver=False, **options)

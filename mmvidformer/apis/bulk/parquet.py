@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmvidformer.apis.bulk.run import Answer
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.storage.files import join, list_files, write_to
 from mmvidformer.storage.range_file import RangeFile
 from mmvidformer.storage.settings import check_settings
@@ -48,7 +48,7 @@ class ParquetTable:
             import pyarrow.parquet
         except ImportError as error:
             text = 'Parquet needs pyarrow: pip install "mmvidformer[parquet]"'
-            raise ImportError(text) from error
+            raise MissingPackage(text) from error
         types = {
             str: pyarrow.string(),
             float: pyarrow.float64(),

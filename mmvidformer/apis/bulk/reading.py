@@ -10,7 +10,7 @@ from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.shots import list_shot_windows
 from mmvidformer.apis.windows import in_frames, times_of
 from mmvidformer.data.sources import VideoSource
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.progress import reading
@@ -151,7 +151,8 @@ def say_fault(error: Exception) -> str:
     global _silent
     is_of_storage = isinstance(error, StorageError)
     _silent += is_of_storage
-    is_of_video = isinstance(error, BadVideo) or (is_of_storage and _silent < MOST_SILENT)
+    is_of_video = isinstance(error, BadVideo | MissingFile)
+    is_of_video |= is_of_storage and _silent < MOST_SILENT
     if isinstance(error, ImportError | UserError) and not is_of_video:
         raise error
     if is_of_video or isinstance(error, FAULTS):

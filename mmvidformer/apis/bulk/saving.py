@@ -10,6 +10,7 @@ from types import FrameType
 from typing import NoReturn, Protocol
 
 from mmvidformer.apis.bulk.run import Answer
+from mmvidformer.errors import FileThere
 from mmvidformer.storage.files import is_remote
 
 MOST_ROWS = 50_000  # of a part
@@ -119,7 +120,7 @@ def locked(folder: str) -> Iterator[None]:
     except BlockingIOError as error:
         os.close(handle)
         text = f"another process writes to {folder}; wait for it, or use another folder"
-        raise FileExistsError(text) from error
+        raise FileThere(text) from error
     except OSError:  # mounted storage that knows none
         pass
     try:

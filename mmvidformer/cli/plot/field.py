@@ -8,7 +8,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.config import config_scope, load_config
+from mmvidformer.config import building, load_config
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.registry import MODELS
 from mmvidformer.sinks.figures import save_figure
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     check_outputs(args, [("--out", args.out)], "out")
     cfg = load_config(args.config, args.cfg_options)
-    with config_scope(cfg):
+    with building(cfg):
         backbone = MODELS.build(cfg.model.backbone)
     token = tuple(args.token or (n // 2 for n in args.grid))
     fields = receptive_field(backbone, tuple(args.grid), token, args.cls)

@@ -11,7 +11,7 @@ import torch
 from mmcv.transforms import Compose
 from mmengine.dataset import pseudo_collate
 
-from mmvidformer.config import config_scope, load_config, type_name
+from mmvidformer.config import building, load_config, type_name
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.errors import UserError
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if type_name(cfg.model) != "MaskedPretraining":
         raise UserError(f"{args.config} must be a config of mmvidformer pretrain")
     model = load_recognizer(cfg, args.checkpoint, args.device)
-    with config_scope(cfg):
+    with building(cfg):
         pipeline = Compose(cfg.train_dataloader.dataset.pipeline)
     torch.manual_seed(args.seed)
     for video, path in zip(args.videos, paths, strict=True):

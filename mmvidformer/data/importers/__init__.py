@@ -21,7 +21,7 @@ from mmvidformer.data.importers import (
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.lists import say_count
 from mmvidformer.data.tables import Table
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 
 Rows = Iterator[tuple[Mapping[str, str], str]]
 
@@ -83,7 +83,7 @@ def open_annotations(
     """
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
+        raise MissingFile(f"{path} does not exist")
     export = Export(path, folder, fps)
     name = importer or recognize(export)
     if name:

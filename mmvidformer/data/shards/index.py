@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mmvidformer.data.shards.rows import read_row
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.cache import local_copy, read_cached
 from mmvidformer.storage.files import join, read_file
 from mmvidformer.storage.range_file import MOST_BYTES, RangeFile
@@ -181,7 +181,7 @@ class ShardIndex(Sequence):
         sample = self.samples[number]
         size = int(sample["size"])
         if not size:
-            raise FileNotFoundError("it was missing when the shards were written")
+            raise MissingFile("it was missing when the shards were written")
         shard = join(self.folder, shard_name(int(sample["shard"])))
         return shard, int(sample["offset"]), size
 

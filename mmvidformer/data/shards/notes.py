@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from mmvidformer.data.shards.index import FRAMES, INDEX, ROWS, SAMPLES, read_facts, shard_name
+from mmvidformer.errors import FileThere
 from mmvidformer.storage.files import (
     exists,
     file_status,
@@ -128,7 +129,7 @@ def check_own(out: str, count: int) -> None:
     has_notes = any(re.fullmatch(r"\d{5,}\.tar\.note\.json", file) for file in files)
     if others and not has_notes and INDEX not in files:
         place = join(out, others[0])
-        raise FileExistsError(f"{place} exists, and no index says whose it is; --force replaces it")
+        raise FileThere(f"{place} exists, and no index says whose it is; --force replaces it")
 
 
 def _note_of(out: str, shard: str) -> str:

@@ -27,7 +27,7 @@ from mmvidformer.data.shards.notes import (
     write_note,
 )
 from mmvidformer.data.shards.rows import write_row
-from mmvidformer.errors import UserError
+from mmvidformer.errors import FileThere, UserError
 from mmvidformer.storage.files import (
     exists,
     file_status,
@@ -84,7 +84,7 @@ def write_shards(
     """
     index = join(out, shards.INDEX)
     if exists(index) and not force:
-        raise FileExistsError(f"{index} exists already; --force overwrites it")
+        raise FileThere(f"{index} exists already; --force overwrites it")
     paths, rows = _read_samples(samples)
     if not rows:
         raise UserError("there are no samples to write")

@@ -68,7 +68,7 @@ class Kernel(nn.Module, ABC):
         ``past`` is what was returned for the frames before, or None at the start. Returns the
         output (..., n, S, d), and what the next frames need.
         """
-        raise NotImplementedError(f"{type(self).__name__} cannot run frame by frame")
+        raise UserError(f"{type(self).__name__} cannot run frame by frame")
 
 
 class LinearCostKernel(Kernel):

@@ -10,6 +10,8 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
+from mmvidformer.errors import MissingPackage
+
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
 REPAIRS = ("find_loader", "drn", "multimodal", "numpy_2", "checkpoints", "untrusted_checkpoints")
 # Their import is the repair. MMAction2's registries import them after the models and metrics, at
@@ -26,7 +28,7 @@ def apply() -> None:
         ImportError: If mmcv is missing, which MMAction2 needs but does not declare.
     """
     if find_spec("mmcv") is None:  # open-mmlab/mmcv#3325, #3329
-        raise ImportError(
+        raise MissingPackage(
             'MMAction2 needs mmcv: pip install "mmcv-lite>=2.0.1,<2.2", or "mmcv>=2.0,<2.2" if '
             "other projects use mmcv.ops, never both"
         )

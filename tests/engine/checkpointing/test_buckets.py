@@ -76,7 +76,7 @@ def test_a_lasting_fault_ends_with_a_sentence_and_loses_nothing(
     cut = toy("cut", checkpoint=dict(out_dir=out, max_keep_ckpts=1))
     with pytest.raises(StorageError) as caught:
         cut.train()
-    assert is_mistake(caught.value, running=True)  # is printed without a traceback
+    assert is_mistake(caught.value)  # is printed without a traceback
     name = "last_checkpoint" if fails_at % 2 == 0 else rf"epoch_{(fails_at + 1) // 2}\.pth"
     sentence = rf"{out}/cut/{name}: 3 tries failed, the last by .*"
     assert re.fullmatch(sentence, describe(caught.value))
