@@ -100,7 +100,8 @@ def _list_annotations(args: Namespace) -> None:
     settings: dict[str, Any] = dict(seed=args.seed, force=args.force, check=not args.no_check)
     if args.val is not None:
         settings["val"] = args.val
-    if args.folds or any(row.get("fold") for row, _ in table.read("video")):
+    has_folds = "fold" in table.names and any(row["fold"] for row, _ in table.read("fold"))
+    if args.folds or has_folds:
         if args.test is not None:
             raise UserError(f"{args.source} states folds, which are the tests; leave out --test")
         lists_of = fold_annotations(table, task, out, args.folds, **settings)
