@@ -27,6 +27,7 @@ from mmvidformer.apis.windows import (
 )
 from mmvidformer.errors import UserError
 from mmvidformer.models.shared_frames import frames_of_stage
+from mmvidformer.video.times import FrameTimes
 
 Boxes = Sequence[Sequence[float]]  # left, top, right and bottom, in shares of width and height
 Options = dict[str, Any]  # of ``Recognizer.timeline`` or ``Recognizer.stream``
@@ -101,15 +102,34 @@ class PartReader:
             shot: First and last frame that are read; default: those of the video.
         """
         times_of(video)  # which numbers frames by time
-        sample = dict(
-            video,
+        facts = self._box_facts(boxes, seconds)
+        sample = dict(video, **facts, shot=shot, video_id=video["filename"])
+        return self.start()(self.pipeline.read(sample))
+
+    def boxes_in(
+        self, frames: Sequence[np.ndarray], number: int, fps: float, boxes: Boxes
+    ) -> ActionDataSample:
+        """Classify boxes at a frame of a stream.
+
+        Args:
+            frames: The frames around it, of one shot.
+            number: Its place among them.
+            fps: Frames per second.
+            boxes: The boxes.
+        """
+        height, width = frames[number].shape[:2]
+        # MMAction2's decoders of files turn shares into pixels, that of arrays does not.
+        pixels = np.reshape(boxes, (-1, 4)) * [width, height, width, height]
+        facts = self._box_facts(pixels, FrameTimes(fps).seconds(number))
+        sampled = self.pipeline.sample(len(frames), fps, **facts, video_id="")
+        return self.start()(self.pipeline.read_frames(frames, sampled, is_whole=False))
+
+    def _box_facts(self, boxes: Boxes, seconds: float) -> dict[str, Any]:
+        return dict(
             gt_labels=torch.zeros(len(boxes), self.num_classes),
             gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4),
             timestamp=seconds,
-            shot=shot,
-            video_id=video["filename"],
         )
-        return self.start()(self.pipeline.read(sample))
 
     def windows_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Answer for the windows of a stream."""

@@ -2,14 +2,21 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mmvidformer.apis.detector import Person, PersonDetector
-from mmvidformer.apis.shots import list_shots
+import numpy as np
+
+from mmvidformer.apis.detector import Person
+from mmvidformer.apis.shots import list_shots, stream_shots
 from mmvidformer.apis.tracks import PersonTracks, check_package
 from mmvidformer.apis.windows import times_of
 from mmvidformer.errors import UserError
+from mmvidformer.video.cuts import NONE
+from mmvidformer.video.times import FrameTimes
+
+Detector = Callable[[np.ndarray, float], list[Person]]  # of an RGB frame, and the least score
 
 PERSONS = "persons"  # instead of a file of boxes
 RATE, TRACK_RATE = 1.0, 5.0  # times a second, alone and if persons are followed
@@ -33,7 +40,7 @@ class Moment(NamedTuple):
 
 def find_persons(
     opened: dict[str, Any],
-    detector: PersonDetector,
+    detector: Detector,
     rate: float | None = None,
     track: bool = False,
     cuts: str | None = None,
@@ -72,6 +79,65 @@ def find_persons(
         if persons:
             ends = [*starts[1:], total]
             yield Moment(seconds, persons, (starts[shot], ends[shot] - 1) if track else None)
+
+
+class StreamPersons:
+    """Finds persons at regular times of a stream, and gives each moment when its clip is there.
+
+    Args:
+        detector: What finds them in a frame.
+        fps: Frames per second.
+        rate: See ``find_persons``.
+        track: See ``find_persons``.
+        around: Frames before and after a moment that belong to its clip.
+    """
+
+    def __init__(
+        self, detector: Detector, fps: float, rate: float | None, track: bool, around: int
+    ) -> None:
+        self.rate = choose_rate(rate, track)
+        self.tracks = PersonTracks(self.rate) if track else None
+        self.detector, self.times, self.around = detector, FrameTimes(fps), around
+        self.min_score = MIN_TRACK_SCORE if track else MIN_SCORE
+
+    def find(
+        self, frames: Iterable[np.ndarray], cuts: str | None = None
+    ) -> Iterator[tuple[Moment, list[np.ndarray], int]]:
+        """Take frames without a gap; those that were before are another shot.
+
+        Yields:
+            The moment, the frames around it, and the place of its frame among them.
+        """
+        number = 0  # of the next moment
+        for first, shot in stream_shots(frames, cuts if self.tracks else NONE):
+            if self.tracks is not None:
+                self.tracks.begin_shot()
+            kept: deque[np.ndarray] = deque(maxlen=2 * self.around + 1)
+            waiting: deque[tuple[int, Moment]] = deque()
+            last = first
+            for last, picture in enumerate(shot, first):
+                kept.append(picture)
+                seconds = number / self.rate
+                if self.times.at(seconds) <= last:
+                    while self.times.at(number / self.rate) <= last:
+                        number += 1
+                    persons = self._look(picture, seconds)
+                    waiting += [(last, Moment(seconds, persons))] * bool(persons)
+                if waiting and waiting[0][0] + self.around <= last:
+                    yield self._cut_out(*waiting.popleft(), kept, last)
+            for place, moment in waiting:
+                yield self._cut_out(place, moment, kept, last)
+
+    def _look(self, picture: np.ndarray, seconds: float) -> list[Person]:
+        persons = self.detector(picture, self.min_score)
+        if self.tracks is not None:
+            persons = self.tracks.follow(persons, seconds, picture.shape)
+        return persons
+
+    def _cut_out(
+        self, place: int, moment: Moment, kept: Sequence[np.ndarray], last: int
+    ) -> tuple[Moment, list[np.ndarray], int]:
+        return moment, list(kept), place - (last - len(kept) + 1)
 
 
 def choose_rate(rate: float | None, track: bool) -> float:

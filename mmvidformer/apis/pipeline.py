@@ -7,6 +7,7 @@ from copy import copy, deepcopy
 from functools import cache
 from io import IOBase
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mmengine.config import Config
@@ -140,18 +141,27 @@ class VideoPipeline:
         self._check_length(sampled, min(segment[1] + 1, video["total_frames"]) - segment[0])
         return _apply(transforms, sampled)
 
-    def sample(self, size: int, fps: float) -> dict:
-        """Sample the frames of a stream's window of ``size`` frames: their ``frame_inds``."""
+    def sample(self, size: int, fps: float, **facts: Any) -> dict:
+        """Sample the frames of a stream's window of ``size`` frames: their ``frame_inds``.
+
+        ``facts`` are further keys of the sample.
+        """
         video = {"total_frames": size, "avg_fps": fps, "start_index": 0, "label": -1}
-        return _apply(self._sample, {**video, "segment": (0, size - 1), "modality": "RGB"})
+        video |= {"segment": (0, size - 1), "modality": "RGB"}
+        return _apply(self._sample, {**video, **facts})
 
     def read_frames(
-        self, frames: Sequence[np.ndarray | None], sampled: dict, first: int = 0
+        self,
+        frames: Sequence[np.ndarray | None],
+        sampled: dict,
+        first: int = 0,
+        is_whole: bool = True,
     ) -> dict:
         """``read`` RGB frames (H, W, 3), uint8, of a stream's window.
 
         ``sampled`` is a result of ``sample``. Frames that are not sampled may be None. ``first`` is
-        the number of the window's first frame in the stream.
+        the number of the window's first frame in the stream. Without ``is_whole`` it may be shorter
+        than a clip, as the stream before a moment is.
         """
         numbers = sampled["frame_inds"]
         # Copies of these alone: transforms may work in place, and windows share frames.
@@ -161,7 +171,8 @@ class VideoPipeline:
         if len(shapes) > 1 or image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             text = ", ".join(sorted(shapes))
             raise UserError(f"frames must be (H, W, 3) of one size and type uint8, got {text}")
-        self._check_length(sampled, len(frames))
+        if is_whole:
+            self._check_length(sampled, len(frames))
         of_stream = dict(frame_inds=numbers + first, start_index=first)
         return _apply(self._from_array, {**sampled, **of_stream, "array": pixels})
 

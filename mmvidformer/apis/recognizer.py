@@ -1,15 +1,12 @@
 """Predictions of a recognizer for files, arrays, parts of long videos, and running streams."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.apis.detector import Person, load_detector
-from mmvidformer.apis.loaded_model import LoadedModel
+from mmvidformer.apis.box_answers import BoxAnswers
 from mmvidformer.apis.part_clock import without_gaps
-from mmvidformer.apis.persons import Moment, find_persons
 from mmvidformer.apis.pipeline import Foreign, Source
 from mmvidformer.apis.shots import ShotWindow
 from mmvidformer.apis.stream import StreamFrame
@@ -19,13 +16,14 @@ from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
 
-class Recognizer(LoadedModel):
+class Recognizer(BoxAnswers):
     """A trained model, ready to be called on videos.
 
     - ``recognizer(video)`` answers for a whole video,
     - ``timeline(video)`` for the parts of a long one,
     - ``stream(frames)`` as frames come in, from a generator, a camera or an address,
-    - ``boxes(video, seconds, boxes)`` for boxes in it, and ``persons(video)`` for those of persons.
+    - ``boxes(video, seconds, boxes)`` for boxes in it, and ``persons(video)`` for those of persons,
+      ``stream_persons(frames)`` as frames come in.
 
     All give ``Prediction``. Parts are windows; of a model of frames (``FramesHead``) the steps of
     time, of one of segments (``SegmentsHead``) the segments that it finds. A recurrent model (HORST
@@ -254,65 +252,3 @@ class Recognizer(LoadedModel):
                 for scores, ahead in zip(scores_by_time, self.frame_runner.times_ahead, strict=True)
             ]
             yield frame._replace(predictions=tuple(predictions))
-
-    def boxes(
-        self, video: str | Path, seconds: float, boxes: Sequence[Sequence[float]]
-    ) -> list[Prediction]:
-        """Classify boxes at a moment of a video, by a model of boxes (``BoxesHead``).
-
-        Args:
-            video: Path.
-            seconds: The moment.
-            boxes: Left, top, right and bottom of each, in shares of width and height.
-
-        Raises:
-            FileNotFoundError: If the file does not exist.
-            UserError: If the video cannot be read, its frame rate is unknown, or the model is
-                none of boxes.
-        """
-        self._check_boxes()
-        opened = self.pipeline.open(video)
-        persons = [Person(tuple(map(float, box))) for box in boxes]
-        return self._answer_moment(opened, str(video), Moment(seconds, persons))
-
-    def persons(
-        self,
-        video: str | Path,
-        rate: float | None = None,
-        track: bool = False,
-        cuts: str | None = None,
-    ) -> Iterator[Prediction]:
-        """Find persons at regular times of a video, and classify their boxes, as ``boxes``.
-
-        The first time the weights of the detector are downloaded (``apis.detector``).
-
-        Args:
-            video: Path.
-            rate: Times a second, at most those of the frames; default: 1, with ``track`` 5.
-            track: Whether to number the persons (``apis.tracks``), for ``Prediction.track``. No
-                clip crosses a cut then.
-            cuts: How cuts are found, where tracks end; see ``timeline``.
-
-        Raises:
-            TracksError: If the package that follows persons is not installed.
-            UserError: As ``boxes``; or if ``rate`` is not positive.
-        """
-        self._check_boxes()
-        opened = self.pipeline.open(video)
-        for moment in find_persons(opened, load_detector(self.device), rate, track, cuts):
-            yield from self._answer_moment(opened, str(video), moment)
-
-    def _check_boxes(self) -> None:
-        if not self.task.needs_boxes:
-            raise UserError(f"the model is about {self.task.part}, not about boxes")
-
-    def _answer_moment(self, opened: dict, name: str, moment: Moment) -> list[Prediction]:
-        """Classify the boxes at a moment of an opened video."""
-        seconds, persons, shot = moment
-        boxes = [person.box for person in persons]
-        output = self._part_reader().boxes_at(opened, seconds, boxes, shot)
-        predictions = self._answers(output, source=name, seconds=(seconds, seconds))
-        return [  # as they were given, not as the pipeline rounds them
-            replace(prediction, box=person.box, track=person.track)
-            for prediction, person in zip(predictions, persons, strict=True)
-        ]

@@ -155,6 +155,9 @@ class Answering:
             names = ("window", "stride", "skip_static")
             recognizer.check_windows({name: getattr(options, name) for name in names})
         recognizer.least_score(options.min_score)
+        if is_live and options.boxes and str(options.boxes) != PERSONS:
+            what = "boxes in a file are of videos in files; a camera or an address needs persons"
+            raise UserError(f"{what}, got --boxes {options.boxes}")
         finds_persons = task.needs_boxes and str(options.boxes) == PERSONS
         persons = finds_persons, "models of boxes, with --boxes persons"
         has_windows = task.has_windows and not self.frame_by_frame
@@ -270,7 +273,7 @@ class Answering:
             sinks.begin(Begun(source, self.recognizer.task.part, fps=capture.fps))
             frames = _SeenFrames(capture, sinks, self.options.seconds)
             try:
-                for prediction in self.recognizer.stream(frames, **self.part_options):
+                for prediction in self._stream(frames):
                     count += 1
                     if capture.is_live:
                         capture.note_delay(frames.seconds)
@@ -282,6 +285,13 @@ class Answering:
                     _note(f"{capture.name}: no answer in {frames.seconds:.2f} s")
                 if capture.is_live:
                     _note(capture.report())
+
+    def _stream(self, frames: FrameSource) -> Iterator[Prediction]:
+        options = self.options
+        if not self.recognizer.task.needs_boxes:
+            return self.recognizer.stream(frames, **self.part_options)
+        persons = dict(rate=options.rate, track=options.track, cuts=options.cuts)
+        return self.recognizer.stream_persons(frames, **persons)
 
     def _capture(self, source: Source) -> Capture:
         limits = dict(queue=self.options.queue, patience=self.options.patience)

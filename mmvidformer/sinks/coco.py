@@ -29,7 +29,7 @@ class Coco(VideoSink):
         self._videos: list[dict[str, Any]] = []
         self._images: list[dict[str, Any]] = []
         self._categories: dict[str, int] = {}
-        self._count = 0
+        self._count = self._track_count = 0
         self._file.write('{"annotations": [')
 
     def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
@@ -43,7 +43,7 @@ class Coco(VideoSink):
     def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
         """Write the boxes of a video."""
         size = dict(height=video.height, width=video.width)
-        tracks: dict[str, int] = {}
+        tracks: dict[str, int] = {}  # of this video; numbers are unique in the file, as TAO's
         last_frame = None
         for box in boxes:
             if box.frame != last_frame:
@@ -79,6 +79,12 @@ class Coco(VideoSink):
             score=box.score,
         )
         if box.track:
-            annotation["track_id"] = tracks.setdefault(box.track, len(tracks) + 1)
+            annotation["track_id"] = self._number_track(box.track, tracks)
         separator = ",\n" if self._count > 1 else "\n"
         self._file.write(separator + json.dumps(annotation))
+
+    def _number_track(self, track: str, tracks: dict[str, int]) -> int:
+        if track not in tracks:
+            self._track_count += 1
+            tracks[track] = self._track_count
+        return tracks[track]

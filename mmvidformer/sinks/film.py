@@ -16,6 +16,7 @@ from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture
 from mmvidformer.video.writer import VideoOutput
 
+BOXES_LAST = 2.0  # seconds after their moment for which boxes of a stream are drawn
 SHOWN = Path()  # the target of films that are only shown
 
 
@@ -78,9 +79,15 @@ class Film(Sink):
         """Draw a frame, once there is a prediction."""
         if not self._kept:
             return
-        latest = self._kept if self._kept[0].ahead is not None else self._kept[-1:]
-        bars = list_bars(latest, self._options.top, self._options.ahead)
-        image = annotate_frame(pixels(), f"{seconds:.2f} s, frame {number}", bars, **drawn)
+        last = self._kept[-1]
+        if last.box:
+            is_late = seconds - last.start > BOXES_LAST
+            boxes = [box for box in self._kept if box.start == last.start and not is_late]
+            image = draw_boxes(pixels(), boxes)
+        else:
+            latest = self._kept if last.ahead is not None else [last]
+            bars = list_bars(latest, self._options.top, self._options.ahead)
+            image = annotate_frame(pixels(), f"{seconds:.2f} s, frame {number}", bars, **drawn)
         self._is_drawn = True
         if not self._output.add(image, None if self._begun.source.is_stream else seconds):
             raise WindowClosed

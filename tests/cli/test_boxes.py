@@ -33,7 +33,7 @@ def find_two(frame: np.ndarray, min_score: float) -> list[Person]:
 
 
 def test_boxes_from_annotation_to_film(
-    main_of, test, make_config, tiny_videos, tmp_path, capsys, monkeypatch
+    main_of, test, make_config, tiny_videos, tmp_path, capsys, monkeypatch, web
 ) -> None:
     for name in ("val_0", "val_1", "val_2", "val_3"):
         (tmp_path / f"{name}.mp4").symlink_to(tiny_videos.root / f"{name}.mp4")
@@ -61,7 +61,7 @@ def test_boxes_from_annotation_to_film(
     boxes = ["--boxes", str(tmp_path / "all.csv")]
     assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0
     assert film.stat().st_size and "1.00-1.00 s: " in capsys.readouterr().out
-    monkeypatch.setattr("mmvidformer.apis.recognizer.load_detector", lambda _: Persons())
+    monkeypatch.setattr("mmvidformer.apis.box_answers.load_detector", lambda _: Persons())
     assert main_of("demo")([config, best, video, "--boxes", "persons"]) == 0
     shown = capsys.readouterr().out
     assert "0.00-0.00 s: " in shown and "1.00-1.00 s: " in shown
@@ -74,6 +74,8 @@ def test_boxes_from_annotation_to_film(
         with pytest.raises(ValueError, match="a model of boxes needs them"):
             call(video)
     check_tracks(main_of, [config, best], video, tmp_path, monkeypatch)
+    address = web.add("/v.mp4", Path(video).read_bytes())
+    check_stream(main_of, [config, best], address, tmp_path)
     check_labels(main_of, [config, best], tiny_videos.root, tmp_path)
     main_of("export")([config, best, "--out", str(tmp_path / "x.pt2")])
     assert '"boxes": ["boxes", 5]' in capsys.readouterr().out
@@ -82,7 +84,7 @@ def test_boxes_from_annotation_to_film(
 def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypatch) -> None:
     """Rows, segments, films and bulk labels have a number for each person."""
     pytest.importorskip("trackers", reason="needs trackers")
-    load = "mmvidformer.apis.recognizer.load_detector"
+    load = "mmvidformer.apis.box_answers.load_detector"
     monkeypatch.setattr(load, lambda _: find_two)
     outputs = {name: tmp_path / f"tracks.{name}" for name in ("json", "csv", "mp4")}
     names = {"json": "--json", "csv": "--csv", "mp4": "--out"}
@@ -118,6 +120,29 @@ def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypa
         main_of("label")([*command, "--rate", "2"])
     with pytest.raises(ValueError, match="--rate and --track are for models of boxes that detect"):
         main_of("label")([*command[:-1], str(tmp_path / "z"), *others["x"]])
+    monkeypatch.setattr(load, lambda _: find_two)
+
+
+def check_stream(main_of, model: list[str], address: str, tmp_path: Path) -> None:
+    """An address has the persons of the file (``check_tracks``), at the same times."""
+    rows, film = tmp_path / "live.json", tmp_path / "live.mp4"
+    persons = ["--boxes", "persons", "--track", "--rate", "4"]
+    assert main_of("demo")([*model, address, *persons, f"--json={rows}", f"--out={film}"]) == 0
+    of_stream, of_file = (
+        [json.loads(line) for line in path.read_text().splitlines()]
+        for path in (rows, tmp_path / "tracks.json")
+    )
+    places = [
+        [(row["start"], row["track"], row["x1"]) for row in of] for of in (of_stream, of_file)
+    ]
+    assert places[0] == places[1]
+    for live, whole in zip(of_stream, of_file, strict=True):
+        scores = [{top["label"]: top["score"] for top in row["top"]} for row in (live, whole)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    picture = Video.open(str(film)).get_batch([5]).asnumpy()[0].astype(int)
+    assert np.abs(picture[76:86, 72:74].mean(axis=(0, 1)) - COLORS[1]).max() < 60
+    with pytest.raises(ValueError, match="a camera or an address needs persons, got --boxes"):
+        main_of("demo")([*model, address, "--boxes", str(tmp_path / "all.csv")])
 
 
 def check_labels(main_of, model: list[str], videos: Path, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> N
     where = (0.5, 0.25, 1.0, 1.0)
     looks = iter([[], [Person(where)]])  # at 0 and 1 s
     monkeypatch.setattr(
-        "mmvidformer.apis.recognizer.load_detector", lambda _: lambda *frame: next(looks)
+        "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: next(looks)
     )
     video = tiny_videos.root / "val_1.mp4"  # 24 green frames of 64 x 32 pixels, 2 s
     recognizer, (found,) = answers("boxes", tmp_path, video)
