@@ -116,8 +116,8 @@ class Sink(AbstractContextManager):
         """Return how many of the windows of a video are written already. Default: none."""
         return 0
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """End the file; ``error`` is what a ``with`` block gets: type, value and traceback."""
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         self.close(*error)

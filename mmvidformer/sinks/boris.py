@@ -61,9 +61,9 @@ class Boris(VideoSink):
         self._count = 0
         self._file.write('{"observations": {')
 
-    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
+    def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
         """Note the classes."""
-        for names in prediction.names.values():
+        for names in prediction.names.values() if prediction is not None else ():
             for name in names:
                 self._behaviors.setdefault(name, STATE)
 

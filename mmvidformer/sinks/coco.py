@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.names import spell
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.prediction import Answers, Prediction
 
 
 class Coco(VideoSink):
@@ -32,9 +33,15 @@ class Coco(VideoSink):
         self._count = self._track_count = 0
         self._file.write('{"annotations": [')
 
-    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
+    @classmethod
+    def check_task(cls, task: Answers) -> None:
+        """It is for boxes."""
+        if not task.needs_boxes:
+            raise UserError(f"--coco is for models of boxes, not of {task.part}")
+
+    def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
         """Number a video, and the classes."""
-        for name in next(iter(prediction.names.values())):
+        for name in next(iter(prediction.names.values())) if prediction is not None else ():
             self._categories.setdefault(name, len(self._categories) + 1)
         size = dict(height=video.height, width=video.width)
         number = len(self._videos) + 1
@@ -47,7 +54,7 @@ class Coco(VideoSink):
         last_frame = None
         for box in boxes:
             if box.frame != last_frame:
-                image = dict(id=len(self._images) + 1, **size)
+                image: dict[str, Any] = dict(id=len(self._images) + 1, **size)
                 image["file_name"] = f"{Path(video.path).stem}/{box.frame:06}.jpg"
                 image |= dict(video_id=len(self._videos), frame_id=box.frame)
                 self._images.append(image)

@@ -2,16 +2,14 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
-from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.tasks.prediction import Prediction
 
-SUFFIX = ".xml"
 WHOLE = (0.0, 0.0, 1.0, 1.0)
 EDGES = ("xtl", "ytl", "xbr", "ybr")
 
@@ -22,9 +20,9 @@ class Cvat(VideoSink):
     A segment is a track of the whole frame. The file is of one video, ``NAME.xml``; a name without
     a suffix is a folder of such files, by the names of the videos.
 
-    Raises:
-        UserError: If a file would be of two videos.
     """
+
+    suffix = ".xml"
 
     help = (
         "pre-annotations for CVAT (CVAT 1.1, .xml, of one video), to be corrected there and "
@@ -34,26 +32,18 @@ class Cvat(VideoSink):
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()
         self.target, self._force = target, options.force
-        self._is_folder = not target.suffix or target.is_dir()
-        if not self._is_folder and target.suffix.lower() != SUFFIX:
-            raise UserError(f"CVAT's annotations are {SUFFIX}, got {target}")
         self._of_video = ExitStack()
-        self._written: dict[Path, str] = {}  # video of each file
         self._file: TextIO
         self._count = 0
 
-    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
+    def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
         """Open the file of a video, and write what it is about."""
-        file = self.target
-        if self._is_folder:
-            file = self.target / f"{Path(video.path).stem}{SUFFIX}"
-        if other := self._written.get(file):
-            raise UserError(f"{file} has the annotations of {other}; use one video")
-        self._written[file] = video.path
+        file = self.file_of(self.target, video)
         self._file = self._of_video.enter_context(open_rows(file, self._force))
         self._count = 0
         count = len(video.frames)
-        labels = [label for labels in prediction.names.values() for label in labels]
+        names = prediction.names if prediction is not None else {}
+        labels = [label for labels in names.values() for label in labels]
         lines = [
             '<?xml version="1.0" encoding="utf-8"?>',
             "<annotations>",
@@ -84,7 +74,7 @@ class Cvat(VideoSink):
 
     def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
         """Write a track of the whole frame; one of no length is a single frame."""
-        start, end = segment.seconds or (0.0, 0.0)
+        start, end = segment.span
         numbers = video.frames.frame_times.numbers
         first = min(round(float(numbers(start))), len(video.frames) - 1)
         self._write_spans(video, segment, first, max(round(float(numbers(end))), first + 1))
@@ -97,7 +87,7 @@ class Cvat(VideoSink):
         self._file.write("</annotations>\n")
         self._of_video.close()
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """End the last video."""
         with self._of_video:
             super().close(*error)

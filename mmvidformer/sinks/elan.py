@@ -1,18 +1,16 @@
 """ELAN's .eaf files, which somebody corrects there."""
 
 import os
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import FoundSegment, SinkBox, SinkVideo, VideoSink, list_segments
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.tasks.prediction import Prediction
 
-SUFFIX = ".eaf"
 SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
 INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
 TYPE = "default-lt"
@@ -27,6 +25,7 @@ class Elan(VideoSink):
     target is the file of one video, or a folder, which gets ``NAME.eaf`` for each.
     """
 
+    suffix = ".eaf"
     help = "files of ELAN, to be corrected there: .eaf of one video, or a folder of them"
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
@@ -34,17 +33,12 @@ class Elan(VideoSink):
         self.target, self._force = target, options.force
         self._segments: list[FoundSegment] = []
         self._names: tuple[str, ...] = ()
-        self._written: dict[Path, str] = {}
 
-    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
-        """Note the classes, and refuse a second file of one name."""
-        self._names = tuple(name for names in prediction.names.values() for name in names)
+    def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
+        """Note the classes."""
+        names_of = prediction.names if prediction is not None else {}
+        self._names = tuple(name for names in names_of.values() for name in names)
         self._segments = []
-        file = self._file_of(video)
-        if file in self._written:
-            other = self._written[file]
-            raise UserError(f"{file} is of {other}, not of {video.path}; name a folder, or rename")
-        self._written[file] = video.path
 
     def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
         """Keep a segment until the video ends."""
@@ -52,20 +46,15 @@ class Elan(VideoSink):
 
     def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
         """Write the file of a video."""
-        file = self._file_of(video)
+        file = self.file_of(self.target, video)
         root = self._document(file, video)
         indent(root, "    ")
         with open_rows(file, self._force) as text:
             text.write('<?xml version="1.0" encoding="UTF-8"?>\n')
             text.write(tostring(root, encoding="unicode") + "\n")
 
-    def _file_of(self, video: SinkVideo) -> Path:
-        if self.target.suffix.lower() == SUFFIX:
-            return self.target
-        return self.target / f"{Path(video.path).stem}{SUFFIX}"
-
     def _document(self, file: Path, video: SinkVideo) -> Element:
-        date = datetime.now(UTC).isoformat(timespec="seconds")
+        date = datetime.now(timezone.utc).isoformat(timespec="seconds")
         root = Element("ANNOTATION_DOCUMENT", AUTHOR="", DATE=date, FORMAT="3.0", VERSION="3.0")
         root.set("xmlns:xsi", INSTANCE)
         root.set("xsi:noNamespaceSchemaLocation", SCHEMA)

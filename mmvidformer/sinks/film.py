@@ -108,7 +108,7 @@ class Film(Sink):
             is_dropped = not self._begun.source.is_stream
             self.close(*([ValueError, ValueError(error), None] if is_dropped else []))
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """Complete the film, or drop it if there is an error."""
         if self._output is not None:
             output, self._output = self._output, None

@@ -66,6 +66,6 @@ class Sinks(Sink):
         """Return how many windows of a video one of them has."""
         return max((sink.count(video, spans) for sink in self._sinks), default=0)
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """Close all of them."""
         self._files.__exit__(*(error or (None, None, None)))

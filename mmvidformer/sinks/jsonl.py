@@ -35,7 +35,7 @@ class JsonLines(Sink):
         """Write what is wrong with a video."""
         self._write({"video": video, "error": error})
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """Close the file."""
         self._files.__exit__(*(error or (None, None, None)))
 

@@ -2,14 +2,17 @@
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
+from mmvidformer.data.sources import Source
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
 from mmvidformer.storage.atomic import open_rows
+from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.video.times import FrameTimes
 
@@ -36,19 +39,24 @@ class LabelStudio(VideoSink):
         super().__init__()
         self.target, self._version = target, str(options.settings.get("model", "mmvidformer"))
         self._file = self._files.enter_context(open_rows(target, options.force))
-        interface = target.with_name(f"{target.stem}.interface.xml")
-        self._interface = self._files.enter_context(open_rows(interface, options.force))
+        interface = open_rows(_interface_of(target), options.force)
+        self._interface = self._files.enter_context(interface)
         self._tags: dict[str, str] = {}  # of the interface, by name
         self._results: list[dict[str, Any]] = []  # of the video
         self._times = FrameTimes(0)
         self._count = 0
         self._file.write("[")
 
-    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
+    @classmethod
+    def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
+        """Return the file, and that of the labeling interface."""
+        return [*super().targets(target, sources), (str(target), _interface_of(target))]
+
+    def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
         """Forget the last video."""
         self._results = []
         self._times = FrameTimes(video.frames.get_avg_fps())
-        if prediction.box:
+        if prediction is not None and prediction.box:
             self._add_tag("Labels", "boxes", "Label", next(iter(prediction.names.values())))
             self._tags[RECTANGLES] = f'  <VideoRectangle name="{RECTANGLES}" toName="video"/>'
 
@@ -63,7 +71,7 @@ class LabelStudio(VideoSink):
 
     def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
         """Keep a segment of each output; one of no length is a single frame."""
-        start, end = segment.seconds or (0.0, 0.0)
+        start, end = segment.span
         first = round(float(self._times.numbers(start))) + 1
         last = max(round(float(self._times.numbers(end))), first)
         for output in segment.scores:
@@ -146,6 +154,10 @@ class LabelStudio(VideoSink):
         inside = Path(place).is_relative_to(folder)
         name = os.path.relpath(place, folder if inside else "/")
         return LOCAL_FILES + quote(name)
+
+
+def _interface_of(target: Path) -> Path:
+    return target.with_name(f"{target.stem}.interface.xml")
 
 
 def _segments_of(output: str, names: Names) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -62,7 +63,7 @@ class Lines(Sink):
         """Print what is wrong with a video."""
         tqdm.write(f"failed: {error}", file=sys.stderr)
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """Print how many windows were not computed."""
         if self._windows:
             text = f"{self._static} of {self._windows} windows repeat the last answer"

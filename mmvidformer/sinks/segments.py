@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.storage.atomic import open_rows
@@ -34,7 +34,7 @@ class SegmentsCsv(Sink):
         """Take the next prediction of a video, or the first of the next video."""
         self._write(self._joined.add(prediction))
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """Write the last segments."""
         try:
             self._write(self._joined.end())

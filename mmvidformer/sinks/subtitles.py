@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
@@ -53,7 +54,7 @@ class Subtitles(Sink):
         self._video = prediction.source
         self._write(self._joined.add(prediction))
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """Write the last segments."""
         try:
             self._write(self._joined.end())
@@ -62,7 +63,7 @@ class Subtitles(Sink):
 
     def _write(self, segments: Sequence[Prediction]) -> None:
         for segment in segments:
-            start, end = segment.seconds
+            start, end = segment.span
             self._count += 1
             times = f"{self._clock(start)} --> {self._clock(max(end, start + LEAST))}"
             text = " ".join(segment.text(1).split())

@@ -5,13 +5,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from mmvidformer.data.folders import place_below
+from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
-from mmvidformer.sinks.base import Sink
+from mmvidformer.sinks.base import Begun, Sink
 from mmvidformer.storage.names import spell
+from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.joined_windows import JoinedWindows
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.prediction import Answers, Prediction
 from mmvidformer.video.video import Video
 
 
@@ -68,20 +71,78 @@ class FoundSegment(NamedTuple):
 class VideoSink(Sink):
     """An output with a part for each video: labels, segments and boxes.
 
-    A subclass opens its file in ``__init__``, as ``_files``, and writes in the methods below.
+    A subclass opens its file in ``__init__``, as ``_files``, and writes in the methods below. A
+    video without predictions has a part, too, if it is begun and ended.
+
+    Attributes:
+        suffix: Suffix of the file of a video, where each has one: the target is that of one video,
+            or a folder. ``''``: the target is a file of all videos.
 
     Raises:
         UserError: If a source is no file, or the model predicts values.
     """
 
+    suffix = ""
+
     def __init__(self) -> None:
         self._files = ExitStack()
         self._joined = JoinedWindows()
+        self._source: Source | None = None
         self._video: SinkVideo | None = None
         self._boxes: list[SinkBox] = []
 
-    def begin_video(self, video: SinkVideo, prediction: Prediction) -> None:
-        """Begin the part of a video; ``prediction`` is the first of it."""
+    @classmethod
+    def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
+        """Return the files; raise a ``UserError`` if a source is no file, or one is of several."""
+        for source in sources:
+            if source.is_stream:
+                raise UserError(f"{target}: annotations are of video files, got {source.title}")
+        if not cls.suffix:
+            return super().targets(target, sources)
+        is_folder = target.is_dir() or not target.suffix
+        if not is_folder and target.suffix.lower() != cls.suffix:
+            raise UserError(f"{target} must be a {cls.suffix} file, or a folder")
+        if not is_folder and len(sources) > 1:
+            raise UserError(f"{target} is of one video, got {len(sources)} sources; name a folder")
+        names: dict[Path, str] = {}  # of the videos, by file
+        for source in sources:
+            file = cls._file_in(target, source)
+            other = names.setdefault(file, source.name)
+            if other != source.name:
+                raise UserError(f"{file} would be of {other} and {source.name}; rename one")
+        return [(name, file) for file, name in names.items()]
+
+    @classmethod
+    def check_task(cls, task: Answers) -> None:
+        """It is for classes."""
+        if task.activation is None:
+            raise UserError(f"{cls.__name__} has no place for values, only for classes")
+
+    def file_of(self, target: Path, video: SinkVideo) -> Path:
+        """Return the file of a video, where each has one."""
+        source = self._source or Source(video.path, Path(video.path).parent)
+        return self._file_in(target, source)
+
+    @classmethod
+    def _file_in(cls, target: Path, source: Source) -> Path:
+        if target.suffix and not target.is_dir():
+            return target
+        folder = source.folder or Path(source.name).parent
+        return target / place_below(source.name, folder).with_suffix(cls.suffix)
+
+    def begin(self, begun: Begun) -> None:
+        """Take note of the source."""
+        self._source = begun.source
+
+    def end(self) -> None:
+        """End the part of the source, which may have no predictions."""
+        if self._video is None and self._source is not None:
+            self._open(self._source.name, None)
+        self._end_video()
+        self._source = None
+
+    def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
+        """Begin the part of a video; ``prediction`` is the first of it, if it has any."""
 
     def write_label(self, video: SinkVideo, prediction: Prediction) -> None:
         """Write an answer for the whole video."""
@@ -107,7 +168,7 @@ class VideoSink(Sink):
         else:
             self._write_segments(self._joined.add(prediction))
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """End the last video, and the file."""
         try:
             self._end_video()
@@ -125,6 +186,9 @@ class VideoSink(Sink):
             name = "a stream" if path is None else spell(path)
             raise UserError(f"{type(self).__name__} is of video files, got {name}")
         self._end_video()
+        return self._open(path, prediction)
+
+    def _open(self, path: str, prediction: Prediction | None) -> SinkVideo:
         frames = Video.open(path)
         video = SinkVideo(path, frames, *frames.size)
         self.begin_video(video, prediction)
@@ -132,8 +196,9 @@ class VideoSink(Sink):
         return video
 
     def _write_segments(self, segments: Sequence[Prediction]) -> None:
-        for segment in segments if self._video else ():
-            self.write_segment(self._video, segment)
+        if self._video is not None:
+            for segment in segments:
+                self.write_segment(self._video, segment)
 
     def _end_video(self) -> None:
         self._write_segments(self._joined.end())
@@ -158,7 +223,7 @@ def list_labels(prediction: Prediction, output: str) -> list[tuple[str, float]]:
 
 def list_segments(prediction: Prediction) -> list[FoundSegment]:
     """Return the classes of a segment (``list_labels``), each with its times."""
-    start, end = prediction.seconds
+    start, end = prediction.span
     return [
         FoundSegment(label, start, end, score)
         for output in prediction.scores
@@ -187,8 +252,8 @@ def _make_box(prediction: Prediction, video: SinkVideo) -> SinkBox:
     labels = tuple(label for label, _ in classes)
     track = prediction.track
     return SinkBox(
-        video.frames.at(prediction.start),
-        tuple(prediction.box),
+        int(video.frames.at(prediction.span[0])),
+        tuple(prediction.box or ()),
         labels,
         classes[0][1],
         "" if track is None else str(track),

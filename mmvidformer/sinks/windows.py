@@ -6,6 +6,7 @@ import io
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mmvidformer.data.sources import Source
 from mmvidformer.errors import FileThere, UserError
@@ -94,6 +95,6 @@ class WindowsCsv(Sink):
             raise UserError(f"{self.target} has other windows of {video}; use another file")
         return len(rows)
 
-    def close(self, *error: object) -> None:
+    def close(self, *error: Any) -> None:
         """Close the file."""
         self._file.close()

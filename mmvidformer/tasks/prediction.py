@@ -259,6 +259,17 @@ class Prediction:
         return self.seconds and self.seconds[1]
 
     @property
+    def span(self) -> tuple[float, float]:
+        """Begin and end of the part in seconds.
+
+        Raises:
+            LookupError: If it is about a whole video.
+        """
+        if self.seconds is None:
+            raise LookupError("an answer for a whole video has no begin and end")
+        return self.seconds
+
+    @property
     def label(self) -> str:
         """The most likely class, of the first output."""
         return self.top(1)[0][1]

@@ -9,9 +9,10 @@ import pytest
 
 from mmvidformer.apis import Prediction
 from mmvidformer.data.importers import open_annotations
+from mmvidformer.data.sources import Source, list_sources
 from mmvidformer.errors import UserError
 from mmvidformer.sinks import SINKS
-from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.sinks.base import Begun, SinkOptions
 from mmvidformer.tasks.imports import select_rows
 from mmvidformer.tasks.table import TASKS
 
@@ -31,12 +32,11 @@ def videos(tiny_videos, tmp_path) -> Path:
     return folder
 
 
-def predict(video: Path | None, label: int, task: str = "classes", **where: object) -> Prediction:
+def predict(video: Path, label: int, task: str = "classes", **where: object) -> Prediction:
     shares = np.full(3, 0.1)
     shares[label] = 0.8
-    source = None if video is None else str(video)
     scores = {"class": shares}
-    return Prediction(scores, scores, NAMES, source, task=TASKS[task], **where)
+    return Prediction(scores, scores, NAMES, str(video), task=TASKS[task], **where)
 
 
 def segments(videos: Path) -> list[Prediction]:
@@ -60,9 +60,15 @@ def boxes(videos: Path) -> list[Prediction]:
 
 
 def write(name: str, target: Path, predictions: list[Prediction]) -> None:
+    names = {prediction.source for prediction in predictions}
+    sources = [source for source in list_sources([str(target.parent)]) if source.name in names]
     with SINKS[name](target, SinkOptions(dict(model="model"))) as sink:
-        for prediction in predictions:
-            sink.append(prediction)
+        for source in sources:
+            sink.begin(Begun(source))
+            for prediction in predictions:
+                if prediction.source == source.name:
+                    sink.append(prediction)
+            sink.end()
 
 
 def read(file: Path, videos: Path, task: str, *columns: str) -> list[tuple[str, ...]]:
@@ -146,10 +152,41 @@ def test_coco_counts_frames_and_boxes(videos) -> None:
         write("coco", videos / "labels.json", [predict(videos / "a & b.mp4", 1)])
 
 
-@pytest.mark.parametrize(("name", "file"), [("label_studio", "o.json"), ("cvat", "o.xml")])
-def test_only_files_have_frames(name, file, tmp_path) -> None:
-    with pytest.raises(ValueError, match="is of video files, got a stream"):
-        write(name, tmp_path / file, [predict(None, 0, seconds=(0, 1))])
+@pytest.mark.parametrize(
+    ("name", "file", "sources", "error"),
+    [
+        ("label_studio", "o.json", ["0"], "o.json: annotations are of video files, got 0"),
+        ("cvat", "o.xml", ["a.mp4", "b.mp4"], "o.xml is of one video, got 2 sources; name a fol"),
+        ("elan", "o", ["d/a.mp4", "d/a.avi"], "o/a.eaf would be of d/a.mp4 and d/a.avi; rename"),
+        ("cvat", "o.json", ["a.mp4"], "o.json must be a .xml file, or a folder"),
+    ],
+)
+def test_mistakes_are_told_before_a_run(name, file, sources, error, tmp_path) -> None:
+    given = [Source(source, None if source == "0" else Path(source).parent) for source in sources]
+    with pytest.raises(UserError, match=error):
+        SINKS[name].targets(tmp_path / file, given)
+
+
+def test_outputs_of_classes_get_no_values() -> None:
+    for name in ("label_studio", "cvat", "elan", "boris"):
+        with pytest.raises(UserError, match="has no place for values, only for classes"):
+            SINKS[name].check_task(TASKS["number"])
+    with pytest.raises(UserError, match="--coco is for models of boxes, not of windows"):
+        SINKS["coco"].check_task(TASKS["classes"])
+
+
+def test_a_video_without_answers_has_its_place(videos) -> None:
+    """Somebody may find what the model did not."""
+    for name, file in (("label_studio", "o.json"), ("cvat", "o")):
+        with SINKS[name](videos / file, SinkOptions()) as sink:
+            for source in list_sources([str(videos)]):
+                sink.begin(Begun(source))
+                sink.end()
+    tasks = json.loads((videos / "o.json").read_text())
+    assert [task["predictions"][0]["result"] for task in tasks] == [[], []]
+    table = open_annotations(videos / "o.json")
+    assert [Path(row["video"]).name for row, _ in table.read("video")] == ["a & b.mp4", "c.mp4"]
+    assert (videos / "o" / "a & b.xml").is_file() and (videos / "o" / "sub" / "c.xml").is_file()
 
 
 def behaviors(videos: Path, task: str) -> list[Prediction]:
@@ -192,13 +229,11 @@ def test_files_of_elan_come_back(videos) -> None:
     write("elan", videos / "elan", behaviors(videos, "segments"))
     rows = read(videos / "elan" / "a & b.eaf", videos, "segments", *SPAN)
     assert sorted(rows) == MERGED
-    assert read(videos / "elan" / "c.eaf", videos, "segments", *SPAN) == SECOND
-    root = ElementTree.parse(videos / "elan" / "c.eaf").getroot()
+    assert read(videos / "elan" / "sub" / "c.eaf", videos, "segments", *SPAN) == SECOND
+    root = ElementTree.parse(videos / "elan" / "sub" / "c.eaf").getroot()
     assert [tier.get("TIER_ID") for tier in root.iter("TIER")] == NAMES["class"]
     (media,) = root.iter("MEDIA_DESCRIPTOR")
-    assert media.get("RELATIVE_MEDIA_URL") == "./../sub/c.mp4"
-    with pytest.raises(UserError, match=r"one\.eaf is of .*a & b\.mp4, not of .*c\.mp4; name a f"):
-        write("elan", videos / "one.eaf", behaviors(videos, "segments"))
+    assert media.get("RELATIVE_MEDIA_URL") == "./../../sub/c.mp4"
     write("elan", videos / "m.eaf", behaviors(videos, "moments")[:2])
     rows = read(videos / "m.eaf", videos, "segments", *SPAN)
     assert rows[0] == ("a & b.mp4", "0.25", "0.333", "left")  # a frame of 12 per second
