@@ -6,7 +6,7 @@ shapes are told in ``layers.patterns``.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -126,7 +126,9 @@ class Attention(nn.Module):
         if rope is not None:
             stages["rope"] = ROPES.build(rope, head_dim=head_dim)
         self.prepare = nn.ModuleDict(stages)
-        self._has_stages, self._parts = bool(stages), self.kernel.parts
+        self._parts = self.kernel.parts
+        self._first_shifts = len(moves) if [*stages][: len(moves)] == [*moves] else 0
+        self._later_stages = [*stages][self._first_shifts :]
         self._is_linear = isinstance(self.kernel, LinearCostKernel)
         self.proj = nn.Linear(inner, dim)
         self.proj_drop = nn.Dropout(proj_drop) if proj_drop else None
@@ -218,12 +220,20 @@ class Attention(nn.Module):
         return self.mix(*self._prepare(projected, context), context, factors)
 
     def _prepare(self, projected: Tensor, context: Context) -> Heads:
-        projections = torch.unflatten(projected, -1, (self._parts, self.num_heads, -1)).unbind(-3)
+        heads = torch.unflatten(projected, -1, (self._parts, self.num_heads, -1))
+        if not self._first_shifts:
+            projections = heads.unbind(2)
+        else:  # keys and values are shifted as one tensor, before anything else
+            first, others = heads.split_with_sizes([1, self._parts - 1], dim=2)
+            for number in range(self._first_shifts):
+                others = _shift(self.prepare[f"shift{number}"], others, context.grid)
+            projections = (first.squeeze(2), *others.unbind(2))
         q, k, v = (*projections, projections[-1])[:3]  # keys may be values
-        if not self._has_stages:
+        if not self._later_stages:
             return q, k, v
-        del projected, projections  # freed as soon as no stage needs its parts
-        for name, stage in self.prepare.items():
+        del projected, heads, projections  # freed as soon as no stage needs its parts
+        for name in self._later_stages:
+            stage = self.prepare[name]
             if name == "rope":
                 q, k, v = stage(q, k, v, context)
             elif isinstance(stage, Shift):
@@ -245,8 +255,8 @@ class Attention(nn.Module):
         return torch.cat([checkpoint(attend, *part, use_reentrant=False) for part in parts], dim=-1)
 
 
-def _shift(shift: Shift, x: Tensor, grid: Grid) -> Tensor:
-    """Shift the keys or values of the places among (B, P + T H W, n, d)."""
+def _shift(shift: Any, x: Tensor, grid: Grid) -> Tensor:
+    """Shift the keys or values of the places among (B, P + T H W, ..., n, d)."""
     prefix, places = grid.split(x)
     return grid.join(prefix, shift.shift(places))
 

@@ -75,17 +75,18 @@ class Fixation(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Gate queries and keys, (..., n, d) each; values pass unchanged."""
-        tokens = {"q": q, "k": k, "v": v}
+        tokens, shape = {"q": q, "k": k, "v": v}, q.shape
         if self.joint_heads:
             tokens = {letter: x.flatten(-2) for letter, x in tokens.items()}
         gated = dict(tokens)
-        for weighted, read in FIXATIONS[self.name].items():
-            parts = COMBINATIONS[self.combine]([tokens[letter] for letter in read])
-            ratio = self.gates[weighted](parts).sigmoid()
+        for weighted, letters in FIXATIONS[self.name].items():
+            inputs = COMBINATIONS[self.combine]([tokens[letter] for letter in letters])
+            gate = self.gates[weighted](inputs).sigmoid()
             for letter in weighted:
-                gated[letter] = tokens[letter] * ratio
-        q, k, v = (x.view_as(q) for x in gated.values())
-        return q, k, v
+                gated[letter] = tokens[letter] * gate
+        if self.joint_heads:
+            return gated["q"].view(shape), gated["k"].view(shape), v
+        return gated["q"], gated["k"], v
 
     def extra_repr(self) -> str:
         """Show the settings in the printed model."""

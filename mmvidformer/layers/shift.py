@@ -56,6 +56,7 @@ class Shift(nn.Module):
         self.zeros = len(offsets) if zeros is None else zeros
         self.share = share
         self.first = first
+        self._share, self._first = share.as_integer_ratio(), first.as_integer_ratio()
         self.segment = segment
 
     @property
@@ -72,19 +73,20 @@ class Shift(nn.Module):
         return q, self.shift(k), self.shift(v)
 
     def shift(self, x: Tensor) -> Tensor:
-        """Shift a tensor (B, T, H, W, n, d); raises as ``forward`` does."""
-        channels = x.flatten(-2)  # (B, T, H, W, D)
+        """Shift a tensor (B, T, H, W, ..., n, d); raises as ``forward`` does."""
+        channels = x.flatten(-2)  # (B, T, H, W, ..., D)
         frames = channels.shape[1]
-        segment = min(self.segment or frames, frames)
-        if frames % segment:
-            raise UserError(f"{frames} frames cannot be split into segments of {segment}")
-        channels = channels.unflatten(1, (-1, segment)).flatten(0, 1)
-        shift = ShiftChannels.apply if runs_eagerly() else shift_channels
+        if self.segment is not None and self.segment < frames:
+            if frames % self.segment:
+                raise UserError(f"{frames} frames cannot be split into segments of {self.segment}")
+            channels = torch.unflatten(channels, 1, (-1, self.segment)).flatten(0, 1)
+        with_gradients = torch.is_grad_enabled() and runs_eagerly()
+        shift = ShiftChannels.apply if with_gradients else shift_channels
         return shift(channels, *self.folds(channels.shape[-1])).reshape(x.shape)
 
     def folds(self, dim: int) -> tuple[slice, tuple[Offset, ...], int]:
         """Return the arguments of ``shift_channels`` for D channels."""
-        size, start = (dim * x.numerator // x.denominator for x in (self.share, self.first))
+        size, start = dim * self._share[0] // self._share[1], dim * self._first[0] // self._first[1]
         return slice(start, start + size * len(self.offsets)), self.offsets, self.zeros
 
     def extra_repr(self) -> str:
@@ -93,17 +95,15 @@ class Shift(nn.Module):
 
 
 def shift_channels(x: Tensor, channels: slice, offsets: Sequence[Offset], zeros: int) -> Tensor:
-    """Shift channels of x (B, T, H, W, D), a fold of them by each offset.
+    """Shift channels of x (B, T, H, W, ..., D), a fold of them by each offset.
 
     The first ``zeros`` folds become zero where there is no source, the others stay.
     """
     out = x.clone(memory_format=torch.contiguous_format)
-    sources = _folds(x, channels, len(offsets))
-    targets = _folds(out, channels, len(offsets))
+    targets, sources = _folds(out, channels, len(offsets)), _folds(x, channels, len(offsets))
     targets[..., :zeros, :].zero_()
-    for i, offset in enumerate(offsets):
-        target = _with_source(targets.select(-2, i), offset)
-        target.copy_(_with_source(sources.select(-2, i), [-step for step in offset]))
+    for target, source in _moves(targets, sources, offsets):
+        target.copy_(source)
     return out
 
 
@@ -126,14 +126,16 @@ class ShiftChannels(torch.autograd.Function):
         """Bring the gradient of each token to its source."""
         channels, offsets, zeros = ctx.folds
         grad_x = grad.clone(memory_format=torch.contiguous_format)
-        targets = _folds(grad, channels, len(offsets))
-        sources = _folds(grad_x, channels, len(offsets))
+        targets, sources = (
+            _folds(grad, channels, len(offsets)),
+            _folds(grad_x, channels, len(offsets)),
+        )
         sources[..., :zeros, :].zero_()
-        for i, offset in enumerate(offsets):
-            if i >= zeros:  # only tokens without a source keep their gradient
-                _with_source(sources.select(-2, i), offset).zero_()
-            source = _with_source(sources.select(-2, i), [-step for step in offset])
-            source.add_(_with_source(targets.select(-2, i), offset))
+        # Of the other folds, only tokens without a source keep their gradient.
+        for target, _ in _moves(sources[..., zeros:, :], sources, offsets[zeros:]):
+            target.zero_()
+        for target, source in _moves(targets, sources, offsets):
+            source.add_(target)
         return grad_x, None, None, None
 
     @staticmethod
@@ -143,20 +145,25 @@ class ShiftChannels(torch.autograd.Function):
 
 
 def _folds(x: Tensor, channels: slice, count: int) -> Tensor:
-    """Return a view (B, T, H, W, count, fold) of channels of x (B, T, H, W, D)."""
-    return x[..., channels].unflatten(-1, (count, -1))
+    """Return a view (B, T, H, W, ..., count, fold) of channels of x (B, T, H, W, ..., D)."""
+    return torch.unflatten(x[..., channels], -1, (count, -1))
 
 
-def _with_source(x: Tensor, offset: Sequence[int]) -> Tensor:
-    """Return a view of the tokens of x (B, T, H, W, fold) whose source is on the grid.
-
-    With the opposite offset, these are their sources.
-    """
-    for axis, step in enumerate(offset, start=1):
-        if step:
-            size = x.shape[axis]
-            x = x.narrow(axis, min(max(-step, 0), size), max(size - abs(step), 0))
-    return x
+def _moves(
+    targets: Tensor, sources: Tensor, offsets: Sequence[Offset]
+) -> list[tuple[Tensor, Tensor]]:
+    """Return, for each fold, views of the tokens that have a source on the grid, and of these."""
+    moves = []
+    for fold, offset in enumerate(offsets):
+        target, source = targets.select(-2, fold), sources.select(-2, fold)
+        for axis, step in enumerate(offset, start=1):
+            if step:
+                size = targets.shape[axis]
+                length = max(size - abs(step), 0)
+                target = target.narrow(axis, min(max(-step, 0), size), length)
+                source = source.narrow(axis, min(max(step, 0), size), length)
+        moves.append((target, source))
+    return moves
 
 
 def _check_at_least(least: int, value: int, name: str) -> None:

@@ -43,10 +43,11 @@ class Grid(NamedTuple):
 
     def split(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Split (B, P + T H W, ...) into prefix (B, P, ...) and places (B, T, H, W, ...)."""
-        if not self.prefix:
-            return tokens[:, :0], torch.unflatten(tokens, 1, self.size)
-        prefix, places = tokens.split_with_sizes([self.prefix, self.num_places], dim=1)
-        return prefix, torch.unflatten(places, 1, self.size)
+        t, h, w, prefix = self
+        if not prefix:
+            return tokens[:, :0], torch.unflatten(tokens, 1, (t, h, w))
+        first, places = tokens.split_with_sizes([prefix, t * h * w], dim=1)
+        return first, torch.unflatten(places, 1, (t, h, w))
 
     def join(self, prefix: Tensor, places: Tensor) -> Tensor:
         """Join prefix (B, P, ...) and places (B, T, H, W, ...) to (B, P + T H W, ...)."""

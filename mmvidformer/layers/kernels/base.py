@@ -112,24 +112,30 @@ class LinearCostKernel(Kernel):
         Raises:
             UserError: If the kernel does not support the mask.
         """
+        if mask is not None:
+            self._check(mask)
+        dtype, in_half = v.dtype, self.half_products and not isinstance(mask, Causal)
+        if not (q.dtype == k.dtype == dtype == torch.float32):
+            if not in_half or not _multiplies_halves(q, k, v):
+                q, k, v = full_precision(q, k, v)
+        if v.is_meta or not torch.is_autocast_enabled(v.device.type):
+            return self.attend(q, k, v, mask).to(dtype)
+        with without_autocast(v.device):
+            return self.attend(q, k, v, mask).to(dtype)
+
+    def _check(self, mask: Any) -> None:
+        """Raise a UserError if the kernel does not support a mask."""
         takes_keys = bool({"keys", "padding"} & self.supports)
+        got = mask
         if isinstance(mask, Causal):
             fits = mask.kinds <= self.supports
-        elif mask is not None:
+        else:
             known = mask.dtype == torch.bool or "counts" in self.supports
             fits = mask.shape[-2] == 1 and takes_keys and known
-        if mask is not None and not fits:
+            got = f"one of shape {tuple(mask.shape)} and {mask.dtype}"
+        if not fits:
             wanted = "a mask of keys (..., 1, S')" if takes_keys else "no mask"
-            got: Any = mask
-            if isinstance(mask, Tensor):
-                got = f"one of shape {tuple(mask.shape)} and {mask.dtype}"
             raise UserError(f"{type(self).__name__} takes {wanted}, got {got}")
-        in_half = self.half_products and not isinstance(mask, Causal)
-        inputs = (q, k, v)
-        if not in_half or not _multiplies_halves(*inputs):
-            inputs = full_precision(*inputs)
-        with without_autocast(v.device):
-            return self.attend(*inputs, mask).to(v.dtype)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> Tensor:
@@ -144,7 +150,7 @@ def _multiplies_halves(*inputs: Tensor) -> bool:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
-    """Disable autocast. The meta device, which is used to count operations, has none."""
+    """Disable autocast. The meta device, on which operations are counted, has none."""
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
 
 

@@ -1,6 +1,6 @@
 """Patterns that regroup whole axes of the grid, and TimeSformer's local and strided ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, wraps
 from math import prod
@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from einops import rearrange
 from torch import Tensor
 
 from mmvidformer.layers.masks import Mask
@@ -54,14 +53,18 @@ class Pattern:
     Attributes:
         groups: Axes that number the sequences, such as ``'t'`` or ``'hw'``.
         tokens: Axes that run along a sequence.
-        back: The notation of the way back.
+        axes: All axes, in the order of the grid; one that is split has two.
+        whole: Whether all tokens see each other as one sequence, so that nothing is regrouped.
     """
 
     regroup: str
     needs: frozenset[str] = frozenset()
     groups: str = field(init=False, compare=False, repr=False)
     tokens: str = field(init=False, compare=False, repr=False)
-    back: str = field(init=False, compare=False, repr=False)
+    axes: str = field(init=False, compare=False, repr=False)
+    whole: bool = field(init=False, compare=False, repr=False)
+    _there: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    _back: tuple[int, ...] = field(init=False, compare=False, repr=False)
 
     # Whether a key is copied into many groups. The copies are not kept for the backward pass.
     gathers: ClassVar[bool] = False
@@ -70,16 +73,20 @@ class Pattern:
         grid, _, sequences = self.regroup.partition(" -> ")
         sides = sequences.removeprefix("b ").removesuffix(" d").split(" n ")
         groups, tokens = ("".join(filter(str.isalpha, side)) for side in sides)
-        for name, value in dict(
-            groups=groups, tokens=tokens, back=f"{sequences} -> {grid}"
-        ).items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def whole(self) -> bool:
-        """Whether all tokens see each other as one sequence, so that nothing is regrouped."""
+        axes = "".join(filter(str.isalpha, grid))[1:-2]
+        order = f"b{groups}n{tokens}d"  # of the axes b, those of the grid, n, d
+        there = tuple(f"b{axes}nd".index(axis) for axis in order)
         unmasked = type(self).mask is Pattern.mask
-        return not self.groups and unmasked and "other_keys" not in self.needs
+        fields = dict(
+            groups=groups,
+            tokens=tokens,
+            axes=axes,
+            whole=not groups and unmasked and "other_keys" not in self.needs,
+            _there=there,
+            _back=tuple(order.index(axis) for axis in f"b{axes}nd"),
+        )
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def within_frames(self) -> bool:
@@ -97,16 +104,35 @@ class Pattern:
         together = ("h" in self.groups) == ("w" in self.groups)
         return together and "other_keys" not in self.needs
 
-    def _lengths(self, grid: Size) -> dict[str, int]:
-        return dict(zip("thw", grid, strict=True))
+    def lengths(self, grid: Size) -> Sequence[int]:
+        """Return the lengths of the ``axes`` of a grid (T, H, W)."""
+        return grid
 
     def group(self, x: Tensor) -> Tensor:
         """Regroup (B, T, H, W, n, d) to (B, G, n, S, d)."""
-        return rearrange(x, self.regroup, **self._lengths(grid_size(x)))
+        if len(self.axes) > 3:
+            x = x.reshape(x.shape[0], *self.lengths(grid_size(x)), *x.shape[4:])
+        count = len(self.groups)
+        x = x.permute(self._there)
+        if len(self.tokens) > 1:
+            x = x.flatten(count + 2, -2)
+        return x.flatten(1, count) if count else x.unsqueeze(1)
 
     def ungroup(self, x: Tensor, grid: Size) -> Tensor:
         """Regroup (B, G, n, S, d) back to (B, T, H, W, n, d)."""
-        return rearrange(x, self.back, **self._lengths(grid))
+        lengths = self.lengths(grid)
+        if len(self.tokens) > 1:
+            x = torch.unflatten(x, 3, self._of_axes(self.tokens, lengths))
+        if len(self.groups) > 1:
+            x = torch.unflatten(x, 1, self._of_axes(self.groups, lengths))
+        x = (x if self.groups else x.squeeze(1)).permute(self._back)
+        if len(self.axes) == 3:
+            return x
+        t, i, h, j, w, k = lengths
+        return x.reshape(x.shape[0], t * i, h * j, w * k, *x.shape[-2:])
+
+    def _of_axes(self, axes: str, lengths: Sequence[int]) -> list[int]:
+        return [lengths[self.axes.index(axis)] for axis in axes]
 
     def keys(self, x: Tensor) -> Tensor:
         """Return the keys or values of each group: (B, T, H, W, n, d) to (B, G, n, S', d)."""
@@ -118,13 +144,11 @@ class Pattern:
 
     def num_groups(self, grid: Size) -> int:
         """Return the number of groups of a grid (T, H, W)."""
-        lengths = self._lengths(grid)
-        return prod([lengths[axis] for axis in self.groups])
+        return prod(self._of_axes(self.groups, self.lengths(grid)))
 
     def num_tokens(self, grid: Size) -> int:
         """Return the number of queries per group of a grid (T, H, W), padding included."""
-        lengths = self._lengths(grid)
-        return prod([lengths[axis] for axis in self.tokens])
+        return prod(self._of_axes(self.tokens, self.lengths(grid)))
 
     def num_keys(self, grid: Size) -> int:
         """Return the number of keys per group of a grid (T, H, W), padding included."""
@@ -156,7 +180,8 @@ class LocalPattern(Pattern):
         up, left = height // 2, width // 2
         x = F.pad(x, (0, 0, 0, 0, left, width - left - 1, up, height - up - 1))
         windows = x.unfold(2, height, 1).unfold(3, width, 1)
-        return rearrange(windows, "b t h w n d i j -> b (h w) n (t i j) d")
+        # (B, T, H, W, n, d, h, w) to (B, H, W, n, T, h, w, d)
+        return windows.permute(0, 2, 3, 4, 1, 6, 7, 5).flatten(4, 6).flatten(1, 2)
 
     @once_per_grid
     def mask(self, grid: Size, device: torch.device) -> Tensor:

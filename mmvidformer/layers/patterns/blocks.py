@@ -45,10 +45,13 @@ class BlockPattern(Pattern):
         """Whether places may be left out in all frames: a block has one."""
         return super().any_places and self.size[1:] == (1, 1)
 
-    def _lengths(self, grid: Size) -> dict[str, int]:
-        blocks = [min(size, axis) for size, axis in zip(self.size, grid, strict=True)]
-        counts = [-(-axis // block) for axis, block in zip(grid, blocks, strict=True)]
-        return dict(zip("thwijk", counts + blocks, strict=True))
+    def lengths(self, grid: Size) -> list[int]:
+        """Return the numbers of blocks and their sizes, in the order t, i, h, j, w, k."""
+        lengths = []
+        for size, axis in zip(self.size, grid, strict=True):
+            block = min(size, axis)
+            lengths += [-(-axis // block), block]
+        return lengths
 
     def _padding_and_roll(self, grid: Size) -> tuple[list[int], list[int]]:
         """Return by how much each axis is padded and rolled."""
