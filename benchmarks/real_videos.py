@@ -20,7 +20,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from mmvidformer.cli import finetune
 from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.baseline import NAME, try_baseline
-from mmvidformer.finetune.outcome import share
+from mmvidformer.finetune.tally import Tally
 
 CONFIG = str(Path(__file__).with_name("real_videos_config.py"))
 Fold = tuple[str, list[str], list[str]]  # name of the set, lines of training and of test
@@ -41,20 +41,19 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run all folds; print the table and write it to OUT/real_videos.csv."""
     args = parse_args(argv)
-    totals: dict[tuple[str, str], list[float]] = {}  # right, count, seconds
+    totals: dict[tuple[str, str], tuple[list[Tally], float]] = {}  # and seconds
     for number, (name, train, test) in enumerate(read_folds(args.folder, args.seed)):
         data = args.out / "folds" / str(number)
         write_fold(args.folder, data, train, test)
         for method in (NAME, *args.methods):
             start = time.perf_counter()
-            right, count = run_method(args, method, data, train, test)
-            total = totals.setdefault((name, method), [0, 0, 0.0])
-            for place, value in enumerate((right, count, time.perf_counter() - start)):
-                total[place] += value
-            print(f"fold {number} of {name}, {method}: {share(right, count)}", flush=True)
+            tally = run_method(args, method, data, train, test)
+            tallies, seconds = totals.get((name, method), ([], 0.0))
+            totals[name, method] = [*tallies, tally], seconds + time.perf_counter() - start
+            print(f"fold {number} of {name}, {method}: {tally}", flush=True)
     rows = []
-    for (name, method), (right, count, seconds) in totals.items():
-        rows.append([name, method, share(int(right), int(count)), f"{seconds / 60:.1f}"])
+    for (name, method), (tallies, seconds) in totals.items():
+        rows.append([name, method, str(Tally.pool(tallies)), f"{seconds / 60:.1f}"])
     print_table(["set", "method", "top-1", "minutes"], rows, file=args.out / "real_videos.csv")
     return 0
 
@@ -98,10 +97,11 @@ def write_fold(folder: Path, data: Path, train: Sequence[str], test: Sequence[st
 
 def run_method(
     args: Namespace, method: str, data: Path, train: Sequence[str], test: Sequence[str]
-) -> tuple[int, int]:
-    """Return how many of the test videos of a fold a method told right, and their number."""
+) -> Tally:
+    """Return which of the test videos of a fold a method told right."""
     if method == NAME:
-        return try_baseline(_rows(data, train), _rows(data, test))
+        answers = try_baseline(_rows(data, train), _rows(data, test))
+        return Tally.of(answers or {}, {})
     work_dir = args.out / "runs" / f"{data.name}_{method}"
     options = ["--config", args.config, "--data", str(data), "--method", method, "--force"]
     options += ["--work-dir", str(work_dir)]
@@ -112,7 +112,7 @@ def run_method(
     if status := finetune.main(options):
         raise SystemExit(status)
     result = json.loads((work_dir / "finetune" / "result.json").read_text())
-    return result["right"], result["count"]
+    return Tally.read(result["tally"])
 
 
 def _lines(file: Path) -> list[str]:

@@ -8,20 +8,26 @@ import json
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from shlex import join
+from typing import Any
 
+import numpy as np
 import torch
+from mmengine.config import Config
 
 from mmvidformer.cli import test, train
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists, read_groups
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.engine.options import read_options
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.arguments import add_run_arguments, prepare
-from mmvidformer.finetune.baseline import Baseline, try_baseline
+from mmvidformer.finetune.baseline import try_baseline
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
 from mmvidformer.finetune.settings import PROBES, Recipe
+from mmvidformer.finetune.tally import Tally
+from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
 
@@ -51,12 +57,24 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "--shards", metavar="FOLDER", help="folder or address with the shards of the lists"
     )
     parser.add_argument("--prepare", action="store_true", help="write the config, do not train")
+    folds = parser.add_mutually_exclusive_group()
+    folds.add_argument(
+        "--fold", help="train and test on one fold of data list --folds", metavar="NAME"
+    )
+    folds.add_argument(
+        "--folds",
+        action="store_true",
+        help="train and test on each fold, and print what they reach together; the same command "
+        "goes on after an interruption",
+    )
     args = parser.parse_args(argv)
     if args.method and len(args.method) > 1 and not args.compare:
         parser.error("several methods need --compare")
     methods = args.method or ["full"]
     if args.resume and (args.compare or methods[0] in PROBES):
         parser.error(f"--resume goes on with one run, not with --compare or {', '.join(PROBES)}")
+    if (args.fold or args.folds) and (args.compare or args.prepare or args.resume or args.shards):
+        parser.error("--fold and --folds go without --compare, --prepare, --resume and --shards")
     if args.shards and (args.compare or {*methods} & {*PROBES}):
         parser.error(f"--compare, {', '.join(PROBES)} read the files of the lists, not --shards")
     if args.compare is None:  # which --compare passes on is another matter
@@ -73,39 +91,51 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     args = parse_args(argv)
     recipe = read_options(Recipe, args)
+    if args.fold or args.folds:
+        from mmvidformer.finetune.folds import run_folds
+
+        run_folds(args, recipe, partial(run, split="test"))
+        return 0
     lists = read_task_lists(args.data, recipe.task)
     if args.compare:
         from mmvidformer.finetune.compare import compare_methods
 
         compare_methods(args, argv, recipe, lists)
         return 0
+    run(args, recipe, lists)
+    return 0
+
+
+def run(args: Namespace, recipe: Recipe, lists: VideoLists, split: str = "val") -> dict[str, Any]:
+    """Prepare, train and test, and print what the run reached and the commands that follow.
+
+    Args:
+        args: Parsed arguments.
+        recipe: The same, as settings.
+        lists: Lists of the task.
+        split: List to test on after training; probes are tested on ``test``.
+
+    Returns:
+        What ``result.json`` in the folder of the config says.
+
+    Raises:
+        UserError: If a process of several fails.
+    """
     cfg, path = prepare(args, recipe, lists)
     if args.prepare:
-        return 0
-    work_dir, result, task = path.parents[1], {}, find_task(recipe.task)
+        return {}
+    work_dir, task = path.parents[1], find_task(recipe.task)
+    result: dict[str, Any] = {}
+    several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
     if recipe.method in PROBES and task.has_probes:
-        from mmvidformer.finetune.probes import probe
-
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
-        features = args.features or work_dir / "features"
-        options = "lr epochs batch procs amp workers balance layer_decay token_keep".split()
-        options = options[3:] if recipe.method == "attentive" else options
-        if unused := [f"--{name.replace('_', '-')}" for name in options if getattr(args, name)]:
-            print(f"{recipe.method} does not use {', '.join(unused)}")
-        right, count, chosen = probe(cfg, recipe, lists, features, checkpoint)
-        result = dict(right=right, count=count)
-        split = "test" if lists.counts["test"] else "val"
-        chance = task.chance(lists, split) if count else 0.0
-        baseline = _baseline(lists, split)
-        comparison = compare_share(**result, chance=chance, baseline=baseline, advice=PROBE_ADVICE)
-        print(f"{recipe.method}, {chosen}: {comparison}")
+        result = _run_probe(args, cfg, recipe, lists, checkpoint)
     else:
         if not args.resume:
             (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
-        several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
         start = ["--resume"] if args.resume else ["--force"]  # as the work dir was checked
         if status := train.main([str(path), *start, *several]):
-            return status
+            raise UserError(f"training ended with status {status}")
         checkpoint = best_checkpoint(work_dir)
     if checkpoint:
         model = join([str(path), str(checkpoint)])
@@ -118,32 +148,105 @@ def main(argv: Sequence[str] | None = None) -> int:
         result["gpu_memory"] = memory / 2**20
     result_file = path.with_name("result.json")
     result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    if "right" not in result and checkpoint and cfg.get("val_dataloader"):
-        print("the validation list, by the test pipeline:", flush=True)
-        result["validation"] = validate(path, str(checkpoint), several)
+    if "tally" not in result and checkpoint and cfg.get(f"{split}_dataloader"):
+        word = {"val": "validation", "test": "test"}[split]
+        print(f"the {word} list, by the test pipeline:", flush=True)
+        reads_files = task.name == "classes" and not args.shards
+        metrics, answers = evaluate(path, str(checkpoint), split, several, reads_files)
+        result[word] = metrics
+        tally = baseline = None
+        if reads_files:
+            tally = Tally.of(answers, read_groups(lists.root))
+            baseline = _baseline(lists, split)
+        if split == "test":
+            result |= _describe(task, lists, split, metrics.get(task.best_metric or "acc/top1"))
+            result |= _tallies(tally, baseline)
         result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
-        baseline = None if args.shards or task.name != "classes" else _baseline(lists, "val")
-        if comparison := compare_to_chance(task, lists, result["validation"], baseline):
+        if comparison := compare_to_chance(task, lists, metrics, split, tally, baseline):
             print(comparison)
-    return 0
+    return result
 
 
-def _baseline(lists: VideoLists, split: str) -> Baseline | None:
+def _run_probe(
+    args: Namespace, cfg: Config, recipe: Recipe, lists: VideoLists, checkpoint: Path | None
+) -> dict[str, Any]:
+    """Fit a classifier on features, and return what it reaches on the test list."""
+    from mmvidformer.finetune.probes import probe
+
+    features = args.features or Path(cfg.work_dir) / "features"
+    options = "lr epochs batch procs amp workers balance layer_decay token_keep".split()
+    options = options[3:] if recipe.method == "attentive" else options
+    if unused := [f"--{name.replace('_', '-')}" for name in options if getattr(args, name)]:
+        print(f"{recipe.method} does not use {', '.join(unused)}")
+    answers, chosen = probe(cfg, recipe, lists, features, checkpoint)
+    tally = Tally.of(answers, read_groups(lists.root))
+    split = "test" if lists.counts["test"] else "val"
+    baseline = _baseline(lists, split)
+    value = tally.share if tally.count else None
+    result = _describe(find_task(recipe.task), lists, split, value) | _tallies(tally, baseline)
+    chance = result.get("chance") or 0.0
+    comparison = compare_share(tally, chance, baseline, PROBE_ADVICE)
+    print(f"{recipe.method}, {chosen}: {comparison}")
+    return result
+
+
+def _describe(
+    task: Task, lists: VideoLists, split: str, value: float | None
+) -> dict[str, float | None]:
+    """Return the result of a test, beside that of an answer without looking at the videos."""
+    return {} if value is None else dict(value=value, chance=task.chance(lists, split))
+
+
+def _tallies(tally: Tally | None, baseline: Tally | None) -> dict[str, Any]:
+    """Return the groups of tallies that there are."""
+    tallies = {"tally": tally, "baseline": baseline}
+    return {name: counted.groups for name, counted in tallies.items() if counted is not None}
+
+
+def _baseline(lists: VideoLists, split: str) -> Tally | None:
     """Return what frame differences reach on a list of one class a video."""
     from mmvidformer.finetune.probes import videos_of
 
-    return try_baseline(videos_of(lists, "train"), videos_of(lists, split))
+    answers = try_baseline(videos_of(lists, "train"), videos_of(lists, split))
+    return None if answers is None else Tally.of(answers, read_groups(lists.root))
 
 
-def validate(config: Path, checkpoint: str, options: Sequence[str]) -> dict[str, float]:
-    """Test a checkpoint on the validation list, as ``mmvidformer test`` does; return the metrics.
+def evaluate(
+    config: Path, checkpoint: str, split: str, options: Sequence[str], has_scores: bool
+) -> tuple[dict[str, float], dict[str, bool]]:
+    """Test a checkpoint on a list, as ``mmvidformer test`` does.
+
+    Args:
+        config: The config.
+        checkpoint: The checkpoint.
+        split: ``'val'`` or ``'test'``.
+        options: Further options of the command.
+        has_scores: Whether a video has one class.
+
+    Returns:
+        The metrics, and by video whether it was told right, of those with a label.
 
     Raises:
         UserError: If one of several processes fails.
     """
-    folder = config.with_name("validation")
-    arguments = [str(config), checkpoint, "--split", "val", "--work-dir", str(folder), *options]
+    folder = config.with_name("validation" if split == "val" else "test")
+    arguments = [str(config), checkpoint, "--split", split, "--work-dir", str(folder), *options]
+    scores = folder / "scores.npz"
+    if has_scores:
+        arguments += ["--dump", str(scores), "--force"]
     if status := test.main(arguments):
-        raise UserError(f"the test of the validation list ended with status {status}")
-    newest = max(folder.glob("val_*.json"), key=lambda file: file.stat().st_mtime)
-    return json.loads(newest.read_text("utf-8"))["metrics"]
+        raise UserError(f"the test of the list {split} ended with status {status}")
+    newest = max(folder.glob(f"{split}_*.json"), key=lambda file: file.stat().st_mtime)
+    metrics = json.loads(newest.read_text("utf-8"))["metrics"]
+    return metrics, _read_answers(scores) if has_scores else {}
+
+
+def _read_answers(file: Path) -> dict[str, bool]:
+    """Read which videos of a file of scores were told right; bad videos were not."""
+    with np.load(file) as saved:
+        scores, labels = saved["scores"], saved["labels"]
+        is_right = (scores.argmax(-1) == labels) & ~saved["bad_videos"]
+        named = zip(
+            saved["videos"].tolist(), is_right.tolist(), (labels >= 0).tolist(), strict=True
+        )
+        return {video: right for video, right, has_label in named if has_label}

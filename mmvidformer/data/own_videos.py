@@ -18,6 +18,7 @@ from mmvidformer.data.splits import (
     draw_splits_of_folds,
     split_of,
 )
+from mmvidformer.data.tables import read_rows
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import FileThere, MissingFile, UserError
 from mmvidformer.storage.files import write_file
@@ -208,6 +209,14 @@ def find_folds(folder: str | Path) -> dict[str, Path]:
     """Return the folders of folds by their names, in order."""
     paths = {path.name.removeprefix(FOLD): path for path in Path(folder).glob(f"{FOLD}*/")}
     return {name: paths[name] for name in sorted(paths, key=lambda name: (len(name), name))}
+
+
+def read_groups(root: Path) -> dict[str, str]:
+    """Return the group of videos, by their paths, that lists in a folder state."""
+    file = root / GROUPS
+    if not file.is_file():
+        return {}
+    return {str(root / row["video"]): row["group"] for row, _ in read_rows(file, "video", "group")}
 
 
 def is_text(name: str) -> bool:

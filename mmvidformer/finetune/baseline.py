@@ -1,8 +1,8 @@
 """What a classifier without a network reaches in seconds: differences of small gray frames."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -20,14 +20,7 @@ NAME = "frame differences with logistic regression"
 Rows = Sequence[tuple[Path, int]]  # files and classes of videos
 
 
-class Baseline(NamedTuple):
-    """How many of the videos that were looked at it told right; unreadable ones count as wrong."""
-
-    right: int
-    count: int
-
-
-def try_baseline(train: Rows, test: Rows) -> Baseline | None:
+def try_baseline(train: Rows, test: Rows) -> dict[str, bool] | None:
     """Train and test logistic regression on differences of frames (``frame_differences``).
 
     Of longer lists, ``MOST`` videos at equal distances are read.
@@ -37,21 +30,24 @@ def try_baseline(train: Rows, test: Rows) -> Baseline | None:
         test: Those to classify.
 
     Returns:
-        None if fewer than two classes of training videos can be read, or there is no test.
+        Whether each video that was tested was told right; unreadable ones were not. None if fewer
+        than two classes of training videos can be read, or there is no test.
     """
-    inputs, labels = _read(_thin(train))
+    inputs, labels, _ = _read(_thin(train))
     if len(set(labels)) < 2 or not test:
         return None
     classifier = make_pipeline(StandardScaler(), LogisticRegression(C=PENALTY, max_iter=500))
     classifier.fit(inputs, labels)
     tested = _thin(test)
-    test_inputs, test_labels = _read(tested)
-    right = 0
-    if test_labels:
-        right = int((classifier.predict(test_inputs) == test_labels).sum())
-    return Baseline(right, len(tested))
+    test_inputs, test_labels, read = _read(tested)
+    answers = {str(path): False for path, _ in tested}
+    if read:
+        is_right = classifier.predict(test_inputs) == test_labels
+        answers |= zip(map(str, read), is_right.tolist(), strict=True)
+    return answers
 
 
+@lru_cache(maxsize=2 * MOST)  # folds read a video many times
 def frame_differences(path: str | Path) -> np.ndarray:
     """Return absolute differences of 9 gray frames of a whole video, (8 x 24 x 24), from 0 to 1.
 
@@ -77,13 +73,14 @@ def _thin(rows: Rows) -> Rows:
     return [rows[number] for number in numbers]
 
 
-def _read(rows: Rows) -> tuple[list[np.ndarray], list[int]]:
-    """Read the videos that can be read; return their features and classes."""
-    inputs, labels = [], []
+def _read(rows: Rows) -> tuple[list[np.ndarray], list[int], list[Path]]:
+    """Read the videos that can be read; return their features, classes and paths."""
+    inputs, labels, read = [], [], []
     for path, label in rows:
         try:
             inputs.append(frame_differences(path))
         except (OSError, ValueError):  # the run itself names it
             continue
         labels.append(label)
-    return inputs, labels
+        read.append(path)
+    return inputs, labels, read

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,16 +17,16 @@ from tqdm import tqdm
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.reading import read_content, unwrap
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.own_videos import VideoLists, read_groups
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
-from mmvidformer.errors import FileThere, UserError
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.methods import fitting_methods
-from mmvidformer.finetune.outcome import share
 from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
+from mmvidformer.finetune.record import TableRecord
 from mmvidformer.finetune.settings import Recipe
-from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.finetune.tally import Tally
 from mmvidformer.storage.files import file_size
 from mmvidformer.tasks.table import find_task
 
@@ -44,17 +44,17 @@ UNRECORDED = ("methods", "method", "force", "compare")  # options that a table m
 UNIT = 2**-20 if sys.platform == "darwin" else 2**-10  # MiB in that of ``ru_maxrss``
 
 
-def count_right(config: Path, checkpoint: str, lists: VideoLists) -> tuple[int, int]:
+def find_right(config: Path, checkpoint: str, lists: VideoLists) -> dict[str, bool]:
     """Test a checkpoint on the center view of each test video; bad videos count as wrong."""
-    rows = videos_of(lists, "test")
-    right = 0
+    answers = {}
     recognizer = Recognizer(str(config), checkpoint, clips=1)
-    for video, label in tqdm(rows, unit="video", disable=None):
+    for video, label in tqdm(videos_of(lists, "test"), unit="video", disable=None):
+        answers[str(video)] = False
         try:
-            right += recognizer(video).top(1)[0][0] == label
+            answers[str(video)] = recognizer(video).top(1)[0][0] == label
         except (OSError, ValueError) as error:
             tqdm.write(f"counted as wrong: {error}", file=sys.stderr)
-    return right, len(rows)
+    return answers
 
 
 def measure(command: Sequence[str], log: Path) -> dict[str, float]:
@@ -120,19 +120,13 @@ def compare_methods(
     path = config_path(Namespace(**{**vars(args), "force": True}), "finetune")
     folder = path.parents[1]
     table_file = folder / "compare.json"
-    rows = [] if args.force else _read_rows(table_file, command)
+    record = TableRecord(table_file, command, args.force)
+    rows = record.rows
     if rows:
         print(f"{table_file} has {', '.join(row['method'] for row in rows)} already")
     else:
         config_path(args, "finetune")  # must be new
     done = {row["method"] for row in rows}
-
-    def add_row(row: dict) -> None:
-        rows.append(row)
-        text = json.dumps({"command": command, "rows": rows}, indent=1)
-        with write_atomically(table_file) as part:
-            part.write_text(f"{text}\n", encoding="utf-8")
-
     if available != ("full",):  # all start from the same weights
         if rows:
             cfg = Config.fromfile(path)
@@ -142,7 +136,7 @@ def compare_methods(
         argv = [*argv, "--weights", cfg.load_from, "--features", str(features)]
         forms = sorted({PROBES[method].form for method in methods if method in PROBES})
         if forms and "features" not in done:
-            add_row(measure_features(cfg, features, lists, forms))
+            record.add(measure_features(cfg, features, lists, forms))
     for method in methods:
         if method in done:
             continue
@@ -155,22 +149,9 @@ def compare_methods(
         except ValueError as error:
             print(f"{method} is left out: {error}", file=sys.stderr)
             continue
-        add_row({"method": method, **cost, **read_result(work_dir, lists)})
+        record.add({"method": method, **cost, **read_result(work_dir, lists)})
         print(f"{method}: {rows[-1]['accuracy']}", flush=True)
     _print_rows(rows, folder / "compare.csv")
-
-
-def _read_rows(file: Path, command: Mapping[str, str]) -> list[dict]:
-    """Return the rows of an earlier run of the same command; none if there was none."""
-    if not file.exists():
-        return []
-    content = json.loads(file.read_text("utf-8"))
-    if content["command"] == command:
-        return content["rows"]
-    changed = sorted(name for name in command if command[name] != content["command"].get(name))
-    raise FileThere(
-        f"{file} is of a command with another {', '.join(changed)}; --force starts again"
-    )
 
 
 def read_result(work_dir: Path, lists: VideoLists) -> dict:
@@ -181,10 +162,11 @@ def read_result(work_dir: Path, lists: VideoLists) -> dict:
         state = unwrap(read_content(fetch(checkpoint)), checkpoint).state
         sizes = [x.numel() for name, x in state.items() if not name.endswith("lora_scale")]
         result |= {"file": file_size(checkpoint) / 1e6, "trained": sum(sizes)}
-        if "right" not in result:
+        if "tally" not in result:
             config = work_dir / "finetune" / "config.py"
-            result["right"], result["count"] = count_right(config, checkpoint, lists)
-    result["accuracy"] = share(result["right"], result["count"])
+            answers = find_right(config, checkpoint, lists)
+            result["tally"] = Tally.of(answers, read_groups(lists.root)).groups
+    result["accuracy"] = str(Tally.read(result["tally"]))
     return result
 
 

@@ -172,7 +172,7 @@ def load_rows(rows: Rows) -> list[Tensor]:
 
 def probe(
     cfg: Config, recipe: Recipe, lists: VideoLists, features: Path, target: Path | None
-) -> tuple[int, int, str]:
+) -> tuple[dict[str, bool], str]:
     """Train and test a classifier on features of a frozen backbone.
 
     Args:
@@ -196,11 +196,16 @@ def probe(
     workers = (cfg.get("val_dataloader") or {}).get("num_workers", 0)
     compute_features(cfg, model, lists, features, [method.form], workers)
     rows: dict[str, Rows] = {split: [] for split in SPLITS}
+    answers: dict[str, bool] = {}
+    tested = []
     for split in SPLITS:
         for video, label in videos_of(lists, split):
             file = features / method.form / place_of(video, lists.root)
+            if split == "test":
+                answers[str(video)] = False
             if file.exists():
                 rows[split].append((file, label))
+                tested += [str(video)] if split == "test" else []
     warn_of_shared_videos(lists)
     if not rows["train"]:
         raise UserError(f"none of the {lists.counts['train']} training videos could be read")
@@ -209,8 +214,8 @@ def probe(
     names = list(classifiers)
     chosen = names[(len(names) - 1) // 2]
     if rows["val"]:
-        chosen = max(names, key=lambda name: _right(classifiers[name], rows["val"], device))
-    right = _right(classifiers[chosen], rows["test"], device)
+        chosen = max(names, key=lambda name: sum(_right(classifiers[name], rows["val"], device)))
+    answers |= zip(tested, _right(classifiers[chosen], rows["test"], device), strict=True)
     if target is not None:
         model.cls_head = classifiers[chosen]
         content = {
@@ -221,18 +226,18 @@ def probe(
         keep_trained(content, frozen, target.parent, published_base(cfg.load_from, model))
         with write_atomically(target) as part:
             torch.save(content, part)
-    return right, len(videos_of(lists, "test")), chosen
+    return answers, chosen
 
 
 @torch.no_grad()
-def _right(classify: Callable[[Tensor], Tensor], rows: Rows, device: torch.device) -> int:
-    """Count the right predictions."""
-    right = 0
+def _right(classify: Callable[[Tensor], Tensor], rows: Rows, device: torch.device) -> list[bool]:
+    """Return which predictions are right."""
+    is_right: list[bool] = []
     for start in range(0, len(rows), BATCH):
         inputs, labels = load_rows(rows[start : start + BATCH])
         predicted = classify(inputs.to(device)).argmax(1).cpu()
-        right += int((predicted == labels).sum())
-    return right
+        is_right += (predicted == labels).tolist()
+    return is_right
 
 
 def _linear(head: nn.Module, rows: Rows, recipe: Recipe, lists: VideoLists) -> Classifiers:

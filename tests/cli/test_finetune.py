@@ -12,6 +12,7 @@ from mmvidformer.checkpoints import load_checkpoint
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.finetune.probes import warn_of_shared_videos
+from mmvidformer.finetune.tally import Tally
 
 
 def test_lora_from_weights_of_other_classes(
@@ -233,8 +234,10 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
         found[method] = json.loads((run / "finetune" / "result.json").read_text())
         times = {file: file.stat().st_mtime_ns for file in features.glob("vectors/*.npy")}
         assert len(times) == 15 and times == found.setdefault("times", times)
-        assert found[method]["count"] == 7
-        assert method == "temporal" or found[method]["right"] >= 4  # the mean colour tells
+        assert Tally.read(found[method]["tally"]).count == 7
+        assert (
+            method == "temporal" or Tally.read(found[method]["tally"]).right >= 4
+        )  # the mean colour tells
         with pytest.raises(FileExistsError, match="config.py exists; --force starts again"):
             main_of("finetune")([*options, "--method", method, "--work-dir", str(run)])
     assert not [*(tmp_path / "knn").glob("*.pth")]
@@ -247,7 +250,7 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
         test([str(run / "finetune" / "config.py"), str(run / f"{method}.pth")])
         (metrics,) = run.glob("test_*.json")
         top1 = json.loads(metrics.read_text())["metrics"]["acc/top1"]
-        assert top1 == pytest.approx(found[method]["right"] / 7)
+        assert top1 == pytest.approx(Tally.read(found[method]["tally"]).right / 7)
     pixels = "model.data_preprocessor.std=[1,1,1]"
     interval = [f"{x}_dataloader.dataset.pipeline.1.frame_interval=1" for x in ("val", "test")]
     for changed, what in ((interval, "pipeline"), ([pixels], "pixels")):
@@ -278,7 +281,7 @@ def test_compare(main_of, own, pretrained, tmp_path) -> None:
     assert all(row["memory"] > 50 and row["cpu_seconds"] > 0 for row in rows.values())
     assert rows["linear"]["trained"] == 3 * 17 and "file" not in rows["knn"]
     assert rows["lora"]["trained"] > rows["linear"]["trained"]
-    assert {row["count"] for name, row in rows.items() if name != "features"} == {7}
+    assert {len(row["tally"]) for name, row in rows.items() if name != "features"} == {7}
     assert "accuracy (95% interval)" in (tmp_path / "compare.csv").read_text()
     whole = load_checkpoint(tmp_path / "linear" / "linear.pth").state
     start = load_checkpoint(tmp_path / "finetune" / "start.pth").state

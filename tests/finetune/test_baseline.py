@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from mmvidformer.finetune import baseline
-from mmvidformer.finetune.baseline import Baseline, frame_differences, try_baseline
+from mmvidformer.finetune.baseline import frame_differences, try_baseline
 from mmvidformer.finetune.outcome import compare_share
+from mmvidformer.finetune.tally import Tally
 from mmvidformer.synthetic.render import write_video
 
 
@@ -29,13 +30,16 @@ def squares(tmp_path) -> list[tuple[Path, int]]:
 
 
 def test_directions_are_told_apart(squares) -> None:
-    assert try_baseline(squares[:8], squares[8:]) == Baseline(4, 4)
+    answers = try_baseline(squares[:8], squares[8:])
+    assert answers == {str(path): True for path, _ in squares[8:]}
 
 
 def test_unreadable_videos_count_as_wrong(squares, tmp_path) -> None:
     (tmp_path / "bad.mp4").write_bytes(b"no video")
     bad = [(tmp_path / "bad.mp4", 0), (tmp_path / "missing.mp4", 1)]
-    assert try_baseline([*bad, *squares[:8]], [*squares[8:], *bad]) == Baseline(4, 6)
+    answers = try_baseline([*bad, *squares[:8]], [*squares[8:], *bad])
+    assert sum(answers.values()) == 4 and len(answers) == 6
+    assert not answers[str(tmp_path / "bad.mp4")]
 
 
 def test_nothing_to_learn_or_to_test(squares) -> None:
@@ -45,7 +49,7 @@ def test_nothing_to_learn_or_to_test(squares) -> None:
 
 def test_long_lists_are_read_in_part(squares, monkeypatch) -> None:
     monkeypatch.setattr(baseline, "MOST", 4)
-    assert try_baseline(squares, squares).count == 4
+    assert len(try_baseline(squares, squares)) == 4
 
 
 def test_a_still_video_has_no_differences(tmp_path) -> None:
@@ -59,6 +63,6 @@ def test_a_still_video_has_no_differences(tmp_path) -> None:
     [(9, "50.0% (23.7-76.3, n = 10)"), (5, "This does not beat it: try"), (1, "Nothing was")],
 )
 def test_a_result_beside_the_baseline(right, said) -> None:
-    text = compare_share(right, 10, 0.2, Baseline(5, 10))
+    text = compare_share(Tally.without_groups(right, 10), 0.2, Tally.without_groups(5, 10))
     assert said in text and "frame differences with logistic regression: 50.0%" in text
     assert ("This does not" in text) == (right == 5)

@@ -6,6 +6,7 @@ import pytest
 
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
+from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.table import find_task
 
 
@@ -23,11 +24,13 @@ def test_classes(tmp_path, right, said) -> None:
     (tmp_path / "train.txt").write_text("".join(f"{i}.mp4 {x}\n" for i, x in enumerate("11102")))
     (tmp_path / "val.txt").write_text("".join(f"{i}.mp4 {i % 2}\n" for i in range(10)))
     lists = VideoLists(tmp_path, ("a", "b", "c"), {"train": 5, "val": 10, "test": 0}, " ")
-    assert said in compare_to_chance(find_task("classes"), lists, {"acc/top1": right / 10})
+    assert said in compare_to_chance(
+        find_task("classes"), lists, {"acc/top1": right / 10}, tally=Tally.without_groups(right, 10)
+    )
 
 
 def test_a_probe_at_chance_is_not_advised_to_be_a_probe() -> None:
-    text = compare_share(5, 10, 0.5, advice=PROBE_ADVICE)
+    text = compare_share(Tally.without_groups(5, 10), 0.5, advice=PROBE_ADVICE)
     assert "Nothing was learned: try other --weights" in text and "linear" not in text
 
 

@@ -1,0 +1,49 @@
+"""The results that a command has already, so that the same command goes on after them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mmvidformer.errors import FileThere
+from mmvidformer.storage.atomic import write_atomically
+
+
+class TableRecord:
+    """Rows of a table in a file, each written when it is known.
+
+    Args:
+        file: The file, of JSON.
+        command: Options of the command, as text, by name.
+        force: Whether to start again.
+
+    Raises:
+        FileThere: If the file is of another command, and not ``force``.
+    """
+
+    def __init__(self, file: Path, command: Mapping[str, str], force: bool = False) -> None:
+        self.file, self.command = file, dict(command)
+        self.rows: list[dict[str, Any]] = []
+        self.is_new = force or not file.exists()
+        if not self.is_new:
+            self.rows = self._read()
+
+    def _read(self) -> list[dict[str, Any]]:
+        content = json.loads(self.file.read_text("utf-8"))
+        names = sorted({*self.command, *content["command"]})
+        changed = [name for name in names if self.command.get(name) != content["command"].get(name)]
+        if changed:
+            what = f"is of a command with another {', '.join(changed)}; --force starts again"
+            raise FileThere(f"{self.file} {what}")
+        return content["rows"]
+
+    def write(self) -> None:
+        """Write the file."""
+        text = json.dumps({"command": self.command, "rows": self.rows}, indent=1)
+        with write_atomically(self.file) as part:
+            part.write_text(f"{text}\n", encoding="utf-8")
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Add a row, and write the file."""
+        self.rows.append(row)
+        self.write()
