@@ -1,7 +1,9 @@
 """Training, validation and test: their names, and which videos are in which."""
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -24,6 +26,12 @@ Labels = Sequence[Sequence[Hashable]]  # classes of each video, one or several
 def split_of(name: str) -> str | None:
     """Return the split that a name means, if any."""
     return SPLIT_NAMES.get(name.lower())
+
+
+def split_in_name(file: Path) -> str:
+    """Return the split that a word in the name of a file means; ``''`` if there is none."""
+    words = re.split("[-_.]", file.stem)
+    return next((split for word in words if (split := split_of(word))), "")
 
 
 def check_shares(val: float, test: float) -> None:

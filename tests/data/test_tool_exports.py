@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from mmvidformer.data.importers import open_annotations
+from mmvidformer.data.importers import is_export, open_annotations
 from mmvidformer.data.tables import Table
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task, select_rows
@@ -436,6 +436,36 @@ def test_templates_of_something_something(name: str, split: str, tmp_path: Path)
     }
     table = read(tmp_path / name, [row], "something-something")
     assert rows_of(table, "label", "split") == [("Holding something next to something", split)]
+
+
+def test_a_folder_of_exports(folder: Path) -> None:
+    """CVAT writes a file for each video, data sets one for each split."""
+    exports = folder / "exports"
+    exports.mkdir()
+    (exports / "labels.json").write_text('{"walk": "0"}')
+    (exports / "1.xml").write_text(write_track(KEYFRAMES[0], KEYFRAMES[2]))
+    (exports / "2.xml").write_text(write_track(KEYFRAMES[0]).replace("t.mp4", "u v.mp4"))
+    (exports / "3.json").write_text(json.dumps(task_of(timeline(1, 6))))
+    table = open_annotations(exports, folder)
+    assert rows_of(table, *SPAN, task="segments") == [
+        ("0.000", "0.500", "bird"),
+        ("0.000", "2.000", "bird"),
+        ("0.000", "0.500", "walk"),
+    ]
+    assert table.importer == "folder" and table.left_out == {"other file": 1}
+    with pytest.raises(UserError, match="exports has none of the 2 videos of exports"):
+        open_annotations(exports)
+    assert not is_export(folder)  # which has videos
+
+
+def test_splits_in_names_of_files(folder: Path) -> None:
+    (folder / "e").mkdir()
+    (folder / "e" / "list.pbtxt").write_text('item {\n  name: "run"\n  id: 9\n}\n')
+    for split, video in (("train", "t"), ("val", "u v")):
+        row = f"{video},0902,0.077,0.151,0.283,0.811,9,1\n"
+        (folder / "e" / f"ava_{split}_v2.2.csv").write_text(row)
+    table = open_annotations(folder / "e", folder)
+    assert rows_of(table, "split", "label") == [("train", "run"), ("val", "run")]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])

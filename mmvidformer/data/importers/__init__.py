@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
+from mmvidformer.data.folders import is_video, walk_files
 from mmvidformer.data.importers import (
     activitynet,
     ava,
@@ -57,6 +58,36 @@ IMPORTERS: dict[str, Importer] = {
     "boris-events": boris_events,
     "elan": elan,
 }
+FILES = (".xml", ".json", ".jsonl", ".csv", ".tsv", ".txt", ".gz", ".zip", ".eaf", ".boris")
+
+
+class FolderOfExports:
+    """An importer of a folder of exports, without videos: one of each video, or of each split."""
+
+    def recognize(self, export: Export) -> bool:
+        """Whether a file of the folder is an export, and nothing below it a video."""
+        path = export.path
+        if not path.is_dir() or any(map(is_video, walk_files(str(path)))):
+            return False
+        return any(recognize(export.part(file)) for file in self._list_files(path))
+
+    def read(self, export: Export) -> Rows:
+        """Yield the rows of all exports."""
+        for file in self._list_files(export.path):
+            part = export.part(file)
+            name = recognize(part)
+            if name is None:
+                export.leave_out("other file")
+                continue
+            yield from IMPORTERS[name].read(part)
+            export.has_frames |= part.has_frames
+
+    def _list_files(self, folder: Path) -> list[Path]:
+        files = (path for path in sorted(folder.iterdir()) if path.is_file())
+        return [path for path in files if path.suffix.lower() in FILES and path.name[0] != "."]
+
+
+IMPORTERS["folder"] = FolderOfExports()
 
 
 def open_annotations(

@@ -1,13 +1,15 @@
 """AVA's csv files of boxes, also those of AVA-Kinetics and Multi-Sports in its format.
 
 They have no names of columns. A ``.pbtxt`` file beside them, such as AVA's own
-``ava_action_list_v2.2.pbtxt``, or ``classes.txt`` names the classes.
+``ava_action_list_v2.2.pbtxt``, names the classes. The split is a word of the name of the file:
+``ava_train_v2.2.csv``.
 """
 
 import re
 from collections.abc import Iterator
 
 from mmvidformer.data.importers.export import Export
+from mmvidformer.data.splits import split_in_name
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
 
@@ -28,7 +30,7 @@ def recognize(export: Export) -> bool:
 
 def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     """Yield a row of each box and class, by name."""
-    names = _read_names(export)
+    names, split = _read_names(export), split_in_name(export.path)
     for number, line in enumerate(export.text.splitlines(), start=1):
         cells = [cell.strip() for cell in line.split(",")]
         place = f"{export.path}, line {number}"
@@ -42,7 +44,7 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
             raise UserError(
                 f"{place}: class {row['label']} has no name in {_label_files(export)[0]}"
             )
-        yield {**row, "label": names[row["label"]]}, place
+        yield {**row, "label": names[row["label"]], "split": split}, place
 
 
 def _label_files(export: Export) -> list:

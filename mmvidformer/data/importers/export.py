@@ -1,5 +1,7 @@
 """What another tool exported: the file, and the videos that it names."""
 
+from __future__ import annotations
+
 import gzip
 import json
 from collections import Counter
@@ -54,6 +56,13 @@ class Export:
         self.unreadable: dict[str, str] = {}
         self._find = cache(NamedVideos(self.folder).find)
         self._open = cache(self._open_video)
+
+    def part(self, file: Path) -> Export:
+        """Return a file of the folder, with the same videos and counts."""
+        part = Export(file, self.folder, self.fps)
+        part._find, part._open = self._find, self._open
+        part.left_out, part.unreadable = self.left_out, self.unreadable
+        return part
 
     @cached_property
     def text(self) -> str:

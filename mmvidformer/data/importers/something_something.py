@@ -7,9 +7,8 @@ have no class, and are refused by name.
 from collections.abc import Iterator
 
 from mmvidformer.data.importers.export import Export
+from mmvidformer.data.splits import split_in_name
 from mmvidformer.errors import UserError
-
-SPLITS = {"validation": "val", "train": "train"}  # in the name of the file
 
 
 def recognize(export: Export) -> bool:
@@ -20,8 +19,7 @@ def recognize(export: Export) -> bool:
 
 def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     """Yield a row of each video."""
-    words = export.path.stem.lower().replace("_", "-").split("-")
-    split = next((SPLITS[word] for word in words if word in SPLITS), "")
+    split = split_in_name(export.path)
     for video in export.json:
         place = f"{export.path}, video {str(video)[:40]}"
         if not _has_template(video):
