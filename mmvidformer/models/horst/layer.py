@@ -4,12 +4,15 @@
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.convolutions import (
     FeedForward,
@@ -17,7 +20,7 @@ from mmvidformer.models.horst.convolutions import (
     PaperReadout,
     StateProjection,
 )
-from mmvidformer.models.horst.statt import ATTENTIONS, States
+from mmvidformer.models.horst.statt import ATTENTIONS, Entry, States
 
 
 class HorstOutput(NamedTuple):
@@ -144,7 +147,9 @@ class HorstLayer(Recurrent):
 
         Everything that does not depend on the past (encoder, query, output, and the inputs of keys
         and values other than h) is computed for all time steps at once, and the key and value of a
-        state are projected once. See ``Recurrent`` for arguments and result.
+        state are projected once. In training the states of each step are put together again in
+        the backward pass, so that memory does not grow with ``order``. See ``Recurrent`` for
+        arguments and result.
         """
         steps = clip.shape[1]
         x = self.pool(clip.flatten(0, 1))
@@ -155,14 +160,15 @@ class HorstLayer(Recurrent):
         q_steps = q.unflatten(0, (-1, steps)).unbind(1)
         key_steps = _split_steps(self.key.ahead(maps), steps)
         value_steps = _split_steps(self.value.ahead(maps), steps)
+        start = self.start(e_steps[0]) if state is None else state
+        attend = self._attend_again if torch.is_grad_enabled() and runs_eagerly() else self._attend
         statts, hidden = [], []
-        if state is None:
-            state = self.start(e_steps[0])
+        entries: list[Entry] = []  # the last ones, at most S
         for t in range(steps):
-            statt = self.attend(q_steps[t], state)
+            statt = attend(q_steps[t], start, t, entries)
             h = self.readout.state(e_steps[t], statt)
             key, value = self.key(key_steps[t], h), self.value(value_steps[t], h)
-            state = state.put(self.attend.remember(key, value))
+            entries = [*entries, self.attend.remember(key, value)][-self.order :]
             statts.append(statt)
             hidden.append(h)
         # (B*T, C, h, w), as x and e: the time steps of a clip one after another.
@@ -170,7 +176,15 @@ class HorstLayer(Recurrent):
         output = HorstOutput(
             y.unflatten(0, (-1, steps)), e.unflatten(0, (-1, steps)), torch.stack(statts, dim=1)
         )
-        return zero_padding(output, lengths), state
+        return zero_padding(output, lengths), _put(start, steps, entries)
+
+    def _attend(self, q: Tensor, start: States, steps: int, entries: list[Entry]) -> Tensor:
+        return self.attend(q, _put(start, steps, entries))
+
+    def _attend_again(self, q: Tensor, start: States, steps: int, entries: list[Entry]) -> Tensor:
+        """Attend; what a step sees is not kept, but computed again in the backward pass."""
+        run = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
+        return run(self._attend, q, start, steps, entries)
 
     def attention_maps(self, x: Tensor, state: States) -> tuple[Tensor, Tensor]:
         """Return the weights of a time step on ``x``; not available for joint attention.
@@ -199,6 +213,13 @@ class HorstLayer(Recurrent):
         gate = None if entry.gate is None else entry.gate[:, None].expand(size)
         key, value = entry.key[:, None].expand(size), entry.value[:, None].expand(size)
         return States(steps, key, value, gate)
+
+
+def _put(start: States, steps: int, entries: list[Entry]) -> States:
+    """Return the states some steps after a start, of which the last entries are seen."""
+    if not entries:
+        return start
+    return start._replace(steps=start.steps + steps - len(entries)).put(entries)
 
 
 def _split_steps(x: Tensor | None, steps: int) -> Sequence[Tensor | None]:

@@ -14,7 +14,7 @@ With several heads, each attends like a single one, with its share of the channe
 Letters: B batch, S remembered states, C channels, n heads, h w size of the maps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -61,15 +61,23 @@ class States(NamedTuple):
         slots = torch.arange(self.key.shape[1], device=self.key.device)
         return slots < self.steps.clamp(min=1)[:, None]
 
-    def put(self, entry: Entry) -> "States":
-        """Return the states with one more, in place of the oldest if all slots are filled."""
-        rows = torch.arange(self.key.shape[0], device=self.key.device)
-        slots = rows, self.steps % self.key.shape[1]
-        gate = None
-        if self.gate is not None and entry.gate is not None:
-            gate = self.gate.index_put(slots, entry.gate)
-        key, value = self.key.index_put(slots, entry.key), self.value.index_put(slots, entry.value)
-        return States(self.steps + 1, key, value, gate)
+    def put(self, entries: Sequence[Entry]) -> "States":
+        """Return the states with more, in place of the oldest if all slots are filled.
+
+        Args:
+            entries: At most S, in their order.
+        """
+        device = self.key.device
+        rows = torch.arange(self.key.shape[0], device=device)[:, None]
+        places = self.steps[:, None] + torch.arange(len(entries), device=device)
+        slots = rows, places % self.key.shape[1]
+        keys, values, gates = zip(*entries, strict=True)
+        gate = self.gate
+        if gate is not None:
+            gate = gate.index_put(slots, torch.stack(gates, dim=1))
+        key = self.key.index_put(slots, torch.stack(keys, dim=1))
+        value = self.value.index_put(slots, torch.stack(values, dim=1))
+        return States(self.steps + len(entries), key, value, gate)
 
     def by_age(self) -> Tensor:
         """Return the slots of the states, oldest first, (B, most states of a clip)."""

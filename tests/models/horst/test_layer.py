@@ -1,6 +1,7 @@
 """Forms and variants of the layer; ``test_golden`` compares it with the official code."""
 
 import copy
+import gc
 import itertools
 import pickle
 from types import ModuleType
@@ -276,3 +277,55 @@ def test_early_recognition_net_builds_and_trains() -> None:
 def test_wrong_arguments(options: dict, message: str) -> None:
     with pytest.raises((KeyError, ValueError), match=message):
         Horst(**{"in_channels": 3, "channels": [4], **options})
+
+
+def test_memory_of_training_does_not_grow_with_the_order() -> None:
+    kept = {order: count_kept_maps(order) for order in (1, 8, 16)}
+    assert max(kept.values()) < 26  # a layer that keeps its states has 47 of order 8
+    assert max(kept.values()) - min(kept.values()) < 0.5
+
+
+def count_kept_maps(order: int, steps: int = 16) -> float:
+    """Maps (C, h, w) for each step that the backward pass keeps, in autograd or in Python."""
+    layer = HorstLayer(32, 32, order=order)
+    clip = torch.randn(2, steps, 32, 7, 7, requires_grad=True)
+    saved: list[Tensor] = []
+    before = {x.data_ptr() for x in list_storages()}
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: saved.append(x) or x, lambda x: x):
+        loss = layer(clip)[0].y.sum()
+    assert loss.requires_grad
+    storages = [*list_storages(), *(x.untyped_storage() for x in saved)]
+    sizes = {x.data_ptr(): x.nbytes() for x in storages if x.data_ptr() not in before}
+    return sum(sizes.values()) / clip.untyped_storage().nbytes()
+
+
+def list_storages() -> list:
+    gc.collect()
+    tensors = [x for x in gc.get_objects() if type(x) in (Tensor, nn.Parameter)]
+    return [x.untyped_storage() for x in tensors if not x.is_meta]
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+def test_gradients_of_what_is_computed_again(
+    attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    layer = HorstLayer(8, 8, order=3, attention=attention).double()
+    clip = torch.randn(2, 9, 8, 4, 4, dtype=torch.float64)
+    _, state = layer(clip[:, :4])
+    gradients = []
+    for eager in (True, False):
+        monkeypatch.setattr(
+            "mmvidformer.models.horst.layer.runs_eagerly", lambda eager=eager: eager
+        )
+        maps = {name: x.detach().requires_grad_() for name, x in state._asdict().items()
+                if name != "steps" and x is not None}  # fmt: skip
+        start = state._replace(**maps)
+        output, end = layer(clip[:, 4:], None, start)
+        loss = output.y.square().sum() + end.key.square().sum()
+        wanted = [*layer.parameters(), start.key, start.value]
+        gradients.append(torch.autograd.grad(loss, wanted, allow_unused=True))
+    for first, second in zip(*gradients, strict=True):
+        assert (first is None) == (second is None)
+        if first is not None:
+            torch.testing.assert_close(first, second)

@@ -209,7 +209,7 @@ def test_a_causal_transformer_anticipates(classifier: str) -> None:
 
 def test_without_a_neck_the_backbone_must_run_frame_by_frame() -> None:
     for options, match in (
-        ({"block": [{"pattern": "time"}]}, "sub-layer time: pattern 'time' sees later frames"),
+        ({"block": [{"pattern": "time"}]}, "encoders.0: pattern 'time' sees later frames"),
         ({"pool": "mean"}, "use pool='none'"),
         ({"stem": {"tubelet": (2, 8, 8)}}, "must have one frame, got 2"),
     ):
