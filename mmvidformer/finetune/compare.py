@@ -120,7 +120,7 @@ def compare_methods(
     path = config_path(Namespace(**{**vars(args), "force": True}), "finetune")
     folder = path.parents[1]
     table_file = folder / "compare.json"
-    record = TableRecord(table_file, command, args.force)
+    record = TableRecord(table_file, "method", command, args.force)
     rows = record.rows
     if rows:
         print(f"{table_file} has {', '.join(row['method'] for row in rows)} already")
@@ -136,7 +136,7 @@ def compare_methods(
         argv = [*argv, "--weights", cfg.load_from, "--features", str(features)]
         forms = sorted({PROBES[method].form for method in methods if method in PROBES})
         if forms and "features" not in done:
-            record.add(measure_features(cfg, features, lists, forms))
+            record.put(measure_features(cfg, features, lists, forms))
     for method in methods:
         if method in done:
             continue
@@ -149,7 +149,7 @@ def compare_methods(
         except ValueError as error:
             print(f"{method} is left out: {error}", file=sys.stderr)
             continue
-        record.add({"method": method, **cost, **read_result(work_dir, lists)})
+        record.put({"method": method, **cost, **read_result(work_dir, lists)})
         print(f"{method}: {rows[-1]['accuracy']}", flush=True)
     _print_rows(rows, folder / "compare.csv")
 

@@ -50,25 +50,26 @@ def run_folds(args: Namespace, recipe: Recipe, run: Run) -> None:
     command = {name: str(value) for name, value in vars(args).items() if name not in UNRECORDED}
     command["lists"] = _digest(folders.values())
     names = [args.fold] if args.fold else [*folders]
-    record = TableRecord(work_dir / "folds.json", command, args.force and args.fold is None)
+    record = TableRecord(work_dir / "folds.json", "fold", command, args.force and args.fold is None)
     if args.force:
         record.rows = [row for row in record.rows if row["fold"] not in names]
-    done = {row["fold"] for row in record.rows}
-    if record.is_new:
-        for name in names:
+    begun = {row["fold"] for row in record.rows}
+    done = {row["fold"] for row in record.rows if len(row) > 1}
+    for name in names:
+        if name not in begun:
             config_path(_fold_arguments(args, folders[name], work_dir), "finetune")  # must be new
-        work_dir.mkdir(parents=True, exist_ok=True)
-    record.write()
+    work_dir.mkdir(parents=True, exist_ok=True)
     for name in names:
         if name in done:
             print(f"fold {name} is in {record.file} already")
             continue
         print(f"fold {name} ...", flush=True)
         arguments = _fold_arguments(args, folders[name], work_dir)
-        if not (record.is_new or args.force):
+        if name in begun:
             _go_on(arguments, Path(arguments.work_dir))
+        record.put({"fold": name})  # begun
         result = run(arguments, recipe, read_task_lists(arguments.data, recipe.task))
-        record.add({"fold": name, **result})
+        record.put({"fold": name, **result})
     _summarize(record, find_task(recipe.task), len(folders), work_dir)
 
 
@@ -97,10 +98,11 @@ def _digest(folders: Sequence[Path]) -> str:
 
 def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path) -> None:
     """Print and write a table of the folds, and what they reach together."""
-    rows = sorted(record.rows, key=lambda row: (len(row["fold"]), row["fold"]))
-    file = work_dir / "folds.csv"
-    if not rows or any("value" not in row for row in rows):
+    rows = [row for row in record.rows if "value" in row]
+    rows.sort(key=lambda row: (len(row["fold"]), row["fold"]))
+    if not rows:  # no video of a test has a label
         return
+    file = work_dir / "folds.csv"
     metric = task.best_metric or "acc/top1"
     if all("tally" in row for row in rows):
         tallies = [Tally.read(row["tally"]) for row in rows]

@@ -14,6 +14,7 @@ class TableRecord:
 
     Args:
         file: The file, of JSON.
+        key: Name of the value that a row is found by.
         command: Options of the command, as text, by name.
         force: Whether to start again.
 
@@ -21,11 +22,12 @@ class TableRecord:
         FileThere: If the file is of another command, and not ``force``.
     """
 
-    def __init__(self, file: Path, command: Mapping[str, str], force: bool = False) -> None:
-        self.file, self.command = file, dict(command)
+    def __init__(
+        self, file: Path, key: str, command: Mapping[str, str], force: bool = False
+    ) -> None:
+        self.file, self.key, self.command = file, key, dict(command)
         self.rows: list[dict[str, Any]] = []
-        self.is_new = force or not file.exists()
-        if not self.is_new:
+        if file.exists() and not force:
             self.rows = self._read()
 
     def _read(self) -> list[dict[str, Any]]:
@@ -37,13 +39,10 @@ class TableRecord:
             raise FileThere(f"{self.file} {what}")
         return content["rows"]
 
-    def write(self) -> None:
-        """Write the file."""
+    def put(self, row: dict[str, Any]) -> None:
+        """Add a row, in place of an earlier one of its key, and write the file."""
+        self.rows[:] = [other for other in self.rows if other[self.key] != row[self.key]]
+        self.rows.append(row)
         text = json.dumps({"command": self.command, "rows": self.rows}, indent=1)
         with write_atomically(self.file) as part:
             part.write_text(f"{text}\n", encoding="utf-8")
-
-    def add(self, row: dict[str, Any]) -> None:
-        """Add a row, and write the file."""
-        self.rows.append(row)
-        self.write()

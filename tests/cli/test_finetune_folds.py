@@ -66,7 +66,7 @@ def test_all_folds(main_of, make_folds, pretrained, tmp_path, capsys) -> None:
     table = (work_dir / "folds.csv").read_text()
     assert len(table.splitlines()) == 4
     kept = (work_dir / "fold_1" / "epoch_1.pth").stat().st_mtime_ns
-    content["rows"] = content["rows"][:2]  # as if it had ended in the test of the last fold
+    content["rows"][2] = {"fold": "3"}  # as if it had ended in the test of the last fold
     (work_dir / "folds.json").write_text(json.dumps(content))
     assert main_of("finetune")(run_options(pretrained, data, work_dir, *TRAIN)) == 0
     said = capsys.readouterr().out
@@ -124,6 +124,11 @@ def test_nothing_of_others_is_overwritten(main_of, own, make_folds, pretrained, 
     with pytest.raises(FileExistsError, match="fold_2/finetune/config.py exists"):
         main_of("finetune")(run_options(pretrained, data, tmp_path / "run", *TRAIN))
     assert other.read_text() == "other" and not (tmp_path / "run" / "fold_1").exists()
+    probe = run_options(pretrained, data, tmp_path / "run", "--method", "linear")
+    assert main_of("finetune")([*probe, "--fold", "1"]) == 0
+    with pytest.raises(FileExistsError, match="fold_2/finetune/config.py exists"):
+        main_of("finetune")([*probe, "--folds"])
+    assert other.read_text() == "other"
     for option in ("--compare", "--prepare", "--resume"):
         with pytest.raises(SystemExit):
             main_of("finetune")(run_options(pretrained, data, tmp_path / "x", "--folds", option))
