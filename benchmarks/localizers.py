@@ -23,9 +23,9 @@ from mmengine.config import Config
 from mmengine.utils import get_installed_path
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.bulk.video_files import write_features
 from mmvidformer.config import get_config
 from mmvidformer.papers.summary import interval
+from mmvidformer.sinks.video_files import write_features
 from mmvidformer.synthetic import PRESETS
 from mmvidformer.synthetic.render import DIRECTIONS, write_video
 from mmvidformer.tasks.joined_windows import list_segments

@@ -46,6 +46,7 @@ ALLOWED = {
         "engine",
         "layers",
         "registry",
+        "sinks",
         "storage",
         "tasks",
         "video",

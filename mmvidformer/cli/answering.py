@@ -14,8 +14,9 @@ from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.apis.windows import times_of
+from mmvidformer.cli.part_options import PartOptions
 from mmvidformer.data.sources import Source
-from mmvidformer.engine.arguments import CUTS, cuts_finder, positive, positive_number
+from mmvidformer.engine.arguments import positive, positive_number
 from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Begun
@@ -33,45 +34,13 @@ Look = Callable[[Capture], Iterator[tuple[StreamFrame, dict]]]
 
 
 @dataclass(frozen=True)
-class AnswerOptions:
-    """What is asked of a model; None is what the model does by itself."""
+class AnswerOptions(PartOptions):
+    """What is asked of a model for videos, cameras and addresses."""
 
-    window: float | None = option(
-        "seconds of a window (default: 2 if needed)", type=positive_number, metavar="SECONDS"
-    )
-    stride: float | None = option(
-        "seconds between windows (default: half)", type=positive_number, metavar="SECONDS"
-    )
-    cuts: str | None = option(
-        "how cuts are found, which no window crosses: by the content of successive frames "
-        "(default), by PySceneDetect, or not at all",
-        type=cuts_finder,
-        metavar=CUTS,
-    )
     skip_static: float | None = option(
         "reuse the last prediction while frames differ by less than T of 255",
         type=positive_number,
         metavar="T",
-    )
-    min_score: float | None = option(
-        "of models of segments: the least score of those that are kept, 0 to 1 (default: 0.3)",
-        type=float,
-        metavar="SCORE",
-    )
-    boxes: Path | None = option(
-        "of models that need boxes: csv in AVA's format, or the word persons, to detect them",
-        type=Path,
-        metavar="FILE",
-    )
-    rate: float | None = option(
-        "of persons that are detected: how often a second (default: 1, with --track 5)",
-        type=positive_number,
-        metavar="N",
-    )
-    track: bool = option(
-        "of persons that are detected: number them, the same person alike (needs trackers)",
-        False,
-        action="store_true",
     )
     restart: float | None = option(
         "of recurrent models: forget all that was seen, every so many seconds",
@@ -181,7 +150,10 @@ class Answering:
             choose_rate(options.rate, options.track)
 
     def answer(self, source: Source, sinks: Sinks) -> None:
-        """Answer for a source; an error is sent to the outputs as ``fail``."""
+        """Answer for a source; what is wrong with it is sent to the outputs as ``fail``.
+
+        Errors of the outputs are raised.
+        """
         try:
             if self.frame_by_frame:
                 self._answer_frames(source, sinks)
@@ -192,7 +164,9 @@ class Answering:
             sinks.end()
         except WindowClosed:
             self.is_closed = True
-        except (OSError, ValueError) as error:  # decord reads some files that PyAV does not
+        except (OSError, UserError) as error:  # decord reads some files that PyAV does not
+            if sinks.is_broken:
+                raise
             sinks.fail(spell(source.title), spell(str(error)))
 
     def _answer_file(self, source: Source, sinks: Sinks) -> None:

@@ -10,71 +10,74 @@ Exit status: 0, or 1 if a video failed.
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
 from mmvidformer.apis.bulk.extraction import FeatureExtractor
-from mmvidformer.apis.bulk.parquet import ParquetTable
-from mmvidformer.apis.bulk.run import Job
-from mmvidformer.apis.bulk.saving import Table, locked
-from mmvidformer.apis.bulk.settings import make_writable, row_settings
-from mmvidformer.apis.bulk.video_files import VideoFiles
+from mmvidformer.apis.bulk.options import BulkOptions, add_bulk_arguments
+from mmvidformer.apis.bulk.saving import Table
+from mmvidformer.apis.bulk.settings import row_settings
 from mmvidformer.data.sources import list_inputs
-from mmvidformer.engine.arguments import add_bulk_arguments, inexact_options, positive
-from mmvidformer.errors import FileThere
-from mmvidformer.storage.files import exists, join
-from mmvidformer.storage.settings import SETTINGS, check_settings
+from mmvidformer.engine.arguments import inexact_options, positive
+from mmvidformer.engine.options import add_options, option, read_options
+from mmvidformer.sinks.parquet import ParquetTable
+from mmvidformer.sinks.video_files import VideoFiles
+
+
+@dataclass(frozen=True)
+class FormOptions:
+    """The form of features."""
+
+    tokens: bool = option(
+        "the tokens of each view (views, T, H, W, D) instead of one vector (D,)",
+        False,
+        action="store_true",
+    )
+    every: int | None = option(
+        "a row for the clip that starts every N frames", type=positive, metavar="N"
+    )
+    layers: Sequence[int] | None = option(
+        "outputs of these blocks, from 0, one after the other in the width of the features "
+        "(default: the last one)",
+        type=int,
+        nargs="+",
+        metavar="N",
+    )
+    files: bool = option("a file for each video, for training", False, action="store_true")
+    rows: int | None = option(
+        "with --files: resize the rows to N, for MMAction2 (100 for BMN)",
+        type=positive,
+        metavar="N",
+    )
+
+
+@dataclass(frozen=True)
+class FeatureOptions(FormOptions, BulkOptions):
+    """Options of features."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_bulk_arguments(parser)
-    parser.add_argument(
-        "--tokens",
-        action="store_true",
-        help="the tokens of each view (views, T, H, W, D) instead of one vector (D,)",
-    )
-    parser.add_argument(
-        "--every", type=positive, metavar="N", help="a row for the clip that starts every N frames"
-    )
-    parser.add_argument(
-        "--layers",
-        type=int,
-        nargs="+",
-        metavar="N",
-        help="outputs of these blocks, from 0, one after the other in the width of the features "
-        "(default: the last one)",
-    )
-    parser.add_argument("--files", action="store_true", help="a file for each video, for training")
-    parser.add_argument(
-        "--rows",
-        type=positive,
-        metavar="N",
-        help="with --files: resize the rows to N, for MMAction2 (100 for BMN)",
-    )
-    args = parser.parse_intermixed_args(argv)
-    if (args.tokens and args.every) or (args.rows and not (args.every and args.files)):
+    add_options(parser, FormOptions, "form")
+    options = read_options(FeatureOptions, parser.parse_intermixed_args(argv))
+    has_files = options.every and options.files
+    if (options.tokens and options.every) or (options.rows and not has_files):
         parser.error("--rows needs --every and --files, and --every is not for --tokens")
-    inputs = list_inputs(args.input)
-    cfg, checkpoint = find_bulk_model(args, inputs)
-    inexact = inexact_options(args)
-    options = dict(every=args.every, tokens=args.tokens, layers=args.layers, **inexact)
-    load = partial(FeatureExtractor, cfg, checkpoint, **options)
-    answerer = load(device="cpu" if args.ray else args.device)
-    settings = dict(command="features", **row_settings(args, cfg, checkpoint, inputs))
-    make_writable(args.out)
-    with locked(args.out):
-        table: Table
-        if args.files:
-            root = Path(inputs.root)
-            table = VideoFiles(args.out, root, inputs.names, bool(args.every), args.rows)
-            if len(table.missing()) < len(inputs.names) and not exists(join(args.out, SETTINGS)):
-                what = "has files of other origin with the names of results"
-                raise FileThere(f"{args.out} {what}; use another folder")
-            check_settings(args.out, settings)
-        else:
-            table = ParquetTable(args.out, answerer.columns, settings, inputs.names)
-        job = Job(load, args.batch, args.workers, args.time_limit, args.device)
-        return answer_all(job, answerer, table, inputs, args)
+    inputs = list_inputs(options.input)
+    cfg, checkpoint = find_bulk_model(options, inputs)
+    form = dict(every=options.every, tokens=options.tokens, layers=options.layers)
+    load = partial(FeatureExtractor, cfg, checkpoint, **form, **inexact_options(options))
+    answerer = load(device="cpu" if options.ray else options.device)
+    settings = dict(command="features", **row_settings(options, cfg, checkpoint, inputs))
+    table: Table
+    if options.files:
+        files = options.out, Path(inputs.root), inputs.names, bool(options.every), options.rows
+        table = VideoFiles(*files, settings)
+    else:
+        table = ParquetTable(options.out, answerer.columns, settings, inputs.names)
+    with table:
+        return answer_all(load, answerer, table, inputs, options)

@@ -19,21 +19,6 @@ from mmvidformer.video.readers import BACKENDS
 CUTS = f"{{{','.join((*FINDERS, NONE))}}}"
 
 
-def add_person_arguments(parser: ArgumentParser) -> None:
-    """Add how persons are detected: ``--rate`` and ``--track``."""
-    parser.add_argument(
-        "--rate",
-        type=positive_number,
-        help="of persons that are detected: how often a second (default: 1, with --track 5)",
-        metavar="N",
-    )
-    parser.add_argument(
-        "--track",
-        action="store_true",
-        help="of persons that are detected: number them, the same person alike (needs trackers)",
-    )
-
-
 def add_overrides(parser: ArgumentParser) -> None:
     """Add ``--cfg-options``."""
     parser.add_argument(
@@ -175,17 +160,6 @@ def _texts_of(value: object) -> list[str]:
     return []
 
 
-def add_cuts_argument(parser: ArgumentParser) -> None:
-    """Add ``--cuts``."""
-    parser.add_argument(
-        "--cuts",
-        type=cuts_finder,
-        metavar=CUTS,
-        help="how cuts are found, which no window crosses: by the content of successive frames "
-        "(default), by PySceneDetect, or not at all",
-    )
-
-
 def cuts_finder(text: str) -> str:
     """Read the name of a way to find cuts."""
     try:
@@ -193,74 +167,6 @@ def cuts_finder(text: str) -> str:
     except CutsError as error:
         raise ArgumentTypeError(str(error)) from error
     return text
-
-
-def add_bulk_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of commands that answer for many videos."""
-    parser.add_argument("config", metavar="MODEL", help="config file, or name of a shipped config")
-    parser.add_argument(
-        "checkpoint",
-        metavar="CHECKPOINT",
-        nargs="?",
-        help="file, published://NAME, hf://ORG/NAME or URL (default: the published one of the "
-        "config)",
-    )
-    parser.add_argument(
-        "input",
-        metavar="INPUT",
-        help="folder of videos, list of MMAction2 (.txt), csv file with a column video, folder of "
-        "shards, or a video; or an address of them, such as s3://BUCKET/FOLDER",
-    )
-    parser.add_argument(
-        "--out", required=True, help="folder or address of the results", metavar="FOLDER"
-    )
-    parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
-    add_overrides(parser)
-    add_speed_arguments(parser)
-    bulk = parser.add_argument_group("many videos")
-    bulk.add_argument(
-        "--batch",
-        type=positive,
-        default=4,
-        help="videos that the model sees at once (default: 4)",
-        metavar="N",
-    )
-    bulk.add_argument(
-        "--part",
-        type=positive,
-        default=256,
-        help="most videos of a Parquet file, which is written as a whole, and each minute "
-        "(default: 256)",
-        metavar="N",
-    )
-    bulk.add_argument(
-        "--workers",
-        type=not_negative,
-        help="processes that read videos for a model (default: 4, at most the number of cores; "
-        "1 on Ray without GPUs); 0: the model's process, which a video can then end",
-        metavar="N",
-    )
-    bulk.add_argument(
-        "--time-limit",
-        type=positive_number,
-        default=300.0,
-        metavar="S",
-        help="seconds without a new frame, after which a video counts as bad (default: 300)",
-    )
-    bulk.add_argument(
-        "--retry", action="store_true", help="try videos again that failed in an earlier run"
-    )
-    bulk.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        help="run on this cluster of Ray, such as auto or ray://HOST:10001; local starts one here",
-    )
-    bulk.add_argument(
-        "--procs",
-        type=positive,
-        metavar="N",
-        help="models on Ray (default: one for each GPU; without GPUs, for each core)",
-    )
 
 
 def add_shared_arguments(parser: ArgumentParser) -> None:

@@ -8,15 +8,17 @@ Options = TypeVar("Options")
 METAVARS = {int: "N", float: "NUMBER"}
 
 
-def option(text: str, default: Any = None, **argument: Any) -> Any:
+def option(text: str, default: Any = None, changes_rows: bool = True, **argument: Any) -> Any:
     """Return a field of a dataclass that is an option of a command.
 
     Args:
         text: Its help.
         default: Its default.
+        changes_rows: Whether results depend on it, which are then not continued with another one.
         **argument: Further arguments of ``ArgumentParser.add_argument``.
     """
-    return field(default=default, metadata=dict(help=text, **argument))
+    argument |= dict(help=text, changes_rows=changes_rows)
+    return field(default=default, metadata=argument)
 
 
 def add_options(parser: ArgumentParser, options: type, title: str | None = None) -> None:
@@ -29,14 +31,14 @@ def add_options(parser: ArgumentParser, options: type, title: str | None = None)
         if "help" not in setting.metadata:
             continue
         argument = dict(setting.metadata, default=None)
+        argument.pop("changes_rows", None)
+        aliases = argument.pop("aliases", ())
         if argument.get("type") in METAVARS:
             argument.setdefault("metavar", METAVARS[argument["type"]])
         if type(setting.default) in (int, float, str):
             argument["help"] += f" (default: {setting.default})"
-        flags = [f"--{setting.name.replace('_', '-')}"]
-        if setting.name == "procs":
-            flags.append("--gpus")
-        group.add_argument(*flags, **argument)
+        flag = f"--{setting.name.replace('_', '-')}"
+        group.add_argument(flag, *aliases, **argument)
 
 
 def read_options(options: type[Options], args: Namespace) -> Options:

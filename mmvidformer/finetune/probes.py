@@ -22,7 +22,6 @@ from tqdm import tqdm
 from mmvidformer.apis.bulk.processes import Lost
 from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
-from mmvidformer.apis.bulk.video_files import place_of, write_features
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.checkpoints.partial import keep_trained
@@ -36,8 +35,9 @@ from mmvidformer.errors import UserError
 from mmvidformer.finetune.ridge import fit_changes
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.layers.changes import measure_changes
+from mmvidformer.sinks.video_files import place_of, write_features
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.storage.settings import check_settings
+from mmvidformer.storage.resuming import check_settings
 from mmvidformer.storage.targets import identity_of
 
 logger = logging.getLogger("mmvidformer")
@@ -81,7 +81,8 @@ def compute_features(
     settings = feature_settings(cfg)
     for form in forms:
         pool = {"pool": backbone.pool} if form == "vectors" else {}
-        check_settings(folder / form, settings | pool)
+        has_features = any((folder / form).rglob("*.npy"))
+        check_settings(folder / form, settings | pool, has_features)
     targets: dict[Path, dict[str, Path]] = {}  # file of each form, by video
     for split in SPLITS:
         for video, _ in videos_of(lists, split):

@@ -32,7 +32,11 @@ class RunSettings:
     )
     procs: int = field(
         default=1,
-        metadata=dict(type=int, help="number of processes, one per GPU if there are GPUs"),
+        metadata=dict(
+            type=int,
+            aliases=("--gpus",),
+            help="number of processes, one per GPU if there are GPUs",
+        ),
     )
     amp: bool = field(
         default=False,

@@ -1,12 +1,13 @@
 """Several outputs as one."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from mmvidformer.sinks.base import Begun, Sink, SinkOptions
 from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.video.errors import BadVideo
 
 
 class Sinks(Sink):
@@ -16,6 +17,10 @@ class Sinks(Sink):
         targets: Classes of the outputs, and their files.
         options: How to write.
         shown_ahead: Seconds ahead of the predictions that all outputs take; None: all have one.
+
+    Attributes:
+        failed: What is wrong with videos, by name.
+        is_broken: Whether an output had an error of its own.
     """
 
     def __init__(
@@ -33,28 +38,44 @@ class Sinks(Sink):
             self._files = files.pop_all()
         self.needs_parts = any(sink.needs_parts for sink in self._sinks)
         self.failed: dict[str, str] = {}
+        self.is_broken = False
 
     def begin(self, begun: Begun) -> None:
         """Pass it on."""
-        for sink in self._sinks:
-            sink.begin(begun)
+        with self._noted():
+            for sink in self._sinks:
+                sink.begin(begun)
 
     def append(self, prediction: Prediction) -> None:
         """Pass it on to those that take its time ahead."""
         is_shown = prediction.ahead == self._shown_ahead or self._shown_ahead is None
-        for sink in self._sinks:
-            if is_shown or sink.has_all_times:
-                sink.append(prediction)
+        with self._noted():
+            for sink in self._sinks:
+                if is_shown or sink.has_all_times:
+                    sink.append(prediction)
 
     def see(self, number: int, seconds: float, pixels: Any, **drawn: Any) -> None:
         """Pass it on."""
-        for sink in self._sinks:
-            sink.see(number, seconds, pixels, **drawn)
+        with self._noted():
+            for sink in self._sinks:
+                sink.see(number, seconds, pixels, **drawn)
 
     def end(self) -> None:
         """Pass it on."""
-        for sink in self._sinks:
-            sink.end()
+        with self._noted():
+            for sink in self._sinks:
+                sink.end()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Note that an output has an error, which is not about the video that it reads."""
+        try:
+            yield
+        except BadVideo:
+            raise
+        except BaseException:
+            self.is_broken = True
+            raise
 
     def fail(self, video: str, error: str) -> None:
         """Pass it on, and keep it in ``failed``."""

@@ -1,7 +1,6 @@
 """A csv file of windows, to which the same command adds rows."""
 
 import csv
-import fcntl
 import io
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mmvidformer.data.sources import Source
-from mmvidformer.errors import FileThere, UserError
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.sinks.segments import CsvRows
 from mmvidformer.storage.names import spell
-from mmvidformer.storage.settings import check_settings
+from mmvidformer.storage.resuming import ResumingTable
 from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.prediction import Answers, Prediction
 from mmvidformer.tasks.rows import WHERE, round_number
@@ -21,7 +20,7 @@ from mmvidformer.tasks.rows import WHERE, round_number
 START = ",".join(WHERE).encode()  # of each such file
 
 
-class WindowsCsv(Sink):
+class WindowsCsv(Sink, ResumingTable):
     """A csv file with a row for each window, to which the same command adds rows.
 
     A row that was not written completely is removed. A file beside it, with ``.settings.json`` at
@@ -52,32 +51,29 @@ class WindowsCsv(Sink):
         return []
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
-        self.target = target
-        self._windows: dict[str, list[list[str]]] = defaultdict(list)  # start and end, by video
         if target.exists() and not target.is_file():
             raise UserError(f"{target} is no file, to which rows could be added")
-        text = target.read_bytes() if target.is_file() else b""
+        self.target = target
+        self._windows: dict[str, list[list[str]]] = defaultdict(list)  # start and end, by video
+        record = target.with_name(f"{target.name}.settings.json")
+        if not target.exists() or not target.stat().st_size:
+            record.unlink(missing_ok=True)  # of a table that was deleted
+        ResumingTable.__init__(self, target, options.settings, record)
+        self._file = target.open("a", 1, encoding="utf-8", newline="")  # row by row
+        self._file.truncate(self._size)
+        self._rows = CsvRows(self._file, bool(self._size))
+
+    def _read(self) -> bool:
+        text = self.target.read_bytes()
         kept = text[: text.rfind(b"\n") + 1]
         rows = [row for row in csv.reader(io.StringIO(kept.decode(errors="replace"))) if row]
         is_begun = START.startswith(text) or text.startswith(START)  # also of a header alone
         if rows and tuple(rows[0][:3]) != WHERE or not is_begun and not rows:
-            raise UserError(f"{target} is no table of windows; use another file")
-        record = target.with_name(f"{target.name}.settings.json")
-        if not text:
-            record.unlink(missing_ok=True)  # of a table that was deleted
-        elif not record.is_file():
-            raise FileThere(f"{target} has rows of unknown settings, without {record}")
-        check_settings(target, options.settings, record)
+            raise UserError(f"{self.target} is no table of windows; use another file")
         for row in rows[1:]:
             self._windows[row[0]].append(row[1:3])
-        target.parent.mkdir(parents=True, exist_ok=True)
-        self._file = target.open("a", 1, encoding="utf-8", newline="")  # row by row
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"another process writes to {target}; use another file") from error
-        self._file.truncate(len(kept))
-        self._rows = CsvRows(self._file, bool(kept))
+        self._size = len(kept)
+        return bool(text)
 
     def append(self, prediction: Prediction) -> None:
         """Write the row of a window."""
@@ -98,3 +94,4 @@ class WindowsCsv(Sink):
     def close(self, *error: Any) -> None:
         """Close the file."""
         self._file.close()
+        ResumingTable.__exit__(self, *error)

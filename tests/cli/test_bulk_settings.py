@@ -2,17 +2,14 @@
 
 import json
 import os
-from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 import torch
 
-from mmvidformer.apis.bulk.parquet import ParquetTable
-from mmvidformer.apis.bulk.saving import locked
-from mmvidformer.apis.bulk.settings import WITHOUT_EFFECT
-from mmvidformer.engine.arguments import add_bulk_arguments
-from mmvidformer.storage.settings import check_settings
+from mmvidformer.sinks.parquet import ParquetTable
+from mmvidformer.storage.resuming import check_settings, hold
+from mmvidformer.tasks.rows import Answer
 
 pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
 
@@ -80,22 +77,25 @@ def test_weights_count_by_content(command, main_of, model, videos, tmp_path) -> 
 
 
 def test_a_damaged_record(tmp_path) -> None:
-    check_settings(tmp_path, dict(a=1, b=(2, 3)))
-    check_settings(tmp_path, dict(a=1, b=[2, 3]))
+    with pytest.raises(FileExistsError, match="has results of unknown settings, without .*json"):
+        check_settings(tmp_path, dict(a=1), has_results=True)
+    check_settings(tmp_path, dict(a=1, b=(2, 3)), has_results=False)
+    check_settings(tmp_path, dict(a=1, b=[2, 3]), has_results=True)
     for other in (dict(a=1), dict(a=1, b=[2, 3], c=None), dict(a=None, b=[2, 3])):
         with pytest.raises(FileExistsError, match="has results with another [abc] "):
-            check_settings(tmp_path, other)
+            check_settings(tmp_path, other, has_results=True)
     (tmp_path / "_settings.json").write_text(json.dumps(dict(a=1))[:4])
     with pytest.raises(ValueError, match="_settings.json is damaged"):
-        check_settings(tmp_path, dict(a=1))
+        check_settings(tmp_path, dict(a=1), has_results=True)
 
 
-def test_options_without_effect_exist() -> None:
-    """All others are recorded."""
-    parser = ArgumentParser()
-    add_bulk_arguments(parser)
-    names = {action.dest for action in parser._actions} - {"help"}
-    assert names >= WITHOUT_EFFECT and names - WITHOUT_EFFECT == {"int8", "static"}
+def test_options_that_change_no_row_are_not_recorded(main_of, model, videos, tmp_path) -> None:
+    command = [*model, str(videos), "--out", str(tmp_path / "out"), "--workers", "0"]
+    assert main_of("label")([*command, "--window", "1"]) == 0
+    recorded = json.loads((tmp_path / "out" / "_settings.json").read_text())
+    parts = {"window", "stride", "cuts", "min_score", "boxes", "rate", "track"}
+    model_words = {"command", "model", "config", "checkpoint", "input", "classes", "columns"}
+    assert recorded.keys() == parts | model_words | {"int8", "static"}
 
 
 def test_a_second_command_is_refused(main_of, model, videos, tmp_path) -> None:
@@ -103,7 +103,7 @@ def test_a_second_command_is_refused(main_of, model, videos, tmp_path) -> None:
         words = [*model, str(videos), "--out", str(tmp_path / command), "--workers", "0"]
         assert main_of(command)(words) == 0
         with (
-            locked(str(tmp_path / command)),
+            hold(str(tmp_path / command)),
             pytest.raises(FileExistsError, match=f"another process writes to {tmp_path}/{command}"),
         ):
             main_of(command)(words)
@@ -123,8 +123,11 @@ def test_a_refused_folder_stays_as_it_is(tmp_path) -> None:
 
 def test_rows_of_other_columns_are_refused(tmp_path) -> None:
     """Such as those of an earlier version."""
-    settings = dict(model="a")
-    ParquetTable(str(tmp_path), dict(video=str, score=float), settings, ["a.mp4"])
-    ParquetTable(str(tmp_path), dict(video=str, score=float), settings, ["a.mp4"])
+    settings, names = dict(model="a"), ["a.mp4"]
+    for _ in range(2):
+        with ParquetTable(str(tmp_path), dict(video=str, score=float), settings, names) as table:
+            if table.missing():
+                row = dict(video="a.mp4", score=1.0)
+                table.write([Answer("a.mp4", [row])])
     with pytest.raises(FileExistsError, match="has results with another columns"):
-        ParquetTable(str(tmp_path), dict(video=str, probability=float), settings, ["a.mp4"])
+        ParquetTable(str(tmp_path), dict(video=str, probability=float), settings, names)

@@ -190,7 +190,7 @@ def test_rows_of_other_settings_are_not_continued(main_of, model, tiny_videos, t
         with pytest.raises(FileExistsError, match=rf"w.csv has results with another {setting} \("):
             demo(main_of, other, video, *options, *more)
     (tmp_path / "w.csv.settings.json").unlink()
-    with pytest.raises(FileExistsError, match="w.csv has rows of unknown settings"):
+    with pytest.raises(FileExistsError, match="w.csv has results of unknown settings"):
         demo(main_of, model, video, *options)
     assert table.read_bytes() == rows
     for text in ("video,start,end,label\na.mp4,0,1,red\n", "notes without an end of the line"):

@@ -101,7 +101,7 @@ def test_files_of_a_folder_that_is_converted_stay(main_of, tmp_path, capsys) -> 
 def test_a_table_of_failures_of_others_stays(main_of, model, tiny_videos, tmp_path) -> None:
     (tmp_path / "_failed.csv").write_text("of others")
     for command in ("label", "features"):
-        with pytest.raises(FileExistsError, match="_failed.csv is there without _settings.json"):
+        with pytest.raises(FileExistsError, match="has results of unknown settings, without"):
             main_of(command)([*model, str(tiny_videos.root), "--out", str(tmp_path)])
     assert (tmp_path / "_failed.csv").read_text() == "of others"
 
@@ -120,9 +120,7 @@ def test_features_do_not_take_other_files_for_results(
     shutil.copy(tiny_videos.root / "val_0.mp4", video)
     (tmp_path / "a.csv").write_text("start,end,label\n0,1,red\n")
     options = ["--files", "--every", "4", "--rows", "4", "--out", str(tmp_path)]
-    with pytest.raises(
-        FileExistsError, match="has files of other origin with the names of results"
-    ):
+    with pytest.raises(FileExistsError, match="has results of unknown settings, without"):
         main_of("features")([*model, str(tmp_path), *options])
     assert (tmp_path / "a.csv").read_text() == "start,end,label\n0,1,red\n"
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from mmvidformer.apis.bulk.video_files import VideoFiles
 from mmvidformer.data.sources import is_source, list_inputs, list_sources, list_video_files
+from mmvidformer.sinks.video_files import VideoFiles
 
 VIDEOS = [
     "a.mp4",
@@ -105,7 +105,7 @@ def test_results_of_a_list_stay_in_their_folder(tmp_path, suffix) -> None:
     targets = [Path(os.path.abspath(source.target(out, ".png"))) for source in sources]
     assert len({*targets}) == len(sources)
     assert all(target.is_relative_to(out) for target in targets)
-    table = VideoFiles(str(out), films, names[:4], has_clips=False, rows=None)
+    table = VideoFiles(str(out), films, names[:4], has_clips=False, rows=None, settings={})
     places = [Path(os.path.abspath(out / place)) for place in table.places.values()]
     assert len({*places}) == 4 and all(place.is_relative_to(out) for place in places)
 

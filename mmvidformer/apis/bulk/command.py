@@ -2,14 +2,14 @@
 
 import os
 import sys
-from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 
 from mmengine.config import Config
 from tqdm import tqdm
 
 from mmvidformer.apis.bulk.on_ray import answer_on_ray
+from mmvidformer.apis.bulk.options import BulkOptions
 from mmvidformer.apis.bulk.processes import Named
 from mmvidformer.apis.bulk.run import Answer, Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.saving import PartWriter, Table, stopped_by_signals
@@ -22,41 +22,48 @@ from mmvidformer.storage.names import spell
 WORKERS = 4  # that read for a model
 
 
-def find_bulk_model(args: Namespace, inputs: VideoInputs) -> tuple[Config, str | None]:
-    """Find the config and the weights of ``add_bulk_arguments``.
+def find_bulk_model(options: BulkOptions, inputs: VideoInputs) -> tuple[Config, str | None]:
+    """Find the config and the weights of the options.
 
     What is in no local file is opened by ``VideoInit``.
     """
-    cfg, checkpoint = find_model(args.config, args.checkpoint or PUBLISHED, args.cfg_options)
+    cfg, checkpoint = find_model(
+        options.config, options.checkpoint or PUBLISHED, options.cfg_options
+    )
     if not inputs.are_files:
         set_video_backend(cfg, "pyav")
     return cfg, checkpoint
 
 
 def answer_all(
-    job: Job, answerer: Answerer, table: Table, inputs: VideoInputs, args: Namespace
+    load: Callable[..., Answerer],
+    answerer: Answerer,
+    table: Table,
+    inputs: VideoInputs,
+    options: BulkOptions,
 ) -> int:
     """Answer for the videos that a table lacks, and write each part as it comes.
 
     Args:
-        job: What is asked.
-        answerer: What ``job`` loads.
+        load: Loads an answerer to a device.
+        answerer: What it has loaded.
         table: Table of the answers.
         inputs: All videos.
-        args: Arguments of ``add_bulk_arguments``.
+        options: The options.
 
     Returns:
         The exit status: 1 if a video failed.
     """
-    names, missing = inputs.names, table.missing(args.retry)
-    failed_before = table.failed() if not args.retry else {}
+    job = Job(load, options.batch, options.workers, options.time_limit, options.device)
+    names, missing = inputs.names, table.missing(options.retry)
+    failed_before = table.failed() if not options.retry else {}
     count = 0
     videos = [(name, inputs.locate(name)) for name in missing]
-    writer = PartWriter(table, missing, args.part)
+    writer = PartWriter(table, missing, options.part)
     begun = len(names) - len(missing)
     with (
         tqdm(total=len(names), initial=begun, unit="video", disable=None) as bar,
-        closing(_answers(job, answerer, videos, args)) as all_answers,
+        closing(_answers(job, answerer, videos, options)) as all_answers,
         stopped_by_signals(),
     ):
         try:
@@ -72,15 +79,15 @@ def answer_all(
         except BaseException:
             with suppress(Exception):  # the first error is the one that matters
                 writer.write_all()
-                write_failed(args.out, table.failed())
+                write_failed(options.out, table.failed())
             raise
     failed = table.failed()
-    report = write_failed(args.out, failed)
+    report = write_failed(options.out, failed)
     before = len(names) - count - len(failed)
     print(f"{count} answered, {before} answered before, {len(failed)} failed")
     if failed:
         print(f"reasons: {report}")
-    if answerer.check is not None and answerer.check.seen and not args.ray:
+    if answerer.check is not None and answerer.check.seen and not options.ray:
         print(answerer.check.report())
     if failed_before:
         print(f"{len(failed_before)} failed in an earlier run; --retry tries them again")
@@ -88,10 +95,10 @@ def answer_all(
 
 
 def _answers(
-    job: Job, answerer: Answerer, videos: Sequence[Named], args: Namespace
+    job: Job, answerer: Answerer, videos: Sequence[Named], options: BulkOptions
 ) -> Iterator[list[Answer]]:
-    if args.ray is not None and videos:
-        yield from answer_on_ray(job, videos, args.ray, args.procs)
+    if options.ray is not None and videos:
+        yield from answer_on_ray(job, videos, options.ray, options.procs)
         return
     workers = job.workers
     if workers is None:

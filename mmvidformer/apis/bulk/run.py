@@ -17,16 +17,9 @@ from mmvidformer.apis.bulk.reading import (
     say_fault,
 )
 from mmvidformer.apis.self_check import SelfCheck
+from mmvidformer.tasks.rows import Answer
 
 Item = TypeVar("Item")
-
-
-class Answer(NamedTuple):
-    """The rows of a video, or why it has none."""
-
-    name: str
-    rows: list[dict[str, Any]]
-    error: str | None = None
 
 
 class Answerer(Protocol):

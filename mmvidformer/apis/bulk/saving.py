@@ -1,17 +1,14 @@
 """Writing answers in parts, before too much work would be lost."""
 
-import os
 import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
-from mmvidformer.apis.bulk.run import Answer
-from mmvidformer.errors import FileThere
-from mmvidformer.storage.files import is_remote
+from mmvidformer.tasks.rows import Answer
 
 MOST_ROWS = 50_000  # of a part
 MOST_SECONDS = 60.0  # from the first answer of a part to its writing
@@ -19,7 +16,13 @@ STOPS = ("SIGTERM", "SIGHUP")  # of a cluster, and of a terminal that closes
 
 
 class Table(Protocol):
-    """What takes the answers."""
+    """What takes the answers, and goes on with those of earlier runs; a context manager."""
+
+    def __enter__(self) -> Any:
+        """Hold the table."""
+
+    def __exit__(self, *error: object) -> None:
+        """Let others write."""
 
     def missing(self, retry: bool) -> list[str]:
         """Return the names of the videos that have no answer."""
@@ -100,30 +103,3 @@ def stopped_by_signals() -> Iterator[None]:
     finally:
         for number in replaced:
             signal.signal(number, signal.SIG_DFL)
-
-
-@contextmanager
-def locked(folder: str) -> Iterator[None]:
-    """Keep other processes from writing to a folder; storage knows no locks.
-
-    Raises:
-        FileExistsError: If another one does.
-    """
-    if is_remote(folder):
-        yield
-        return
-    import fcntl  # Windows has none
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(handle)
-        text = f"another process writes to {folder}; wait for it, or use another folder"
-        raise FileThere(text) from error
-    except OSError:  # mounted storage that knows none
-        pass
-    try:
-        yield
-    finally:
-        os.close(handle)

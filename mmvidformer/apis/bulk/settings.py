@@ -2,46 +2,39 @@
 
 import csv
 import hashlib
-import os
-from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
 
+from mmvidformer.apis.bulk.options import BulkOptions
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.config import config_name
 from mmvidformer.data.sources import VideoInputs
-from mmvidformer.storage.files import is_remote, join, write_to
+from mmvidformer.storage.files import join, write_to
 from mmvidformer.storage.names import spell
-from mmvidformer.storage.settings import FAILED
-
-# Options that say where and how rows are made. The first four are recorded in other words; all
-# further options of a command are recorded as they are.
-WITHOUT_EFFECT = frozenset(
-    "config cfg_options checkpoint input "
-    "out device batch part workers time_limit retry ray procs".split()
-)
+from mmvidformer.storage.resuming import FAILED
 
 
 def row_settings(
-    args: Namespace, cfg: Config, checkpoint: str | None, inputs: VideoInputs
+    options: BulkOptions, cfg: Config, checkpoint: str | None, inputs: VideoInputs
 ) -> dict[str, Any]:
-    """Return what the rows of a command depend on: all its options but those of ``WITHOUT_EFFECT``.
+    """Return what the rows of a command depend on: its options with ``changes_rows``.
 
     Files stand for their content.
 
     Args:
-        args: Arguments of ``add_bulk_arguments``, and further ones of the command.
+        options: The options of the command.
         cfg: The config with all overrides.
         checkpoint: File, folder or address; an address stands for itself.
         inputs: The videos.
     """
     settings = dict(**model_settings(cfg, checkpoint), input=inputs.address)
-    for name, value in vars(args).items():
-        if name not in WITHOUT_EFFECT:
-            settings[name] = _describe(value)
+    for setting in fields(options):
+        if setting.metadata.get("changes_rows", "help" in setting.metadata):
+            settings[setting.name] = _describe(getattr(options, setting.name))
     return settings
 
 
@@ -78,15 +71,6 @@ def _describe(value: Any) -> Any:
 def hash_text(text: str) -> str:
     """SHA-256 of a text in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def make_writable(folder: str) -> None:
-    """Make a folder, with an error if it cannot be written; storage has none."""
-    if is_remote(folder):
-        return
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"{folder} cannot be written")
 
 
 def write_failed(folder: str, failed: Mapping[str, str]) -> str:

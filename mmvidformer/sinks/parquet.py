@@ -6,16 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mmvidformer.apis.bulk.run import Answer
 from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.storage.files import join, list_files, write_to
 from mmvidformer.storage.range_file import RangeFile
-from mmvidformer.storage.settings import check_settings
+from mmvidformer.storage.resuming import ResumingTable
+from mmvidformer.tasks.rows import Answer
 
 NOTES = b"mmvidformer"  # key of the footer: names of the videos, and reasons of the bad ones
 
 
-class ParquetTable:
+class ParquetTable(ResumingTable):
     """A folder of Parquet files, which pandas, DuckDB, Spark and Ray read as a table.
 
     A file is written as a whole, under a name of its videos, and its footer names them. So what is
@@ -62,12 +62,14 @@ class ParquetTable:
         self._numbers = {name: number for number, name in enumerate(names)}
         self._done: set[str] = set()
         self._failed: dict[str, str] = {}
-        for name in list_files(folder):
-            if name.startswith("part-") and name.endswith(".parquet"):
-                self._take(self._read_notes(join(folder, name)))
         types_of_columns = {name: python_type.__name__ for name, python_type in columns.items()}
-        settings = dict(settings, columns=types_of_columns)
-        check_settings(folder, settings)  # last, as it writes: a refused folder stays as it is
+        super().__init__(folder, dict(settings, columns=types_of_columns))
+
+    def _read(self) -> bool:
+        for name in list_files(self.folder):
+            if name.startswith("part-") and name.endswith(".parquet"):
+                self._take(self._read_notes(join(self.folder, name)))
+        return bool(self._done or self._failed)
 
     def missing(self, retry: bool = False) -> list[str]:
         """Return the names of the videos that have no answer; with ``retry`` also the failed ones.

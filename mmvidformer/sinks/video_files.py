@@ -1,18 +1,19 @@
 """Features of many videos, a file for each video, for training and other programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mmvidformer.apis.bulk.run import Answer
 from mmvidformer.data.folders import place_below
 from mmvidformer.storage.files import join, list_files, write_to
+from mmvidformer.storage.resuming import ResumingTable
 from mmvidformer.storage.targets import check_distinct
+from mmvidformer.tasks.rows import Answer
 
 
-class VideoFiles:
+class VideoFiles(ResumingTable):
     """A folder, or an address, of features with a file for each video, named as the video is.
 
     A vector or tokens are in .npy. Rows of clips are in .npz (``LoadFeatures``), or resized to
@@ -23,7 +24,13 @@ class VideoFiles:
     """
 
     def __init__(
-        self, folder: str, root: Path, names: Sequence[str], has_clips: bool, rows: int | None
+        self,
+        folder: str,
+        root: Path,
+        names: Sequence[str],
+        has_clips: bool,
+        rows: int | None,
+        settings: Mapping[str, Any],
     ) -> None:
         suffix = ".csv" if rows else ".npz" if has_clips else ".npy"
         places = [place_of(root / name, root, suffix) for name in names]
@@ -32,6 +39,10 @@ class VideoFiles:
         self.folder = folder
         self.rows, self.has_clips = rows, has_clips
         self._failed: dict[str, str] = {}
+        super().__init__(folder, settings)
+
+    def _read(self) -> bool:
+        return len(self.missing()) < len(self.places)
 
     def missing(self, retry: bool = True) -> list[str]:
         """Return the names of the videos without a file; failed ones have none."""
