@@ -42,6 +42,7 @@ class LoadedModel:
         from mmvidformer.engine.loading import load_recognizer  # loads MMAction2's models
 
         self.cfg, checkpoint = find_model(config, checkpoint)
+        self._address = checkpoint if checkpoint == str(config) else None  # whose config was found
         tasks = class_tasks(self.cfg)
         # Checked before the model is loaded.
         self.names = class_names(tasks, names, self.cfg.get("class_names"))
@@ -193,6 +194,6 @@ class LoadedModel:
         optimized = ", optimized for inference" if self._fast else ""
         optimized += f", {self.check.what}" if self.check else ""
         name = type(self._model.backbone).__name__
-        if self.cfg.filename:
-            name = f"{config_name(self.cfg.filename)} ({name})"
+        if self._address or self.cfg.filename:
+            name = f"{self._address or config_name(self.cfg.filename)} ({name})"
         return f"{name} on {self.device}{optimized}"

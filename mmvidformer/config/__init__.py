@@ -71,6 +71,9 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
         UserError: As ``get_config``, or if the file is no config, sets a variable that changes
             nothing (``idle_variables``), or the overrides do not fit it.
     """
+    if "://" in name or Path(name).is_dir():
+        command = f"mmvidformer convert {name} NEW.pth --config-out NEW.py"
+        raise UserError(f"{name} is no config; of weights, {command} writes one that fits")
     if not Path(name).is_file():
         cfg = get_config(config_name(name))
     else:

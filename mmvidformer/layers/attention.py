@@ -120,6 +120,10 @@ class Attention(nn.Module):
             options = {"type": fixation} if isinstance(fixation, str) else dict(fixation)
             name = options.pop("type", "qkv_shared")
             gates["fixation"] = Fixation(inner, num_heads, name, **options)
+        if shift_last and not (gates and moves):
+            raise UserError("shift_last=True has no effect without shifts and gates; leave it out")
+        if getattr(self.kernel, "last_map", None) is not None and not (fixation or moves):
+            raise UserError("map_last=True has no effect without gates or shifts; leave it out")
         stages = {**gates, **moves} if shift_last else {**moves, **gates}
         if qk_norm is not None:
             stages = {"qk_norm": QueryKeyNorm(inner // num_heads, qk_norm), **stages}

@@ -126,9 +126,9 @@ class EncoderConfig:
         drop_rate: Dropout rate of positions, attention output and MLP.
         attn_drop_rate: Dropout rate of the attention weights.
         drop_path_rate: Stochastic-depth rate of the last block; it grows linearly from 0.
-        drop_path_rule: What a draw of stochastic depth is for: ``'clip'``, ``'group'`` (each
-            attention group, as in TimeSformer), or ``'unscaled'`` (a clip, and kept updates are not
-            rescaled, as in scenic).
+        drop_path_rule: What a draw of stochastic depth is for, if there is one: ``'clip'``,
+            ``'group'`` (each attention group, as in TimeSformer), or ``'unscaled'`` (a clip, and
+            kept updates are not rescaled, as in scenic).
         with_cp: What is recomputed in the backward pass instead of being kept. False: nothing.
             ``'activations'``: those of the MLPs, and attention of linear cost; takes little time
             if tokens are at least 384 wide. True: each block.

@@ -63,6 +63,8 @@ class SigmoidClasses(BaseHead):
         options = {"loss_cls": dict(type="BCELossWithLogits"), "average_clips": "prob", **kwargs}
         super().__init__(*args, **{**options, "multi_class": True})
         refuse_unread(self, kwargs, "label_smooth_eps")
+        if kwargs.get("multi_class", True) is not True:
+            refuse_unread(self, kwargs, "multi_class")
 
     def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the loss of logits (N, classes)."""
@@ -131,7 +133,7 @@ class NumberHead(ZeroInitHead):
     ) -> None:
         options = {"loss_cls": dict(type="torch.nn.SmoothL1Loss"), **kwargs}
         super().__init__(num_classes, in_channels, **options)
-        refuse_unread(self, kwargs, "label_smooth_eps")
+        refuse_unread(self, kwargs, "label_smooth_eps", "average_clips", "multi_class")
         for name, value in dict(mean=mean, std=std).items():
             values = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
             self.register_buffer(name, values)

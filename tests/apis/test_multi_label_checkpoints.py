@@ -116,6 +116,7 @@ def test_a_video_has_several_answers(tmp_path: Path) -> None:
     """All classes above a half, and no others; the pipeline reads any video."""
     save("videomae", tmp_path)
     recognizer = Recognizer(str(tmp_path), device="cpu", clips=1)
+    assert repr(recognizer).startswith(f"{tmp_path} (")
     head = recognizer.model.cls_head
     with torch.no_grad():
         head.fc_cls.weight.zero_()

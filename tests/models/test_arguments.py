@@ -143,6 +143,16 @@ def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> Non
             "kernel='softmax' .*block",
         ),
         (VideoTransformer, dict(block=[dict(shift_last=True)]), "shift_last=True has no effect"),
+        (
+            VideoTransformer,
+            dict(block=[dict(shifts=("temporal",), shift_last=True)]),  # of softmax without gates
+            "shift_last=True has no effect",
+        ),
+        (
+            VideoTransformer,
+            dict(block=[dict(kernel=dict(type="linear", map_last=True))]),
+            "map_last=True has no effect",
+        ),
         (VideoTransformer, dict(block=[dict(cls="global")]), "cls='global' of sub-layer joint"),
         (VideoTransformer, dict(block=[dict(rope=False)]), "rope=False .* without rope"),
         (

@@ -64,7 +64,10 @@ def test_the_error_names_head_and_backbone(
     [
         ("MultiLabelHead", dict(label_smooth_eps=0.1)),
         ("MultiLabelAttentiveHead", dict(label_smooth_eps=0.1, num_heads=2)),
+        ("MultiLabelHead", dict(multi_class=False)),
         ("NumberHead", dict(label_smooth_eps=0.1)),
+        ("NumberHead", dict(average_clips="score")),
+        ("NumberHead", dict(multi_class=True)),
         ("FramesHead", dict(label_smooth_eps=0.1)),
         ("BoxesHead", dict(label_smooth_eps=0.1)),
         ("FramesHead", dict(average_clips="score")),

@@ -23,7 +23,7 @@ TEMPORAL = [dict(pattern="time", cls="skip", fc=True), dict(pattern="space")]
 # Joint attention without positions in time.
 JOINT: dict[str, dict[str, Any]] = {
     **{kernel: dict(block=[dict(kernel=kernel)]) for kernel in COUNTING},
-    "linear map last": dict(block=[dict(kernel=dict(type="linear", map_last=True))]),
+    "linear map last": dict(block=[dict(kernel=dict(type="linear", map_last=True), fixation="qk")]),
     "linear elu": dict(block=[dict(kernel=dict(type="linear", feature="elu"), fixation="qk")]),
     "gates": dict(block=[dict(kernel="linear", fixation="qkv_shared")]),
     "class token": dict(cls="mean"),

@@ -62,7 +62,12 @@ def sublayers(patterns: list) -> st.SearchStrategy:
             shift_last=st.booleans(),
         ),
         optional=dict(cls=st.sampled_from(["mean", "global", "skip"])),
-    ).map(lambda row: {**row, "shift_last": row["shift_last"] and bool(row["shifts"])})
+    ).map(
+        lambda row: {
+            **row,
+            "shift_last": row["shift_last"] and bool(row["shifts"] and row["fixation"]),
+        }
+    )
 
 
 @st.composite
