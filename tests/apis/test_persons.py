@@ -80,6 +80,24 @@ def test_tracks_and_clips_end_at_a_cut(recognizer, video) -> None:
     np.testing.assert_allclose(scores_of(whole), scores_of(alone), atol=1e-6)
 
 
+def test_each_video_counts_from_1_and_a_hundred_persons_are_answered(
+    recognizer, video, monkeypatch
+) -> None:
+    pytest.importorskip("trackers", reason="needs trackers")
+    for _ in range(2):
+        assert {one.track for one in recognizer.persons(video, 2, True, "none")} == {1, 2}
+    crowd = [
+        Person((x / 12, y / 12, (x + 0.6) / 12, (y + 0.9) / 12), 0.9)
+        for x in range(10)
+        for y in range(10)
+    ]
+    monkeypatch.setattr(
+        "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: crowd
+    )
+    tracks = [one.track for one in recognizer.persons(video, 2, True, "none")]
+    assert tracks == [*range(1, 101)] * 7  # 3.5 s
+
+
 def test_an_answer_comes_half_a_clip_after_its_moment(recognizer) -> None:
     """A clip takes 8 frames."""
     seen = []

@@ -212,3 +212,14 @@ def test_reports_that_are_named_exist() -> None:
     for report in REPORTS.glob("*.md"):
         targets = re.findall(r"\]\((?!https?:)([^)#]+)", report.read_text())
         assert [name for name in targets if not (REPORTS / name).is_file()] == [], report.name
+
+
+def test_moments() -> None:
+    """Without a model, and of three seeds, mean and interval."""
+    with open(REPORTS / "benchmark" / "moments.csv", newline="") as file:
+        _, (_, *alone), *seeds = csv.reader(file)
+    title = "moments | within 1 frame | 2 frames | 4 frames | 6 frames"
+    rule = "rise of frame differences, nearest mean flow: no model"
+    assert table_row("guides.md", title, rule) == alone
+    columns = zip(*([float(cell) / 100 for cell in row[1:]] for row in seeds), strict=True)
+    assert table_row("guides.md", title, "`MomentsHead`") == [interval(x) for x in columns]
