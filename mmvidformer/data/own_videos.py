@@ -1,5 +1,7 @@
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mmvidformer.data.folders import find_videos, list_folders
@@ -151,13 +153,36 @@ def fold_videos(
     return folded
 
 
+class ListFacts(NamedTuple):
+    """What a list says that training asks for; the list is read once.
+
+    Attributes:
+        sizes: Size of each class (classes,), in ``Task.size_unit``.
+        ends: Last second of each video (videos,) that annotations need, of tasks with seconds.
+        values: Values of each video (videos, values), of tasks with values.
+    """
+
+    sizes: tuple[float, ...] = ()
+    ends: tuple[float, ...] = ()
+    values: tuple[tuple[float, ...], ...] = ()
+
+
 class VideoLists(NamedTuple):
-    """A folder of lists: its absolute path, names of the classes, and number of videos by split."""
+    """A folder of lists.
+
+    Attributes:
+        root: Its absolute path.
+        classes: Names of the classes, or of the values.
+        counts: Number of samples by split.
+        delimiter: What separates the columns of the lists.
+        facts: What the list of each split says.
+    """
 
     root: Path
     classes: tuple[str, ...]
     counts: dict[str, int]
     delimiter: str
+    facts: Mapping[str, ListFacts] = MappingProxyType({})
 
 
 def write_lists(
@@ -264,9 +289,12 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
     texts = [read_text(file) for file in files]
     delimiters = {find_delimiter(text) for text in texts if text.strip()}
     classes = tuple(read_text(root / CLASSES).splitlines())
+    facts = dict.fromkeys(SPLITS, ListFacts((0,) * len(classes)))
     for file in files:
         lines = read_list(file, multi_class=multi_class)
         counts[file.stem] = len(lines)
+        sizes = Counter(label for line in lines for label in line.labels)
+        facts[file.stem] = ListFacts(tuple(sizes[number] for number in range(len(classes))))
         for number, line in enumerate(lines, start=1):
             if line.labels and not 0 <= min(line.labels) <= max(line.labels) < len(classes):
                 allowed = f"0 to {len(classes) - 1}, as {CLASSES} has {len(classes)} lines"
@@ -274,4 +302,4 @@ def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
                 raise UserError(f"{file}, line {number}: {what}")
     # If they differ, each dataset finds its own.
     delimiter = delimiters.pop() if len(delimiters) == 1 else DEFAULT_DELIMITER
-    return VideoLists(root, classes, counts, delimiter)
+    return VideoLists(root, classes, counts, delimiter, facts)

@@ -10,11 +10,9 @@ from mmengine.config import Config
 from mmvidformer.config import type_name
 from mmvidformer.config.fragments import Change, replace
 from mmvidformer.data.own_videos import VideoLists
-from mmvidformer.data.tables import read_table
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATA_SAMPLERS
-from mmvidformer.tasks.table import find_task
 
 USUAL_FPS = 25.0  # of a video, where a config counts frames; the videos are not opened here
 
@@ -78,8 +76,5 @@ def samples_per_process(cfg: Config, lists: VideoLists, recipe: Recipe) -> int:
     count = lists.counts["train"]
     sampler = cfg.train_dataloader.get("sampler") or {}
     if type_name(sampler) == "CoverSampler":
-        task = find_task(recipe.task)
-        videos = task.read(read_table(lists.root / f"train.{task.suffix}")).check().videos
-        ends = [max(map(task.last_second, spans), default=0.0) for spans in videos.values()]
-        count = int(samples_of(ends, sampler["seconds"]).sum())
+        count = int(samples_of(lists.facts["train"].ends, sampler["seconds"]).sum())
     return math.ceil(count / recipe.procs)

@@ -1,7 +1,6 @@
 """Temporal action localization: start, end and class of each action."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,11 +45,9 @@ class ActionLocalization(ActionSegmentation):
         """Return the sorted names of the classes."""
         return sorted_labels(annotations)
 
-    def read_lists(self, folder: str | Path) -> VideoLists:
-        """Read lists; the background is no class."""
-        lists = super().read_lists(folder)
-        names = tuple(name for name in lists.classes if name != BACKGROUND)
-        return lists._replace(classes=names)
+    def learned_classes(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the classes; the background is none."""
+        return tuple(name for name in names if name != BACKGROUND)
 
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the classes."""

@@ -7,12 +7,11 @@ seconds.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config import is_recurrent, type_name
-from mmvidformer.data.own_videos import VideoLists
-from mmvidformer.data.tables import Table, read_table
+from mmvidformer.data.own_videos import ListFacts, VideoLists
+from mmvidformer.data.tables import Table
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.annotations import BACKGROUND, COLUMNS, Span, parse_spans
 from mmvidformer.tasks.base import Steps, Task, rates_of, sampler_of
@@ -71,21 +70,22 @@ class ActionSegmentation(Task):
         """Return the sample of a video that cannot be read: without scores, with its spans."""
         return {**sample, "pred_score": sample["pred_score"][:0]}
 
-    def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
-        """Return the seconds of each class.
+    def list_facts(self, annotations: Annotations, classes: Sequence[str]) -> ListFacts:
+        """Return the seconds of each class, and the ends of the videos.
 
         Time without a span is background only before the last span of a video: its length is not
         known here.
         """
-        seconds = dict.fromkeys(lists.classes, 0.0)
-        for spans in self.read(read_table(lists.root / f"{split}.csv")).check().videos.values():
+        seconds = dict.fromkeys(classes, 0.0)
+        for spans in annotations.videos.values():
             covered = 0.0
             for span in spans:
                 seconds[span.label] = seconds.get(span.label, 0.0) + span.end - span.start
                 covered += span.end - span.start
             if BACKGROUND in seconds and spans:
                 seconds[BACKGROUND] += max(span.end for span in spans) - covered
-        return np.array([seconds[name] for name in lists.classes])
+        sizes = tuple(seconds[name] for name in classes)
+        return super().list_facts(annotations, classes)._replace(sizes=sizes)
 
     def chance(self, lists: VideoLists, split: str) -> float | None:
         """Return the share of the time of the class that training has most of."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmvidformer.config import type_name
-from mmvidformer.data.own_videos import CLASSES, VideoLists
+from mmvidformer.data.own_videos import CLASSES, ListFacts, VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import read_text
@@ -162,6 +162,7 @@ class Task(Answers, Exported):
                 raise MissingFile(f"{root / name} does not exist; {wanted}")
         names = tuple(read_text(root / CLASSES).splitlines()) if self.has_classes else ()
         counts = dict.fromkeys(SPLITS, 0)
+        facts = dict.fromkeys(SPLITS, ListFacts((0,) * len(self.learned_classes(names))))
         for split in SPLITS:
             file = root / f"{split}.csv"
             if not file.is_file():
@@ -173,7 +174,20 @@ class Task(Answers, Exported):
                     got = annotations.names
                     raise UserError(f"{file} must have the columns of train.csv, got {got}")
             counts[split] = self.count_samples(annotations)
-        return VideoLists(root, names, counts, ",")
+            facts[split] = self.list_facts(annotations, self.learned_classes(names))
+        return VideoLists(root, self.learned_classes(names), counts, ",", facts)
+
+    def learned_classes(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the classes that a model learns, of those in ``classes.txt``."""
+        return names
+
+    def list_facts(self, annotations: Annotations, classes: Sequence[str]) -> ListFacts:
+        """Return what training asks of a list."""
+        if not self.has_seconds:
+            return ListFacts()
+        videos = annotations.videos.values()
+        ends = tuple(max(map(self.last_second, items), default=0.0) for items in videos)
+        return ListFacts(ends=ends)
 
     def count_samples(self, annotations: Annotations) -> int:
         """Return the number of samples of a list."""
@@ -189,7 +203,10 @@ class Task(Answers, Exported):
 
     def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
         """Return the size of each class in the list of a split (classes,)."""
-        raise UserError(f"the classes of the task {self.name} have no sizes")
+        sizes = lists.facts[split].sizes
+        if not sizes:
+            raise UserError(f"the classes of the task {self.name} have no sizes")
+        return np.array(sizes)
 
     def chance(self, lists: VideoLists, split: str) -> float | None:
         """Return the best result (``best_metric``) on a list without looking at its videos.

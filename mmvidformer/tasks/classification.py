@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import CLASSES, VideoLists, check_names, read_lists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Row, Table
@@ -102,13 +101,6 @@ class Classification(Task):
         else:
             worst = {task: _lowest(x, label) for task, x in scores.items()}
         return {**sample, "pred_score": worst}
-
-    def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
-        """Return the number of videos of each class."""
-        sizes = np.zeros(len(lists.classes), dtype=int)
-        for line in read_list(lists.root / f"{split}.txt"):
-            sizes[list(line.labels)] += 1
-        return sizes
 
     def chance(self, lists: VideoLists, split: str) -> float:
         """Return what the class is right in that most training videos have, or any other one."""

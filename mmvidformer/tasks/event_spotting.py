@@ -3,10 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
-from mmvidformer.data.own_videos import VideoLists
-from mmvidformer.data.tables import Table, read_table
+from mmvidformer.data.own_videos import ListFacts, VideoLists
+from mmvidformer.data.tables import Table
 from mmvidformer.tasks.action_localization import ActionLocalization
 from mmvidformer.tasks.annotations import COLUMNS, MOMENT_COLUMNS, parse_spans
 from mmvidformer.tasks.prediction import Prediction
@@ -38,11 +36,12 @@ class EventSpotting(ActionLocalization):
         has_time = any(row.get("time") for row in annotations.rows)
         return MOMENT_COLUMNS if has_time else COLUMNS
 
-    def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
-        """Return the number of moments of each class."""
-        videos = self.read(read_table(lists.root / f"{split}.csv")).check().videos.values()
+    def list_facts(self, annotations: Annotations, classes: Sequence[str]) -> ListFacts:
+        """Return the number of moments of each class, and the ends of the videos."""
+        videos = annotations.videos.values()
         counts = Counter(moment.label for moments in videos for moment in moments)
-        return np.array([counts[name] for name in lists.classes])
+        sizes = tuple(counts[name] for name in classes)
+        return super().list_facts(annotations, classes)._replace(sizes=sizes)
 
     def dataset_config(self, lists: VideoLists) -> dict[str, object]:
         """Return the dataset, which reads moments."""

@@ -10,7 +10,7 @@ from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 from torch import nn
 
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.own_videos import ListFacts, VideoLists
 from mmvidformer.data.tables import Row, Table, read_float, read_table
 from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
@@ -68,25 +68,28 @@ class Regression(Task):
         """Return the dataset, with the names of the values."""
         return dict(type="mmvidformer.ValueDataset", metainfo=dict(classes=list(lists.classes)))
 
+    def list_facts(self, annotations: Annotations, classes: Sequence[str]) -> ListFacts:
+        """Return the values of each video."""
+        videos = annotations.videos.values()
+        return ListFacts(values=tuple(numbers.values for (numbers,) in videos))
+
     def fragment(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
         """Return the fragment.
 
         Raises:
             UserError: If the validation list cannot tell which checkpoint is the best.
         """
-        file = lists.root / "val.csv"
         if lists.counts.get("val") and cfg.get("val_evaluator"):
-            videos = self.read(read_table(file)).check().videos.values()
-            if len({numbers.values for (numbers,) in videos}) < 2:
+            if len({*lists.facts["val"].values}) < 2:
                 wanted = "R^2, which chooses the best checkpoint, needs different values"
+                file = lists.root / "val.csv"
                 raise UserError(f"{file}: {wanted}; add some, or leave the list empty")
         return super().fragment(cfg, lists)
 
     def model_config(self, cfg: Config, lists: VideoLists) -> dict[str, Any]:
         """Give the head the scale of the training data."""
         model = super().model_config(cfg, lists)
-        annotations = self.read(read_table(lists.root / "train.csv")).check()
-        rows = [numbers.values for (numbers,) in annotations.videos.values()]
+        rows = lists.facts["train"].values
         mean, deviation = np.mean(rows, axis=0), np.std(rows, axis=0)
         scale = np.where(deviation > 0, deviation, 1)
         model["cls_head"].update(mean=mean.tolist(), std=scale.tolist())

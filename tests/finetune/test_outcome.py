@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
-from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
 from mmvidformer.finetune.tally import Tally
+from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
 
 
@@ -23,7 +23,8 @@ def test_classes(tmp_path, right, said) -> None:
     """Most training videos have the class b, which half of the validation videos have."""
     (tmp_path / "train.txt").write_text("".join(f"{i}.mp4 {x}\n" for i, x in enumerate("11102")))
     (tmp_path / "val.txt").write_text("".join(f"{i}.mp4 {i % 2}\n" for i in range(10)))
-    lists = VideoLists(tmp_path, ("a", "b", "c"), {"train": 5, "val": 10, "test": 0}, " ")
+    (tmp_path / "classes.txt").write_text("a\nb\nc\n")
+    lists = read_task_lists(tmp_path, "classes")
     assert said in compare_to_chance(
         find_task("classes"), lists, {"acc/top1": right / 10}, tally=Tally.without_groups(right, 10)
     )
@@ -37,7 +38,8 @@ def test_a_probe_at_chance_is_not_advised_to_be_a_probe() -> None:
 def test_a_class_without_videos_in_validation_is_no_lower_than_a_draw(tmp_path) -> None:
     (tmp_path / "train.txt").write_text("a.mp4 1\n")
     (tmp_path / "val.txt").write_text("b.mp4 0\nc.mp4 0\n")
-    lists = VideoLists(tmp_path, ("a", "b"), {"train": 1, "val": 2, "test": 0}, " ")
+    (tmp_path / "classes.txt").write_text("a\nb\n")
+    lists = read_task_lists(tmp_path, "classes")
     assert find_task("classes").chance(lists, "val") == 0.5
 
 
@@ -50,7 +52,8 @@ def test_frames(tmp_path) -> None:
     for split, spans in rows.items():
         with (tmp_path / f"{split}.csv").open("w", newline="") as out:
             csv.writer(out).writerows([("video", "start", "end", "label"), *spans])
-    lists = VideoLists(tmp_path, ("feed", "rest"), {"train": 1, "val": 1, "test": 0}, ",")
+    (tmp_path / "classes.txt").write_text("feed\nrest\n")
+    lists = read_task_lists(tmp_path, "frames")
     task = find_task("frames")
     assert task.chance(lists, "val") == pytest.approx(0.5)  # a draw: 3 of 9 s are fewer
     assert "Nothing was learned" in compare_to_chance(task, lists, {"frames/accuracy": 0.4})
@@ -59,7 +62,9 @@ def test_frames(tmp_path) -> None:
 
 
 def test_labels_and_numbers(tmp_path) -> None:
+    (tmp_path / "train.txt").write_text("")
     (tmp_path / "val.txt").write_text("a.mp4 0 1\nb.mp4 0\nc.mp4\nd.mp4\n")
-    lists = VideoLists(tmp_path, ("x", "y", "z"), {"train": 0, "val": 4, "test": 0}, " ")
+    (tmp_path / "classes.txt").write_text("x\ny\nz\n")
+    lists = read_task_lists(tmp_path, "labels")
     assert find_task("labels").chance(lists, "val") == pytest.approx((2 / 4 + 1 / 4) / 2)
     assert find_task("number").chance(lists, "val") == 0

@@ -8,6 +8,7 @@ from mmengine.config import Config
 from mmvidformer import get_config
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.finetune import Pretraining, Recipe, apply_pretraining, apply_recipe
+from mmvidformer.tasks.lists import read_task_lists
 
 LISTS = VideoLists(Path("/own"), ("clap", "run", "wave"), dict(train=40, val=9, test=8), "\t")
 
@@ -181,8 +182,10 @@ def test_flips_stay_for_other_classes() -> None:
 )
 def test_the_base_config_does_not_change(recipe: dict, tmp_path: Path) -> None:
     """Neither do its parts, which the new config shares no dict or list with."""
-    (tmp_path / "train.txt").write_text("a.mp4\t0\nb.mp4\t1\n")
-    lists = LISTS._replace(root=tmp_path, classes=("turn left", "run"))
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.txt").write_text("a.mp4\t0\nb.mp4\t1\n")
+    (tmp_path / "classes.txt").write_text("turn left\nrun\n")
+    lists = read_task_lists(tmp_path, "classes")
     base = get_config("timesformer_motion")
     text = base.pretty_text
     cfg, _ = apply_recipe(base, lists, Recipe(**recipe))
