@@ -13,6 +13,7 @@ from mmvidformer.storage.targets import identity_of
 
 LABEL = r"[+-]?[0-9]{1,18}"
 DEFAULT_DELIMITER = " "  # of MMAction2's datasets
+MOST_FAULTS = 20  # that an error names
 REPORT = ("line", "path", "reason")  # columns of a table of bad videos
 
 

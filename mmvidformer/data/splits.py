@@ -107,7 +107,7 @@ def draw_splits_of_folds(
     Raises:
         UserError: If there are fewer than two folds.
     """
-    names = sorted({*folds} - {""}, key=lambda name: (len(name), name))
+    names = sorted({*folds} - {""}, key=order_of_fold)
     if len(names) < 2:
         raise UserError(f"there must be two folds at least, got {', '.join(names) or 'none'}")
     splits_of = {}
@@ -124,6 +124,11 @@ def draw_splits_of_folds(
         )
         splits_of[name] = splits.tolist()
     return splits_of
+
+
+def order_of_fold(name: str) -> tuple[int, str]:
+    """Return what names of folds are sorted by, so that 10 comes after 9."""
+    return len(name), name
 
 
 def _draw_by_class(labels: Sequence[Hashable], val: float, test: float, seed: int) -> list[str]:

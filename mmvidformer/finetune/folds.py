@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mmvidformer.data.own_videos import VideoLists, find_folds
+from mmvidformer.data.splits import order_of_fold
 from mmvidformer.engine.checkpointing.resume import LAST
 from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
@@ -99,7 +100,7 @@ def _digest(folders: Sequence[Path]) -> str:
 def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path) -> None:
     """Print and write a table of the folds, and what they reach together."""
     rows = [row for row in record.rows if "value" in row]
-    rows.sort(key=lambda row: (len(row["fold"]), row["fold"]))
+    rows.sort(key=lambda row: order_of_fold(row["fold"]))
     if not rows:  # no video of a test has a label
         return
     file = work_dir / "folds.csv"

@@ -9,7 +9,8 @@ from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.fragments import Fragment, merge, replace, without
-from mmvidformer.data.own_videos import LabeledVideo, VideoLists, write_lists
+from mmvidformer.data.class_folders import LabeledVideo
+from mmvidformer.data.own_videos import VideoLists, write_lists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.data import without_split

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.data.lists import say_count
+from mmvidformer.data.lists import MOST_FAULTS, say_count
 from mmvidformer.data.own_videos import (
     CLASSES,
     FILES,
     GROUPS,
-    MOST_FAULTS,
     NO_TEXT,
     VideoLists,
     check_absent,

@@ -6,7 +6,8 @@ import shutil
 import pytest
 
 from mmvidformer.__main__ import main
-from mmvidformer.data.own_videos import LabeledVideo, write_lists
+from mmvidformer.data.class_folders import LabeledVideo
+from mmvidformer.data.own_videos import write_lists
 from mmvidformer.data.splits import SPLITS
 
 

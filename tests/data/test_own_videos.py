@@ -10,17 +10,15 @@ import av
 import pytest
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.data.folders import NamedVideos, find_named, find_videos
-from mmvidformer.data.lists import read_list
-from mmvidformer.data.own_videos import (
+from mmvidformer.data.class_folders import (
     LabeledVideo,
     find_empty_classes,
     leave_out_repeated,
     read_class_folders,
-    read_lists,
-    split_videos,
-    write_lists,
 )
+from mmvidformer.data.folders import NamedVideos, find_named, find_videos
+from mmvidformer.data.lists import read_list
+from mmvidformer.data.own_videos import read_lists, split_videos, write_lists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.video.containers import FORMATS, SUFFIXES
 

@@ -7,7 +7,8 @@ import pytest
 
 from mmvidformer import get_config
 from mmvidformer.config import building
-from mmvidformer.data.own_videos import LabeledVideo, write_lists
+from mmvidformer.data.class_folders import LabeledVideo
+from mmvidformer.data.own_videos import write_lists
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.registry import DATASETS
 

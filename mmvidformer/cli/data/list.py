@@ -15,19 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mmvidformer.data.class_folders import (
+    LabeledVideo,
+    find_empty_classes,
+    leave_out_repeated,
+    read_class_folders,
+)
 from mmvidformer.data.importers import is_export, open_annotations
 from mmvidformer.data.own_videos import (
     FILES,
     NO_TEXT,
-    LabeledVideo,
     VideoLists,
     check_absent,
-    find_empty_classes,
     fold_folders,
     fold_videos,
     is_text,
-    leave_out_repeated,
-    read_class_folders,
     split_videos,
     write_lists,
 )
