@@ -1,6 +1,11 @@
-"""When a function with a backward pass of its own may replace PyTorch's operators."""
+"""What is done only where operators run at once: own backward passes, and tables that are kept."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import torch
+from torch import Tensor
 
 
 def runs_eagerly() -> bool:
@@ -12,3 +17,26 @@ def runs_eagerly() -> bool:
     """
     in_graph = torch.compiler.is_compiling() or torch.jit.is_tracing()
     return not in_graph and not torch._C._are_functorch_transforms_active()
+
+
+def compute_once(build: Callable[..., Any], like: Tensor, *arguments: Any) -> Any:
+    """Return ``build(*arguments)``, such as a mask or a table, and keep the last results.
+
+    Nothing is kept in a graph, where tensors are not real (as under ``FakeTensorMode``), or where
+    an argument is a tensor, as the place in a stream. Nobody may change what is returned.
+
+    Args:
+        build: A function of arguments that can be hashed.
+        like: A tensor as those that it builds.
+        *arguments: Its arguments.
+    """
+    depends = any(isinstance(argument, Tensor) for argument in arguments)
+    if depends or type(like) is not Tensor or not runs_eagerly():
+        return build(*arguments)
+    with torch.inference_mode(False):  # for later calls with gradients
+        return _keep(build, *arguments)
+
+
+@lru_cache(maxsize=16)
+def _keep(build: Callable[..., Any], *arguments: Any) -> Any:
+    return build(*arguments)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers.eager import compute_once
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.resize import resize_positions
@@ -234,8 +235,20 @@ def sine_positions(axes: str, size: Size, like: Tensor, start: Tensor | int = 0)
         Table (1, T, H, W, D). Channels that are left over, because D is not a multiple of twice the
         number of axes, are 0.
     """
-    pairs = like.shape[-1] // (2 * len(axes))
-    options = angle_options(like.device, torch.promote_types(like.dtype, torch.float32), start)
+    options = like.shape[-1], like.dtype, like.device
+    return compute_once(_sine_table, like, axes, size, start, *options)
+
+
+def _sine_table(
+    axes: str,
+    size: Size,
+    start: Tensor | int,
+    width: int,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    pairs = width // (2 * len(axes))
+    options = angle_options(device, torch.promote_types(dtype, torch.float32), start)
     rates = 10000.0 ** -(torch.arange(pairs, **options) / pairs)
     parts = []
     for axis, count in zip("thw", size, strict=True):
@@ -247,19 +260,26 @@ def sine_positions(axes: str, size: Size, like: Tensor, start: Tensor | int = 0)
             waves = torch.cat([angles.sin(), angles.cos()], dim=-1)
             parts.append(repeat_along(axis, waves, size))
     table = torch.cat(parts, dim=-1)
-    return F.pad(table, (0, like.shape[-1] - table.shape[-1]))[None].to(like)
+    return F.pad(table, (0, width - table.shape[-1]))[None].to(device, dtype)
 
 
 def flat_sine_positions(size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
     """Sines and cosines of the number of a token in the clip; see ``sine_positions``."""
+    options = like.shape[-1], like.dtype, like.device
+    return compute_once(_flat_sine_table, like, size, start, *options)
+
+
+def _flat_sine_table(
+    size: Size, start: Tensor | int, width: int, dtype: torch.dtype, device: torch.device
+) -> Tensor:
     t, h, w = size
-    options = wide_options(like.device)
+    options = wide_options(device)
     numbers = torch.arange(t * h * w, **options)
     numbers = numbers + h * w * (start.to(numbers) if isinstance(start, Tensor) else start)
-    pairs = torch.arange((like.shape[-1] + 1) // 2, **options)
-    angles = numbers[:, None] * 10000.0 ** (-2 * pairs / like.shape[-1])
-    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, : like.shape[-1]]
-    return waves.to(like).unflatten(0, size)[None]
+    pairs = torch.arange((width + 1) // 2, **options)
+    angles = numbers[:, None] * 10000.0 ** (-2 * pairs / width)
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+    return waves.to(device, dtype).unflatten(0, size)[None]
 
 
 def angle_options(device: torch.device, dtype: torch.dtype, start: Tensor | int) -> dict[str, Any]:

@@ -8,10 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers.eager import compute_once
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.positions import angle_options, repeat_along
-from mmvidformer.layers.tokens import Context
+from mmvidformer.layers.tokens import Context, Size
 
 
 class RotaryPositions(nn.Module, ABC):
@@ -101,9 +102,13 @@ class RotaryEmbedding(RotaryPositions):
 
         The grid sets the size, device and precision (at least float32).
         """
-        size = grid_size(grid)
         dtype = torch.promote_types(grid.dtype, torch.float32)
-        options = angle_options(grid.device, dtype, start)
+        return compute_once(self._build_table, grid, grid_size(grid), start, dtype, grid.device)
+
+    def _build_table(
+        self, size: Size, start: Tensor | int, dtype: torch.dtype, device: torch.device
+    ) -> Tensor:
+        options = angle_options(device, dtype, start)
         rates = self.base ** -(torch.arange(self.count, **options) / self.count)
         parts = []
         for axis in self.axes:
@@ -126,7 +131,7 @@ class RotaryEmbedding(RotaryPositions):
             angles = angles.repeat_interleave(2, dim=-1)
         angles = F.pad(angles, (0, self.head_dim - angles.shape[-1]))
         waves = torch.cat([angles.cos(), angles.sin()], dim=-1)
-        return waves.to(device=grid.device, dtype=dtype)[None]
+        return waves.to(device=device, dtype=dtype)[None]
 
     def tokens(self, grid: Tensor, prefix: int = 0, start: Tensor | int = 0) -> Tensor:
         """Return the table (1, P + T H W, 2 d) of tokens; a prefix is not turned. See ``table``."""

@@ -98,3 +98,27 @@ def test_few_frames_lie_between_a_model_and_attention(
     monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", attend)
     make(1)(torch.randn(1, 3, 4, 32, 32))
     assert 0 < len(frames) <= 7 and len(set(frames)) <= 5
+
+
+@pytest.mark.parametrize("options", [dict(rope="axial"), dict(positions=dict(fixed="flat"))])
+def test_tables_of_places_are_computed_once_per_size(options: dict) -> None:
+    """Also if the first pass is in inference mode, whose tensors cannot have gradients."""
+    model = VideoTransformer(arch(1), **options, **SIZE)
+    clip = torch.randn(1, 3, 4, 32, 32)
+    with torch.inference_mode():
+        expected = model(clip)
+    names: list[str] = []
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(func.overloadpacket.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Names():
+        out = model(clip)
+        out.sum().backward()
+    assert "sin" not in names and "native_layer_norm" in names
+    torch.testing.assert_close(out, expected)
+    with Names():
+        model(clip[:, :, :2]), model.double()(clip.double())
+    assert names.count("sin") == 2

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, wraps
+from functools import wraps
 from math import prod
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.layers.eager import compute_once
 from mmvidformer.layers.masks import Mask
 from mmvidformer.layers.tokens import Size
 
@@ -25,17 +26,11 @@ def once_per_grid(
 ) -> Callable[[Any, Tensor], Tensor | None]:
     """Turn a method that builds the mask of a grid into ``Pattern.mask``.
 
-    The method returns (G, 1, 1 or S, S') or None. Its last results are kept, except where tensors
-    are not real, as for a compiler or under ``FakeTensorMode``.
+    The method returns (G, 1, 1 or S, S') or None; see ``compute_once``.
     """
-    kept = lru_cache(maxsize=16)(build)
 
     def mask(pattern: Any, x: Tensor) -> Tensor | None:
-        where = pattern, grid_size(x), x.device
-        if torch.compiler.is_compiling() or type(x) is not Tensor:
-            return build(*where)
-        with torch.inference_mode(False):  # for later calls with gradients
-            return kept(*where)
+        return compute_once(build, x, pattern, grid_size(x), x.device)
 
     return wraps(build)(mask)
 
