@@ -18,20 +18,20 @@ from mmvidformer.checkpoints.reading import CONFIGS, WEIGHTS
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.errors import StorageError
-from mmvidformer.storage.files import SCHEMES as REMOTE
+from mmvidformer.storage.files import PROTOCOLS
 
 HUB = "hf://"
 PACKAGE = "package:"  # a file in mmvidformer/weights
 WEB = ("http://", "https://")
-OBJECT_STORAGE = tuple(f"{name}://" for name in REMOTE if f"{name}://" not in WEB)
-SCHEMES = (HUB, PREFIX, *WEB, *OBJECT_STORAGE)
+OBJECT_STORAGE = tuple(f"{name}://" for name in PROTOCOLS if f"{name}://" not in WEB)
+STARTS = (HUB, PREFIX, *WEB, *OBJECT_STORAGE)
 TRIES = 5  # connections that break before they bring more of a file
 SILENCE = 60  # seconds without data after which a connection counts as broken
 
 
 def is_address(source: object) -> bool:
-    """Whether a source is an address in one of ``SCHEMES``."""
-    return str(source).startswith(SCHEMES)
+    """Whether a source is an address in one of ``STARTS``."""
+    return str(source).startswith(STARTS)
 
 
 def fetch(source: str | Path) -> Path:

@@ -34,7 +34,7 @@ ENCODERS = (
 
 # Schemes with the same names, by an expression of a name. The first one is assumed: the official
 # default of model 3, otherwise the published one.
-SCHEMES: dict[str, tuple[str, ...]] = {
+SCHEMES_BY_KEY: dict[str, tuple[str, ...]] = {
     "^SpatialTransformer/": ("factorized_encoder",),
     "Attention_time/": ("factorized_self_attention_ts", "factorized_self_attention"),
     "^cls$": ("spacetime",),
@@ -51,7 +51,7 @@ def from_scenic(
     names of model 1 without class token, and for model 3 in the paper's order, space before time.
     """
     state, num_heads = read_flax(state)
-    possible = next(schemes for pattern, schemes in SCHEMES.items() if has(state, pattern))
+    possible = next(schemes for pattern, schemes in SCHEMES_BY_KEY.items() if has(state, pattern))
     if scheme is not None and scheme not in possible:
         wanted = " or ".join(map(repr, possible))
         raise UserError(f"scheme {scheme!r} does not fit; the checkpoint needs {wanted}")

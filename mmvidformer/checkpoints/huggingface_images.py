@@ -18,7 +18,7 @@ from mmvidformer.checkpoints.keymap import (
 from mmvidformer.errors import UserError
 
 # Heads, text encoders, decoders, and what models are trained with.
-IGNORED = (
+UNUSED_WEIGHTS = (
     r"(.*\.)?(pooler|head|classifier|decoder)\..*",
     r"(.*\.)?(mask_token|position_ids)",
     r"text_model\..*|(text|visual)_projection\..*|logit_(scale|bias)",
@@ -74,7 +74,7 @@ def from_huggingface_image(
     parts["positions"] = table_name.removeprefix(prefix) or "embeddings.position_embeddings"
     sections = "model", "positions_with_cls" if cls else "positions"
     rules = key_map("image", *sections, dialect=dialect, ops=ops, **parts)
-    result = apply_rules(state, rules, IGNORED)
+    result = apply_rules(state, rules, UNUSED_WEIGHTS)
     result.settings = _settings(result.state, meta, family, gated)
     result.num_heads = meta.get("num_attention_heads")
     return result

@@ -17,7 +17,7 @@ SIGNS = (
 )
 BACKBONE = ("embed.", "encoders.")
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
-IGNORED = ("data_preprocessor.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")
+UNUSED_WEIGHTS = ("data_preprocessor.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")
 
 
 def is_native(state: Mapping[str, Tensor]) -> bool:
@@ -36,8 +36,8 @@ def from_native(
     named = {f"backbone.{n}" if n.startswith(BACKBONE) else n: x for n, x in state.items()}
     result = Conversion({name: x for name, x in named.items() if name.startswith(RECOGNIZER)})
     merge_lora(result.state)
-    result.ignored = [name for name in named if name.startswith(IGNORED)]
-    if unknown := [name for name in named if not name.startswith((*RECOGNIZER, *IGNORED))]:
+    result.ignored = [name for name in named if name.startswith(UNUSED_WEIGHTS)]
+    if unknown := [name for name in named if not name.startswith((*RECOGNIZER, *UNUSED_WEIGHTS))]:
         raise UserError(f"names that are not part of a recognizer: {unknown}")
     result.settings, result.head = dict(meta.get("backbone", {})), dict(meta.get("head", {}))
     stated = result.settings.get("scheme", meta.get("scheme", scheme))

@@ -29,7 +29,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import merge_lora
 
 # Text encoder and heads of the tasks; a mask, and what scales logits.
-IGNORED = (
+UNUSED_WEIGHTS = (
     r"(text_encoder|task_heads)\..*",
     r"logit_(scale|bias)",
     r".*\.temporal_attention\.attention\.mask",
@@ -65,7 +65,7 @@ def from_streamformer(
         raise UserError(f"hidden_act must be {' or '.join(ACTS)}, got {act!r}")
     time = "causal_time" if meta.get("enable_causal_temporal", True) else "time"
     state = _merge_lora(state)
-    result = apply_rules(state, streamformer_rules(state, time, grid), IGNORED)
+    result = apply_rules(state, streamformer_rules(state, time, grid), UNUSED_WEIGHTS)
     result.model, result.scheme = "VideoTransformer", "streamformer"
     shapes = {name: x.shape for name, x in result.state.items()}
     width, _, *tubelet = shapes["backbone.embed.proj.weight"]

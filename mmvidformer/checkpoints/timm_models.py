@@ -37,7 +37,7 @@ PARTS = {
     "blocks.0.mlp.act": ("GELU", "GELUTanh", "QuickGELU", "SiLU"),
 }
 # Classifiers, the attention pool of SigLIP, which is a head, and what DINOv2 is trained with.
-IGNORED = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*", "mask_token")
+UNUSED_WEIGHTS = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*", "mask_token")
 SCALES = {"blocks.0.ls1.gamma", "blocks.0.gamma_1"}  # of a VisionTransformer, of an Eva
 ACTS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu"}
 
@@ -193,7 +193,7 @@ def from_timm(
     rules = [rule for rule in needed if rule.targets not in known] + present
     norm = key_map("timm", "fc_norm" if "fc_norm.weight" in state else "norm")
     rules += norm if "blocks.0.norm1.bias" in state else norm[:1]  # RMS norms have none
-    result = apply_rules(state, rules, IGNORED)
+    result = apply_rules(state, rules, UNUSED_WEIGHTS)
     if "architecture" in meta:
         name = str(meta["architecture"])
         with torch.device("meta"):

@@ -38,7 +38,7 @@ from mmvidformer.layers.positions import flat_sine_positions
 WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
 # By table of names: the pooler of ViViT, which the classifier does not read, fixed positions of
 # VideoMAE, which ``from_videomae`` compares, a table that V-JEPA 2 does not read, other networks.
-IGNORED: dict[str, tuple[str, ...]] = {
+UNUSED_WEIGHTS: dict[str, tuple[str, ...]] = {
     "vivit": (r"(.*\.)?pooler\.dense\..*",),
     "timesformer": (),
     "videomae": (r"(.*\.)?(decoder|encoder_to_decoder)\..*", r"(.*\.)?(mask_token|pos_embed)"),
@@ -266,7 +266,9 @@ def _convert(
 ) -> Conversion:
     if scheme in VIDEO_VITS and dialect == "official":
         state = strip_prefixes(state, WRAPPERS)
-    result = apply_rules(state, _rules(state, scheme, dialect, grid), IGNORED[MODELS[scheme][1]])
+    result = apply_rules(
+        state, _rules(state, scheme, dialect, grid), UNUSED_WEIGHTS[MODELS[scheme][1]]
+    )
     result.model, result.scheme = MODELS[scheme][0], scheme
     acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
     if meta.get("hidden_act", acts[0]) not in acts:

@@ -76,15 +76,15 @@ def refuse(conflicts: Iterable[Conflict], use: str, start: str = "", advice: str
 
 
 def refuse_tokens(
-    conflicts: Iterable[Conflict], keep: Places | None, weight: Tensor | None
+    conflicts: Iterable[Conflict], kept: Places | None, counts: Tensor | None
 ) -> None:
     """Raise a UserError if parts cannot do with some places, or with weights of tokens."""
-    if keep is not None:
+    if kept is not None:
         refuse(conflicts, "places", advice="; leave none out")
-        if not keep.in_frames:
+        if not kept.in_frames:
             refuse(conflicts, "tokens", advice="; leave out the same places in all frames")
-    if weight is not None:
-        refuse(conflicts, "counts", advice="; leave weight out")
+    if counts is not None:
+        refuse(conflicts, "counts", advice="; leave counts out")
 
 
 def find_conflicts(

@@ -129,7 +129,7 @@ class Attention(nn.Module):
             stages = {"qk_norm": QueryKeyNorm(inner // num_heads, qk_norm), **stages}
         if rope is not None:
             stages["rope"] = ROPES.build(rope, head_dim=head_dim)
-        self.prepare = nn.ModuleDict(stages)
+        self.prepare = nn.ModuleDict(stages)  # weights in files have this name
         self._parts = self.kernel.parts
         self._first_shifts = len(moves) if [*stages][: len(moves)] == [*moves] else 0
         self._later_stages = [*stages][self._first_shifts :]
@@ -161,7 +161,7 @@ class Attention(nn.Module):
             run = self._mix_projected
             out = checkpoint(run, projected, context, factors, use_reentrant=False)
         else:
-            q, k, v = self._prepare(projected, context)
+            q, k, v = self._run_stages(projected, context)
             del projected
             out = self.mix(q, k, v, context, factors)
         update = self.proj(out)
@@ -176,7 +176,7 @@ class Attention(nn.Module):
 
         Returns (B, P + T H W, n, d) each.
         """
-        return self._prepare(self.qkv(tokens), context)
+        return self._run_stages(self.qkv(tokens), context)
 
     def mix(
         self, q: Tensor, k: Tensor, v: Tensor, context: Context, factors: Tensor | None = None
@@ -221,9 +221,9 @@ class Attention(nn.Module):
         return out.transpose(1, 2).flatten(2)
 
     def _mix_projected(self, projected: Tensor, context: Context, factors: Tensor | None) -> Tensor:
-        return self.mix(*self._prepare(projected, context), context, factors)
+        return self.mix(*self._run_stages(projected, context), context, factors)
 
-    def _prepare(self, projected: Tensor, context: Context) -> Heads:
+    def _run_stages(self, projected: Tensor, context: Context) -> Heads:
         heads = torch.unflatten(projected, -1, (self._parts, self.num_heads, -1))
         if not self._first_shifts:
             projections = heads.unbind(2)

@@ -99,11 +99,11 @@ class Encoder(EncoderInput):
             Normalized tokens (B, P + T H W, D) in the order of ``out_grid``.
         """
         clips = tokens.context
-        refuse_tokens(self.conflicts, clips.keep, clips.weight)
+        refuse_tokens(self.conflicts, clips.kept, clips.counts)
         shape = (tokens.tensor.shape[0], *clips.grid.size)
-        if clips.weight is not None and clips.weight.shape != shape:
-            got = tuple(clips.weight.shape)
-            raise UserError(f"weight must be (B, T, H, W) = {shape}, as the tokens, got {got}")
+        if clips.counts is not None and clips.counts.shape != shape:
+            got = tuple(clips.counts.shape)
+            raise UserError(f"counts must be (B, T, H, W) = {shape}, as the tokens, got {got}")
         if self.single_frames:
             tokens = split_frames(tokens)
         size = tokens.context.grid.size
@@ -124,7 +124,7 @@ class Encoder(EncoderInput):
             return one_per_frame(self.norm(tensor[:, :: context.grid.w]), clips)
         if self.frames == "average":
             tensor = self.norm(average_frames(tensor, clips))
-            return Tokens(tensor, clips._replace(grid=context.grid, weight=None, clip_rows=None))
+            return Tokens(tensor, clips._replace(grid=context.grid, counts=None, clip_rows=None))
         pooled = pool_tokens(Tokens(self.norm(tensor), context), "cls")
         return one_per_frame(pooled.unflatten(0, (-1, clips.grid.t)), clips)
 

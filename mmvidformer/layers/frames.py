@@ -3,27 +3,27 @@
 import torch
 from torch import Tensor
 
-from mmvidformer.layers.tokens import Context, Grid, Size, Tokens, split_weight, weighted_mean
+from mmvidformer.layers.tokens import Context, Grid, Size, Tokens, split_counts, weighted_mean
 
 
 def split_frames(tokens: Tokens) -> Tokens:
     """Make a clip of each frame: places (B, T H W, D) to (B T, H W, D), without a prefix."""
     context = tokens.context
     frames = context.grid.t
-    keep, weight = context.keep, context.weight
-    if weight is not None:
-        weight, _ = split_weight(weight, keep)
-        weight = weight.flatten(0, 1)[:, None]
-    if keep is not None:
-        keep = keep._replace(numbers=keep.numbers.repeat_interleave(frames, 0))
+    kept, counts = context.kept, context.counts
+    if counts is not None:
+        counts, _ = split_counts(counts, kept)
+        counts = counts.flatten(0, 1)[:, None]
+    if kept is not None:
+        kept = kept._replace(numbers=kept.numbers.repeat_interleave(frames, 0))
     places = tokens.places
     rows = context.clip_rows
     if rows is None:
         rows = torch.ones(places.shape[0], dtype=torch.long, device=places.device)
     return Tokens.of(
         places.flatten(0, 1)[:, None],
-        keep=keep,
-        weight=weight,
+        kept=kept,
+        counts=counts,
         clip_rows=rows * frames,
         prefix_only=context.prefix_only,
     )
@@ -33,15 +33,15 @@ def average_frames(frames: Tensor, clips: Context) -> Tensor:
     """Average the tokens (B T, L, D) of the frames of each clip to (B, L, D)."""
     if clips.clip_rows is not None:
         return torch.stack([clip.mean(dim=0) for clip in frames.split(clips.clip_rows.tolist())])
-    weight = weight_of_frames(clips)
-    weight = None if weight is None else weight.flatten(2)
-    return weighted_mean(frames.unflatten(0, (-1, clips.grid.t)), weight, dim=1)
+    counts = counts_of_frames(clips)
+    counts = None if counts is None else counts.flatten(2)
+    return weighted_mean(frames.unflatten(0, (-1, clips.grid.t)), counts, dim=1)
 
 
 def one_per_frame(frames: Tensor, clips: Context) -> Tokens:
     """Return vectors of frames (B, T, D) as the tokens of their clips."""
     grid = clips.grid._replace(h=1, w=1, prefix=0)
-    return Tokens(frames, clips._replace(grid=grid, keep=None, weight=weight_of_frames(clips)))
+    return Tokens(frames, clips._replace(grid=grid, kept=None, counts=counts_of_frames(clips)))
 
 
 def frame_tokens_first(tokens: Tokens, size: Size) -> Tokens:
@@ -51,6 +51,6 @@ def frame_tokens_first(tokens: Tokens, size: Size) -> Tokens:
     return Tokens(tensor, tokens.context._replace(grid=Grid(*size, prefix=size[0])))
 
 
-def weight_of_frames(clips: Context) -> Tensor | None:
+def counts_of_frames(clips: Context) -> Tensor | None:
     """Return how often each frame counts, (B, T, 1, 1); None: once."""
-    return None if clips.weight is None else split_weight(clips.weight, clips.keep)[1]
+    return None if clips.counts is None else split_counts(clips.counts, clips.kept)[1]

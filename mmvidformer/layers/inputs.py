@@ -10,7 +10,7 @@ from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.positions import POSITIONS
 from mmvidformer.layers.rotary import ROPES, with_prefix
-from mmvidformer.layers.tokens import Grid, Size, Tokens, split_weight
+from mmvidformer.layers.tokens import Grid, Size, Tokens, split_counts
 
 
 class EncoderInput(nn.Module):
@@ -82,31 +82,31 @@ class EncoderInput(nn.Module):
         if cls is not None and self.registers is not None:
             cls = torch.cat([cls, self.registers], dim=1)
         prefix = 0 if cls is None else cls.shape[1]
-        keep, state, weight = context.keep, context.state, context.weight
+        kept, state, counts = context.kept, context.state, context.counts
         whole = grid  # whose positions are those of the places
-        if keep is not None:
-            size = (grid.shape[1], *keep.size) if keep.in_frames else keep.size
+        if kept is not None:
+            size = (grid.shape[1], *kept.size) if kept.in_frames else kept.size
             whole = grid.new_zeros(()).expand(1, *size, grid.shape[-1])
         rope = None
         if self.rope is not None:
             rope = self.rope.table(whole, 0 if state is None else state.steps)
-            rope = with_prefix(rope if keep is None else keep.take(rope), prefix)
+            rope = with_prefix(rope if kept is None else kept.take(rope), prefix)
         whole, cls = self.pos_embed(whole, cls, state)
-        grid = whole if keep is None else grid + keep.take(whole)
+        grid = whole if kept is None else grid + kept.take(whole)
         if self.frame_token is not None:
             frame_tokens = self.frame_token.expand(*grid.shape[:2], -1, -1)
             grid = torch.cat([frame_tokens, grid.flatten(2, 3)], dim=2)[:, :, None]
-            if weight is not None:  # such a token counts as often as its frame
-                of_frames = split_weight(weight, keep)[1].flatten(2)
-                weight = torch.cat([of_frames, weight.flatten(2)], dim=2)[:, :, None]
+            if counts is not None:  # such a token counts as often as its frame
+                of_frames = split_counts(counts, kept)[1].flatten(2)
+                counts = torch.cat([of_frames, counts.flatten(2)], dim=2)[:, :, None]
         order = Grid(*grid_size(grid), prefix)
         tensor = grid.flatten(1, 3)
         if cls is not None:
             tensor = order.join(cls.expand(grid.shape[0], -1, -1), grid)
-        if weight is not None:
-            weight = weight.to(torch.promote_types(grid.dtype, torch.float32))
+        if counts is not None:
+            counts = counts.to(torch.promote_types(grid.dtype, torch.float32))
         tensor = self.norm_pre(self.pos_drop(tensor))
         # Single frames that are averaged draw on their own (TimeSformer).
         clip_rows = None if self.frames == "average" else context.clip_rows
-        context = context._replace(grid=order, weight=weight, rope=rope, clip_rows=clip_rows)
+        context = context._replace(grid=order, counts=counts, rope=rope, clip_rows=clip_rows)
         return Tokens(tensor, context)

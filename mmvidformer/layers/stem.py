@@ -84,12 +84,12 @@ class Stem(nn.Module, ABC):
             raise UserError(f"a clip of {sides} is smaller than a tubelet {tubelet}")
         return grid
 
-    def forward(self, clip: Tensor, keep: Places | None = None) -> Tensor:
+    def forward(self, clip: Tensor, kept: Places | None = None) -> Tensor:
         """Embed a clip.
 
         Args:
             clip: Pixels (B, C, T', H', W').
-            keep: Places of the tokens that are wanted. Default: all.
+            kept: Places of the tokens that are wanted. Default: all.
 
         Returns:
             Tokens (B, T, H, W, D); those at some places are as ``Places.take`` returns them.
@@ -100,16 +100,16 @@ class Stem(nn.Module, ABC):
         """
         self.check(clip)
         grid = self.grid(clip.shape[2:])
-        if keep is None:
+        if kept is None:
             return self.embed(clip)
         if self.overlaps:
             raise UserError(
                 "places can be left out if tubelets do not overlap, without padding; got "
                 f"tubelet {self.tubelet}, stride {self.stride}, padding {self.padding}"
             )
-        if tuple(keep.size) not in (grid, grid[1:]):
-            raise UserError(f"places must be of {grid[1:]} or {grid}, the grid, got {keep.size}")
-        return self.embed_boxes(keep.take(self.boxes(clip)))
+        if tuple(kept.size) not in (grid, grid[1:]):
+            raise UserError(f"places must be of {grid[1:]} or {grid}, the grid, got {kept.size}")
+        return self.embed_boxes(kept.take(self.boxes(clip)))
 
     def check(self, clip: Tensor) -> None:
         """Raise a UserError if a clip does not have five axes and C channels."""

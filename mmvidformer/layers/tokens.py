@@ -60,10 +60,10 @@ class Context(NamedTuple):
 
     Attributes:
         grid: Their order.
-        keep: Where they are, if others of the clip were left out.
-        weight: How many equal tokens of the clip each place stands for, (B, T, H, W); 0: it is
-            padding. If no token was left out, the others of a frame have the same weight: that of
-            the frame. Default: one.
+        kept: Where they are, if others of the clip were left out.
+        counts: How many equal tokens of the clip each place stands for, (B, T, H, W); 0: it is
+            padding. If no token was left out, the others of a frame count as often as the
+            frame. Default: one.
         rope: Table of rotary positions, (1 or B, P + T H W, 2 d) (``RotaryEmbedding.tokens``).
         state: State of a stream that the tokens are a part of.
         clip_rows: Number of consecutive batch rows of each clip, (clips,), if the rows are frames.
@@ -74,8 +74,8 @@ class Context(NamedTuple):
     """
 
     grid: Grid
-    keep: "Places | None" = None
-    weight: Tensor | None = None
+    kept: "Places | None" = None
+    counts: Tensor | None = None
     rope: Tensor | None = None
     state: StreamState | None = None
     clip_rows: Tensor | None = None
@@ -160,28 +160,28 @@ def pool_tokens(tokens: Tokens, pool: str) -> Tensor:
     """Return the class token (``'cls'``), or if there is none the mean of the places, (B, D)."""
     if pool == "cls" and tokens.context.grid.prefix:
         return tokens.tensor[:, 0]
-    return weighted_mean(tokens.places, tokens.context.weight, dim=(1, 2, 3))
+    return weighted_mean(tokens.places, tokens.context.counts, dim=(1, 2, 3))
 
 
-def split_weight(weight: Tensor, keep: Places | None) -> tuple[Tensor, Tensor]:
-    """Split the weight of tokens (B, T, H, W) into that within a frame and that of their frame.
+def split_counts(counts: Tensor, kept: Places | None) -> tuple[Tensor, Tensor]:
+    """Split the counts of tokens (B, T, H, W) into those within a frame and those of frames.
 
     The latter is (B, T, 1, 1): how many equal frames there are. Where places are left out, the
     frames are those of the clip.
     """
-    frames = weight.amax(dim=(2, 3), keepdim=True)
-    if keep is not None:
-        return weight, (frames > 0).to(weight)
-    return weight / torch.where(frames > 0, frames, 1), frames
+    frames = counts.amax(dim=(2, 3), keepdim=True)
+    if kept is not None:
+        return counts, (frames > 0).to(counts)
+    return counts / torch.where(frames > 0, frames, 1), frames
 
 
-def weighted_mean(tokens: Tensor, weight: Tensor | None, dim: int | tuple[int, ...]) -> Tensor:
-    """Return the mean of tokens (..., D) over some axes, each counted as often as its weight (...).
+def weighted_mean(tokens: Tensor, counts: Tensor | None, dim: int | tuple[int, ...]) -> Tensor:
+    """Return the mean of tokens (..., D) over some axes, each counted as often as ``counts`` (...).
 
-    That of tokens without any weight is 0.
+    That of tokens that all count 0 times is 0.
     """
-    if weight is None:
+    if counts is None:
         return tokens.mean(dim=dim)
-    weight = weight[..., None].to(tokens)
-    total = weight.sum(dim=dim)
-    return (tokens * weight).sum(dim=dim) / torch.where(total == 0, 1, total)
+    counts = counts[..., None].to(tokens)
+    total = counts.sum(dim=dim)
+    return (tokens * counts).sum(dim=dim) / torch.where(total == 0, 1, total)

@@ -130,7 +130,7 @@ class MaskedPretraining(BaseModel):
         """
         places = self.backbone.embed(clips, visible)
         places = visible.put(places, self.mask_token) if self.whole else places
-        tokens = Tokens.of(places, keep=None if self.whole else visible)
+        tokens = Tokens.of(places, kept=None if self.whole else visible)
         for encoder in self.backbone.encoders:
             tokens = encoder(tokens)
         features = self.backbone.fc_norm(tokens.places)

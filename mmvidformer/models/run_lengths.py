@@ -26,15 +26,15 @@ class RunLengths(NamedTuple):
     """The runs of equal tubelets of clips (B, 3, T', H', W'), and where each place is in them.
 
     Attributes:
-        keep: The first tubelet of each of N runs. A clip with fewer runs is filled with its first.
+        kept: The first tubelet of each of N runs. A clip with fewer runs is filled with its first.
         boxes: Their pixels, (B, 1, 1, N, P).
-        weight: Lengths of the runs, (B, 1, 1, N); 0: no run.
+        counts: Lengths of the runs, (B, 1, 1, N); 0: no run.
         run_of_place: Number of the run of each place, (B, T, H, W).
     """
 
-    keep: Places
+    kept: Places
     boxes: Tensor
-    weight: Tensor
+    counts: Tensor
     run_of_place: Tensor
 
     def spread(self, tokens: Tokens) -> Tokens:
@@ -42,7 +42,7 @@ class RunLengths(NamedTuple):
 
         Tokens of a prefix alone stay.
         """
-        context = tokens.context._replace(keep=None, weight=None, rope=None)
+        context = tokens.context._replace(kept=None, counts=None, rope=None)
         if not context.grid.t:
             return Tokens(tokens.tensor, context)
         _, t, h, w = self.run_of_place.shape
@@ -84,7 +84,7 @@ def encode_runs(
         if runs is None:
             tokens = Tokens.of(backbone.embed(take_rows(clips, rows)), prefix_only=prefix_only)
         else:
-            options = dict(keep=runs.keep, weight=runs.weight, prefix_only=prefix_only)
+            options = dict(kept=runs.kept, counts=runs.counts, prefix_only=prefix_only)
             tokens = Tokens.of(backbone.embed.embed_boxes(runs.boxes), **options)
         blocks: list[Tokens] = []
         for encoder in backbone.encoders:
@@ -181,11 +181,11 @@ def make_runs(boxes: Tensor, begins: Tensor) -> RunLengths:
     firsts = is_first.sort(dim=1, descending=True, stable=True).indices[:, : len(columns)]
     is_run = columns < counts
     firsts = torch.where(is_run, firsts, 0)
-    weight = torch.where(is_run, lengths.take_along_dim(firsts, dim=1), 0)
+    counts = torch.where(is_run, lengths.take_along_dim(firsts, dim=1), 0)
     run_of_first = is_first.cumsum(dim=1) - 1
     run_of_place = run_of_first.take_along_dim(first_of_place, dim=1).unflatten(1, size)
-    keep = Places(firsts, tuple(size))
-    return RunLengths(keep, keep.take(boxes), weight[:, None, None].to(boxes.dtype), run_of_place)
+    kept = Places(firsts, tuple(size))
+    return RunLengths(kept, kept.take(boxes), counts[:, None, None].to(boxes.dtype), run_of_place)
 
 
 def share_computed(groups: Sequence[Group]) -> float:
@@ -193,7 +193,7 @@ def share_computed(groups: Sequence[Group]) -> float:
     clips = sum(len(group.rows) for group in groups)
     computed = 0.0
     for rows, runs in groups:
-        share = 1.0 if runs is None else runs.weight[0].numel() / runs.run_of_place[0].numel()
+        share = 1.0 if runs is None else runs.counts[0].numel() / runs.run_of_place[0].numel()
         computed += share * len(rows)
     return computed / clips if clips else 1.0
 

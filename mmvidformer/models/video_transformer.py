@@ -196,16 +196,16 @@ class VideoTransformer(nn.Module):
         self,
         clip: Tensor,
         outputs: list[Tokens] | None = None,
-        keep: Places | None = None,
-        weight: Tensor | None = None,
+        kept: Places | None = None,
+        counts: Tensor | None = None,
     ) -> Tokens:
         """Encode a clip without pooling.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             outputs: See ``layers.Encoder.forward``.
-            keep: As for ``forward``, like the next.
-            weight: Likewise.
+            kept: As for ``forward``, like the next.
+            counts: Likewise.
 
         Returns:
             Tokens of the last encoder; normalized unless there is an ``fc_norm``. Their ``places``
@@ -213,9 +213,9 @@ class VideoTransformer(nn.Module):
             ``'average'`` (B, 1, H, W, D). Their ``prefix`` is (B, 1 + registers, D), or (B, 0, D)
             without a class token.
         """
-        if self._has_runs(keep, weight):
+        if self._has_runs(kept, counts):
             return encode_runs(self, clip, outputs)
-        tokens = self._embed(clip, keep, weight)
+        tokens = self._embed(clip, kept, counts)
         for encoder in self.encoders:
             tokens = encoder(tokens, outputs)
         return tokens
@@ -224,18 +224,18 @@ class VideoTransformer(nn.Module):
         self,
         clip: Tensor,
         valid: Tensor | None = None,
-        keep: Places | None = None,
-        weight: Tensor | None = None,
+        kept: Places | None = None,
+        counts: Tensor | None = None,
     ) -> Tensor | list[Tensor]:
         """Map clips to features, or to tokens if not pooled.
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
             valid: Bool mask (B, T') of the frames of each clip (``models.lengths``). Default: all.
-            keep: Places of the tokens to compute (``layers.Places``); the others of the clip are
+            kept: Places of the tokens to compute (``layers.Places``); the others of the clip are
                 left out. Default: all.
-            weight: How many equal tokens of the clip each one stands for, (B, T, H, W), or in the
-                shape that ``keep`` leaves, (B, T, 1, N) or (B, 1, 1, N); 0: it is padding. Means
+            counts: How many equal tokens of the clip each one stands for, (B, T, H, W), or in the
+                shape that ``kept`` leaves, (B, T, 1, N) or (B, 1, 1, N); 0: it is padding. Means
                 are weighted. Default: one.
 
         Returns:
@@ -243,37 +243,37 @@ class VideoTransformer(nn.Module):
 
         Raises:
             UserError: If a part of the model cannot leave out tokens or count them several times,
-                or if ``weight`` or the size of ``keep`` does not fit.
+                or if ``counts`` or the size of ``kept`` does not fit.
         """
         if valid is not None:
-            if keep is not None or weight is not None:
-                raise UserError("keep and weight cannot be used with valid; cut the clips first")
+            if kept is not None or counts is not None:
+                raise UserError("kept and counts cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             clips = valid_frames(clip, valid, multiple)
             drops = self.training and self.token_keep < 1
             whole = drops or not encodes_frames(self)
             features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
             return features if self.pool == "none" else torch.stack(features)
-        if self._has_runs(keep, weight):
+        if self._has_runs(kept, counts):
             return self.pool_features(encode_runs(self, clip, prefix_only=True))
-        tokens = self._embed(clip, keep, weight, prefix_only=True)
+        tokens = self._embed(clip, kept, counts, prefix_only=True)
         for encoder in self.encoders:
             tokens = encoder(tokens)
         return self.pool_features(tokens)
 
-    def _has_runs(self, keep: Places | None, weight: Tensor | None) -> bool:
+    def _has_runs(self, kept: Places | None, counts: Tensor | None) -> bool:
         """Return whether tubelets that stand still are computed once: if no tokens are chosen."""
         drops = self.training and self.token_keep < 1
-        return self.static is not None and keep is None and weight is None and not drops
+        return self.static is not None and kept is None and counts is None and not drops
 
     def _embed(
-        self, clip: Tensor, keep: Places | None, weight: Tensor | None, prefix_only: bool = False
+        self, clip: Tensor, kept: Places | None, counts: Tensor | None, prefix_only: bool = False
     ) -> Tokens:
         """Return the tokens of a clip that are given, or that ``token_keep`` leaves."""
-        if keep is None and weight is None and self.training and self.token_keep < 1:
-            keep = draw_tokens(self, clip, self.token_keep)
-        options = dict(keep=keep, weight=weight, prefix_only=prefix_only)
-        return Tokens.of(self.embed(clip, keep), **options)
+        if kept is None and counts is None and self.training and self.token_keep < 1:
+            kept = draw_tokens(self, clip, self.token_keep)
+        options = dict(kept=kept, counts=counts, prefix_only=prefix_only)
+        return Tokens.of(self.embed(clip, kept), **options)
 
     def pool_features(self, tokens: Tokens) -> Tensor:
         """Return the output for the result of ``forward_features``."""

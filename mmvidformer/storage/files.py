@@ -15,7 +15,7 @@ from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.errors import StorageError
 
 # Addresses that fsspec reads; the drivers of all but the first three are packages of their own.
-SCHEMES = ("http", "https", "memory", "s3", "gs", "gcs", "az", "abfs", "hdfs", "sftp")
+PROTOCOLS = ("http", "https", "memory", "s3", "gs", "gcs", "az", "abfs", "hdfs", "sftp")
 EXTRAS = {"http": "s3", "https": "s3", "s3": "s3"}  # extras of this package with their drivers
 PAUSES = (1.0, 4.0)  # seconds before the second and the third try
 TIME_LIMIT, LEAST_SPEED = 30.0, 1e6  # seconds of a try, and one more for so many bytes
@@ -41,7 +41,7 @@ class FileStatus(NamedTuple):
 def is_remote(path: str | Path) -> bool:
     """Whether a path is an address in object storage or on the web."""
     scheme, separator, _ = str(path).partition("://")
-    return bool(separator) and scheme in SCHEMES
+    return bool(separator) and scheme in PROTOCOLS
 
 
 def join(folder: str | Path, *names: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from mmvidformer import get_config, list_models
 from mmvidformer.checkpoints import FORMATS, published
-from mmvidformer.checkpoints.download import SCHEMES
+from mmvidformer.checkpoints.download import STARTS
 from mmvidformer.checkpoints.labels import read_labels
 
 
@@ -21,7 +21,7 @@ def test_names_and_addresses_are_unique() -> None:
 @pytest.mark.parametrize("row", published.rows(), ids=lambda row: row.name)
 def test_rows_fit_what_is_shipped(row: published.Published) -> None:
     assert row.format in FORMATS
-    assert row.address.startswith((*SCHEMES, "timm:", "package:"))
+    assert row.address.startswith((*STARTS, "timm:", "package:"))
     assert re.fullmatch(r"[0-9a-f]*", row.sha256)
     assert bool(row.check) <= {"input", "logits"}.issubset(row.check)
     assert row.name not in list_models() or row.name == row.config

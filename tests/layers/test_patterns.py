@@ -34,7 +34,7 @@ def test_spread_assigns_each_token_the_number_of_its_group(name: str) -> None:
     pattern = PATTERNS.build({"type": name, **OPTIONS.get(name, {})})
     groups = pattern.num_groups(GRID)
     numbers = torch.arange(2 * groups, dtype=torch.float).view(2, groups)
-    spread = pattern.spread(numbers, GRID).unflatten(1, GRID)
+    spread = pattern.to_places(numbers, GRID).unflatten(1, GRID)
     grouped = pattern.group(spread[..., None]).flatten(0, 1).flatten(1)
     inside = pattern.group(torch.ones_like(spread)[..., None]).flatten(0, 1).flatten(1)
     torch.testing.assert_close(grouped, numbers.view(-1, 1) * inside)

@@ -147,7 +147,7 @@ def test_gathering_again_changes_no_number(cls: str, kernel: str) -> None:
     results = []
     for kind in (LocalPattern, Kept):
         attn = build("local", cls, kernel).eval()
-        attn.patterns = (kind(attn.patterns[0].regroup, attn.patterns[0].needs),)
+        attn.patterns = (kind(attn.patterns[0].notation, attn.patterns[0].needs),)
         inputs = [torch.randn(2, 3, 5, 4, DIM), torch.randn(2, 2, DIM)]
         inputs = [x.double().requires_grad_() for x in inputs]
         out, cls_out = run(attn, *inputs)

@@ -96,9 +96,9 @@ def test_runs_of_equal_tubelets_are_computed_once(name: str) -> None:
     """Outputs and gradients are those of the whole clip."""
     model = build(**JOINT[name])
     clips, keep, weight = still_clips()
-    assert_same(model, model(clips, keep=keep, weight=weight), model(clips))
+    assert_same(model, model(clips, kept=keep, counts=weight), model(clips))
     with torch.no_grad():
-        fast = optimize_for_inference(model)(clips, keep=keep, weight=weight)
+        fast = optimize_for_inference(model)(clips, kept=keep, counts=weight)
         torch.testing.assert_close(fast, model(clips), **EXACT)
 
 
@@ -109,7 +109,7 @@ def test_clips_whose_updates_are_dropped(with_cp: bool) -> None:
     model = build(cls="mean", **options).train()
     clips, keep, weight = still_clips()
     torch.manual_seed(3)
-    out = model(clips, keep=keep, weight=weight)
+    out = model(clips, kept=keep, counts=weight)
     torch.manual_seed(3)
     assert_same(model, out, model(clips))
 
@@ -117,7 +117,7 @@ def test_clips_whose_updates_are_dropped(with_cp: bool) -> None:
 def test_single_precision() -> None:
     model = build(cls="mean").float()
     clips, keep, weight = still_clips()
-    out = model(clips.float(), keep=keep, weight=weight)
+    out = model(clips.float(), kept=keep, counts=weight)
     torch.testing.assert_close(out, model(clips.float()), rtol=1e-5, atol=1e-5)
 
 
@@ -129,7 +129,7 @@ def test_bfloat16(kernel: str) -> None:
     clips, keep, weight = still_clips()
     expected = model(clips.float())
     with torch.autocast("cpu", torch.bfloat16):
-        error = model(clips.float(), keep=keep, weight=weight) - expected
+        error = model(clips.float(), kept=keep, counts=weight) - expected
         plain_error = model(clips.float()) - expected
     assert error.abs().max() <= 2 * plain_error.abs().max()
 
@@ -165,7 +165,7 @@ def test_equal_frames_are_computed_once(name: str) -> None:
         for frame, count in zip(frames, counts, strict=True)
     ]
     weight = counts[:, :, None, None].expand(-1, -1, 2, 2).double()
-    out = model(frames.flatten(2, 3), weight=weight)
+    out = model(frames.flatten(2, 3), counts=weight)
     assert_same(model, out, model(torch.stack(whole)))
 
 
@@ -198,7 +198,7 @@ def test_padding_has_no_effect(block: list[dict], cls: str | None) -> None:
     padded = torch.cat([clip, 1e3 * noise(2, 3, 2, 24, 24, seed=3)], dim=2)
     weight = torch.ones(2, 6, 3, 3)
     weight[:, 4:] = 0
-    assert_same(model, model(padded, weight=weight), model(clip))
+    assert_same(model, model(padded, counts=weight), model(clip))
 
 
 @pytest.mark.parametrize(("block", "cls"), list(schemes()))
@@ -206,7 +206,7 @@ def test_padding_has_no_effect(block: list[dict], cls: str | None) -> None:
 def test_a_weight_of_one_changes_nothing(block: list[dict], cls: str | None) -> None:
     model = build(block=block, cls=cls, positions="joint", img_size=24)
     clip = noise(2, 3, 5, 24, 24)
-    out = model(clip, weight=torch.ones(2, 5, 3, 3))
+    out = model(clip, counts=torch.ones(2, 5, 3, 3))
     torch.testing.assert_close(out, model(clip), **EXACT)
 
 
@@ -217,7 +217,7 @@ def test_all_places_are_the_clip(options: dict, size: tuple[int, ...]) -> None:
     clip = noise(2, 3, 5, 32, 32)
     count = torch.Size(size).numel()
     order = torch.stack([torch.arange(count), torch.randperm(count)])
-    assert_same(model, model(clip, keep=Places(order, size)), model(clip))
+    assert_same(model, model(clip, kept=Places(order, size)), model(clip))
 
 
 @pytest.mark.parametrize("scheme", ["joint", "space and time", "dilated"])
@@ -226,7 +226,7 @@ def test_places_of_frames_are_a_smaller_clip(scheme: str) -> None:
     model = build(block=SCHEMES[scheme], positions="none")
     clip = noise(2, 3, 4, 32, 32)
     corner = Places(torch.tensor([[0, 1, 4, 5]] * 2), (4, 4))
-    assert_same(model, model(clip, keep=corner), model(clip[..., :16, :16]))
+    assert_same(model, model(clip, kept=corner), model(clip[..., :16, :16]))
 
 
 @pytest.mark.parametrize("role", ["mean", "global", "skip"])
@@ -239,7 +239,7 @@ def test_attention(kernel: str, role: Any) -> None:
     tokens, counts = noise(1, prefix + 4, 12), torch.tensor([3, 1, 2, 5])
     repeats = torch.cat([torch.ones(prefix, dtype=torch.long), counts])
     weight = counts[None, None, None].double()  # (B, T, H, W)
-    out = attn(tokens, Context(Grid(1, 1, 4, prefix), weight=weight))
+    out = attn(tokens, Context(Grid(1, 1, 4, prefix), counts=weight))
     whole = attn(tokens.repeat_interleave(repeats, 1), Context(Grid(1, 1, 11, prefix)))
     first = repeats.cumsum(0) - repeats
     torch.testing.assert_close(out, whole[:, first], **EXACT)
@@ -262,4 +262,4 @@ def test_compiled_models_leave_out_and_count() -> None:
     model = build(cls="mean")
     clips, keep, weight = still_clips()
     compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
-    torch.testing.assert_close(compiled(clips, keep=keep, weight=weight), model(clips), **EXACT)
+    torch.testing.assert_close(compiled(clips, kept=keep, counts=weight), model(clips), **EXACT)

@@ -28,7 +28,7 @@ def test_kernels_that_read_an_order_get_all_tokens(kernel: str) -> None:
     with pytest.raises(
         ValueError, match=f"kernel '{kernel}'.* needs all places of a frame; leave none out"
     ):
-        model(torch.randn(1, 3, 4, 64, 64), keep=keep)
+        model(torch.randn(1, 3, 4, 64, 64), kept=keep)
     assert MaskedPretraining(model).whole  # masked tokens are replaced, not left out
 
 
@@ -40,7 +40,7 @@ def test_other_kernels_read_none(kernel: str) -> None:
     model = VideoTransformer(**SIZES, block=block, positions="none").eval()
     clip = torch.randn(1, 3, 4, 64, 64)
     shuffled = Places(torch.randperm(64)[None], (4, 4, 4))
-    torch.testing.assert_close(model(clip, keep=shuffled), model(clip), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(model(clip, kept=shuffled), model(clip), atol=1e-5, rtol=1e-4)
 
 
 @torch.no_grad()
@@ -50,7 +50,7 @@ def test_an_order_in_time_is_kept_with_the_same_places_in_all_frames() -> None:
     model = VideoTransformer(**SIZES, block=block, pool="none", token_keep=0.5).eval()
     clip = torch.randn(1, 3, 4, 64, 64)
     keep = Places(torch.tensor([[2, 5, 11]]), (4, 4))
-    torch.testing.assert_close(model(clip, keep=keep), keep.take(model(clip)), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(model(clip, kept=keep), keep.take(model(clip)), atol=1e-5, rtol=1e-4)
 
 
 def test_masked_pretraining_refuses_clips_without_a_masked_place() -> None:

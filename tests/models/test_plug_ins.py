@@ -127,7 +127,7 @@ def test_still_tubelets_are_computed_once() -> None:
 def test_tokens_are_left_out() -> None:
     model, clip = build(), draw_clip()
     order = Places(torch.randperm(64).expand(2, -1), (4, 4, 4))
-    torch.testing.assert_close(model(clip, keep=order), model(clip))
+    torch.testing.assert_close(model(clip, kept=order), model(clip))
     assert build(token_keep=0.5).train()(clip).shape == (2, 24)
 
 

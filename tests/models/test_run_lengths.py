@@ -57,7 +57,7 @@ def test_outputs_and_gradients_are_those_of_the_frozen_clip(name: str) -> None:
     expected = model(still)
     model.static = 0.1
     assert_same(model, model(clips), expected)
-    tokens = [group.runs.keep.numbers.shape[1] for group in find_runs(model, clips, 0.1)]
+    tokens = [group.runs.kept.numbers.shape[1] for group in find_runs(model, clips, 0.1)]
     assert tokens == [5, 9]  # of 24
     with torch.no_grad():
         torch.testing.assert_close(optimize_for_inference(model)(clips), expected)
@@ -84,7 +84,7 @@ def test_features_and_those_of_blocks_have_all_places() -> None:
     expected = model.forward_features(frozen(model, clips, 0.1), outputs[0])
     model.static = 0.1
     found = model.forward_features(clips, outputs[1])
-    assert found.context.grid == expected.context.grid and found.context.weight is None
+    assert found.context.grid == expected.context.grid and found.context.counts is None
     torch.testing.assert_close(found.tensor, expected.tensor)
     for after, block in zip(*outputs, strict=True):
         torch.testing.assert_close(block.tensor, after.tensor)
@@ -125,7 +125,7 @@ def test_no_clip_depends_on_the_others_of_its_batch() -> None:
     model.static = 0.1
     groups = find_runs(model, clips, 0.1)
     assert [group.rows for group in groups] == [[2, 3, 4], [1], [0]]
-    assert [group.runs and group.runs.weight.shape[-1] for group in groups] == [5, 9, None]
+    assert [group.runs and group.runs.counts.shape[-1] for group in groups] == [5, 9, None]
     assert share_computed(groups) == pytest.approx((1 + 3 * 5 / 24 + 9 / 24) / 5)
     torch.testing.assert_close(model(clips), torch.cat([model(clip[None]) for clip in clips]))
     torch.testing.assert_close(model(clips)[0], exact[0])
@@ -164,7 +164,7 @@ def test_the_processes_of_a_sharded_model_run_equally_often(monkeypatch) -> None
     model.static = 0.1
     assert torch.equal(model(clips), expected)
     ((rows, runs),) = find_runs(model, clips[1:], 0.1)
-    assert rows == [0, 1, 2, 3] and runs.weight.shape[-1] == 9
+    assert rows == [0, 1, 2, 3] and runs.counts.shape[-1] == 9
     torch.testing.assert_close(
         model(clips[1:]), torch.cat([model(clip[None]) for clip in clips[1:]])
     )
@@ -236,7 +236,7 @@ def test_what_is_given_is_used() -> None:
     weight[:, 4:] = 0
     expected = model(clips[:, :, :4])
     model.static = 0.1
-    torch.testing.assert_close(model(clips, weight=weight), expected)
+    torch.testing.assert_close(model(clips, counts=weight), expected)
 
 
 def test_pictures_are_of_all_tubelets() -> None:
@@ -254,10 +254,10 @@ def test_padding_is_the_first_tubelet_again() -> None:
     """So that it changes neither the largest nor the least number of a clip, which int8 reads."""
     model, clips = build(), mixed_clips()
     (_, runs), *_ = find_runs(model, clips, 0.1)
-    assert (runs.weight[:, 0, 0] > 0).sum(dim=1).tolist() == [5, 4, 4]
-    assert runs.keep.numbers[1:, -1].tolist() == [0, 0]
+    assert (runs.counts[:, 0, 0] > 0).sum(dim=1).tolist() == [5, 4, 4]
+    assert runs.kept.numbers[1:, -1].tolist() == [0, 0]
     torch.testing.assert_close(runs.boxes[1:, 0, 0, -1], runs.boxes[1:, 0, 0, 0], rtol=0, atol=0)
-    assert runs.weight.sum(dim=-1).flatten().tolist() == [24, 24, 24]
+    assert runs.counts.sum(dim=-1).flatten().tolist() == [24, 24, 24]
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def test_a_step_of_training_is_that_of_the_drawn_tokens(name: str) -> None:
     model.train()
     torch.manual_seed(1)
     found = model(clips)
-    torch.testing.assert_close(found, model(clips, keep=keep), rtol=0, atol=0)
+    torch.testing.assert_close(found, model(clips, kept=keep), rtol=0, atol=0)
     found.sum().backward()
     assert all(weight.grad is not None for weight in model.embed.parameters())
 

@@ -197,27 +197,27 @@ def check_kept_and_counted(model: Any, clip: Tensor, out: Tensor) -> None:
     some = Places(shuffled[:, : places // 2], grid[1:])
     in_order = Places(some.numbers.sort().values, grid[1:])
     if "places" in uses:
-        check_refused(model, clip, keep=some)
+        check_refused(model, clip, kept=some)
     else:
-        kept = features(model, clip, keep=Places(shuffled, grid[1:]))
+        kept = features(model, clip, kept=Places(shuffled, grid[1:]))
         torch.testing.assert_close(kept, out)
-        kept = features(model, clip, keep=some)
-        torch.testing.assert_close(kept, features(model, clip, keep=in_order))
+        kept = features(model, clip, kept=some)
+        torch.testing.assert_close(kept, features(model, clip, kept=in_order))
     any_tokens = torch.randperm(tokens).expand(rows, -1)
     if uses & {"places", "tokens"}:
-        check_refused(model, clip, keep=Places(any_tokens, grid))
+        check_refused(model, clip, kept=Places(any_tokens, grid))
     else:
-        torch.testing.assert_close(features(model, clip, keep=Places(any_tokens, grid)), out)
+        torch.testing.assert_close(features(model, clip, kept=Places(any_tokens, grid)), out)
     ones = torch.ones(rows, *grid)
     if "counts" in uses:
-        check_refused(model, clip, weight=ones)
+        check_refused(model, clip, counts=ones)
         return
-    torch.testing.assert_close(features(model, clip, weight=ones), out)
+    torch.testing.assert_close(features(model, clip, counts=ones), out)
     if not uses & {"places", "tokens"}:  # padding is as what is left out
         numbers = any_tokens[:, : tokens // 2]
         padding = torch.zeros(rows, tokens).scatter(1, numbers, 1.0).view_as(ones)
-        kept = features(model, clip, keep=Places(numbers, grid))
-        torch.testing.assert_close(features(model, clip, weight=padding), kept)
+        kept = features(model, clip, kept=Places(numbers, grid))
+        torch.testing.assert_close(features(model, clip, counts=padding), kept)
 
 
 def check_refused(model: nn.Module, clip: Tensor, **given: Any) -> None:

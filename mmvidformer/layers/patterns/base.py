@@ -40,7 +40,7 @@ class Pattern:
     """Regroup the places of a grid into sequences and back.
 
     Args:
-        regroup: How, in the notation of einops; such as ``'b t h w n d -> b t n (h w) d'`` for
+        notation: How, as einops writes it; such as ``'b t h w n d -> b t n (h w) d'`` for
             attention within a frame: between b and n are the axes that number the sequences, after
             n those that run along a sequence. Without the former it has a 1.
         needs: What it asks of a kernel (``layers.abilities``).
@@ -52,7 +52,7 @@ class Pattern:
         whole: Whether all tokens see each other as one sequence, so that nothing is regrouped.
     """
 
-    regroup: str
+    notation: str
     needs: frozenset[str] = frozenset()
     groups: str = field(init=False, compare=False, repr=False)
     tokens: str = field(init=False, compare=False, repr=False)
@@ -65,7 +65,7 @@ class Pattern:
     gathers: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        grid, _, sequences = self.regroup.partition(" -> ")
+        grid, _, sequences = self.notation.partition(" -> ")
         sides = sequences.removeprefix("b ").removesuffix(" d").split(" n ")
         groups, tokens = ("".join(filter(str.isalpha, side)) for side in sides)
         axes = "".join(filter(str.isalpha, grid))[1:-2]
@@ -149,7 +149,7 @@ class Pattern:
         """Return the number of keys per group of a grid (T, H, W), padding included."""
         return self.keys(torch.empty(1, *grid, 1, 1, device="meta")).shape[-2]
 
-    def spread(self, per_group: Tensor, grid: Size) -> Tensor:
+    def to_places(self, per_group: Tensor, grid: Size) -> Tensor:
         """Give each place the number of its group: (B, G) to (B, T H W, 1)."""
         per_token = per_group[:, :, None, None, None].expand(-1, -1, 1, self.num_tokens(grid), 1)
         return self.ungroup(per_token, grid).flatten(1, 3)[..., 0]

@@ -25,7 +25,7 @@ class BlockPattern(Pattern):
     attends to padding. A block larger than an axis is clipped to it, and not shifted there.
 
     Args:
-        regroup: See ``Pattern``; of the axes t, h, w, i, j, k.
+        notation: See ``Pattern``; of the axes t, h, w, i, j, k.
         needs: See ``Pattern``.
         size: Size (T, H, W) of a block.
         shift: Shift (T, H, W) of the blocks, less than the size. The grid is rolled by it; a block

@@ -17,7 +17,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.layers.drop import Draw
 from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.patterns.base import Pattern
-from mmvidformer.layers.tokens import Context, Grid, split_weight
+from mmvidformer.layers.tokens import Context, Grid, split_counts
 
 Sequences = tuple[Tensor, Tensor, Tensor, Mask]  # queries, keys, values (..., n, S, d), and mask
 
@@ -55,7 +55,7 @@ def with_keys(
     (prefix_k, k), (prefix_v, v) = context.grid.split(k), context.grid.split(v)
     mask = pattern.mask(k)
     keys, values = join(prefix_k, pattern.keys(k)), join(prefix_v, pattern.keys(v))
-    if mask is None and context.weight is None:
+    if mask is None and context.counts is None:
         return queries.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1), None
     if isinstance(mask, Tensor):
         if prefix:
@@ -64,7 +64,7 @@ def with_keys(
             # A copy sees what any token of its group sees.
             seen = mask.any(dim=-2, keepdim=True).expand(-1, -1, prefix, -1)
             mask = torch.cat([seen, mask], dim=-2)[..., : queries.shape[-2], :]
-        if mask.shape[-2] > 1 and context.weight is None:
+        if mask.shape[-2] > 1 and context.counts is None:
             return queries, keys, values, mask
         mask = mask.repeat(k.shape[0], 1, 1, 1)
     mask = count_keys(pattern, mask, context)
@@ -101,21 +101,21 @@ def ungroup(
 
 def count_tokens(context: Context) -> Tensor | None:
     """Return how many times all tokens count as keys, (B, 1, 1, P + T H W); None if once."""
-    if context.weight is None:
+    if context.counts is None:
         return None
-    return F.pad(context.weight.flatten(1), (context.grid.prefix, 0), value=1.0)[:, None, None]
+    return F.pad(context.counts.flatten(1), (context.grid.prefix, 0), value=1.0)[:, None, None]
 
 
 def count_keys(pattern: Pattern, mask: Mask, context: Context) -> Mask:
     """Turn the mask of keys into how many times they count, if tokens have weights."""
-    if context.weight is None:
+    if context.counts is None:
         return mask
     if isinstance(mask, Causal):
-        raise UserError("causal attention cannot count a key several times; leave weight out")
-    weight = context.weight
+        raise UserError("causal attention cannot count a key several times; leave counts out")
+    counts = context.counts
     if pattern.within_frames:  # a frame in which all count n times is n frames
-        weight, _ = split_weight(weight, context.keep)
-    counts = pattern.keys(weight[..., None, None]).transpose(-1, -2).flatten(0, 1)
+        counts, _ = split_counts(counts, context.kept)
+    counts = pattern.keys(counts[..., None, None]).transpose(-1, -2).flatten(0, 1)
     counts = F.pad(counts, (context.grid.prefix, 0), value=1.0)  # (B*G, 1, 1, S')
     counts = counts if mask is None else counts * mask
     # What sees padding alone is padding. It may be any number, but none is infinite.
@@ -127,11 +127,11 @@ def count_groups(pattern: Pattern, factors: Tensor | None, context: Context) -> 
 
     Those of padding alone do not count.
     """
-    if context.weight is None:
+    if context.counts is None:
         return factors
-    _, frames = split_weight(context.weight, context.keep)
+    _, frames = split_counts(context.counts, context.kept)
     counts = frames if pattern.within_frames else torch.ones_like(frames)
-    counts = torch.where(context.weight > 0, counts, 0)[..., None, None]
+    counts = torch.where(context.counts > 0, counts, 0)[..., None, None]
     groups = pattern.group(counts).amax(dim=(2, 3, 4))
     return groups if factors is None else factors * groups
 
@@ -147,7 +147,7 @@ def scale_update(update: Tensor, pattern: Pattern, draw: Draw, grid: Grid) -> Te
     if factors.shape[1] == 1:
         places = factors[..., None].expand(-1, grid.num_places, -1)
     else:
-        places = pattern.spread(factors, grid.size)
+        places = pattern.to_places(factors, grid.size)
     if not grid.prefix:
         return update * places
     prefix = factors.mean(dim=1, keepdim=True) if prefix is None else prefix
@@ -173,6 +173,6 @@ def merge(prefix: Tensor, factors: Tensor | None) -> Tensor:
         mean = prefix.mean(dim=1)
     else:
         total = factors.sum(dim=1, keepdim=True)
-        weight = factors / total.clamp_min(torch.finfo(factors.dtype).tiny)
-        mean = (prefix * weight[:, :, None, None, None]).sum(dim=1)
+        weights = factors / total.clamp_min(torch.finfo(factors.dtype).tiny)
+        mean = (prefix * weights[:, :, None, None, None]).sum(dim=1)
     return mean.transpose(1, 2).flatten(2)

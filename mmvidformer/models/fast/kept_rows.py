@@ -81,9 +81,9 @@ def kept_rows(draw: Draw | None) -> Tensor | None:
 
 def take_rows(context: Context, rows: Tensor) -> Context:
     """Return the context of some rows (K,) of the batch."""
-    keep = context.keep and context.keep._replace(numbers=context.keep.numbers[rows])
-    weight = None if context.weight is None else context.weight[rows]
+    kept = context.kept and context.kept._replace(numbers=context.kept.numbers[rows])
+    counts = None if context.counts is None else context.counts[rows]
     rope = context.rope
     if rope is not None and len(rope) > 1:
         rope = rope[rows]
-    return context._replace(keep=keep, weight=weight, rope=rope)
+    return context._replace(kept=kept, counts=counts, rope=rope)

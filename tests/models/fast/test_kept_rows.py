@@ -47,7 +47,7 @@ def test_updates_that_are_dropped_are_not_computed(composition: str, masked: boo
     def run() -> tuple[list[Tensor], int]:
         torch.manual_seed(1)
         with FlopCounterMode(display=False) as flops:
-            tokens = encoder(Tokens.of(grid, keep=places)).tensor
+            tokens = encoder(Tokens.of(grid, kept=places)).tensor
             tokens.square().sum().backward()
         gradients = [leaf.grad for leaf in leaves]
         for leaf in leaves:
