@@ -27,7 +27,7 @@ from mmvidformer.apis.factory import find_model
 from mmvidformer.cli.answering import AHEAD, Answering
 from mmvidformer.cli.demo_options import parse_options
 from mmvidformer.engine.arguments import inexact_options
-from mmvidformer.sinks import Film, JsonLines, SegmentsCsv, Subtitles, Timeline
+from mmvidformer.sinks import Film, JsonLines, Timeline, WindowsCsv
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.group import Sinks
 from mmvidformer.sinks.lines import Counts, Lines
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if answering.is_closed:
                 break
     for sink, path in options.targets:
-        if sink in (JsonLines, SegmentsCsv, Subtitles) and str(path) != "-":
+        if sink not in (Film, Timeline, WindowsCsv) and str(path) != "-":
             print(f"written: {path}", file=sys.stderr)
     if recognizer.check is not None:
         print(recognizer.check.report(), file=sys.stderr)
