@@ -203,7 +203,7 @@ def test_training_on_a_share_of_the_tokens() -> None:
     assert cfg.custom_hooks[-1] == dict(type="mmvidformer.AllTokensHook")
     assert "training computes 0.5 of the tokens, and all in the last fifth of the steps" in said
     assert "token_keep" not in made("vivit_fe_k400")[0].model.backbone
-    with pytest.raises(ValueError, match="token_keep needs tubelets that do not overlap"):
+    with pytest.raises(ValueError, match="token_keep=0.5: tubelets overlap or have padding"):
         made("feature_fixation_k400", token_keep=0.5)
     with pytest.raises(ValueError, match="above 0 and at most 1, got 2"):
         made("vivit_fe_k400", token_keep=2.0)

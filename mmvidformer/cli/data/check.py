@@ -24,7 +24,8 @@ from mmvidformer.data.sources import list_video_files
 from mmvidformer.engine.arguments import add_annotation_arguments, positive
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
-from mmvidformer.tasks.table import describe_tasks
+from mmvidformer.tasks.imports import guess_task, say_left_out, select_rows
+from mmvidformer.tasks.table import describe_tasks, find_task, spell_task
 from mmvidformer.video.check_files import find_faults, read_to_end
 
 LIMIT = "seconds without a new frame after which a file is given up (default: 60)"
@@ -57,7 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             wrong, videos = [], list_video_files(source)
         else:
             table = open_annotations(source, args.root, args.columns, args.format, args.fps)
-            wrong, videos = find_annotation_faults(table, args.task)
+            task = find_task(args.task) if args.task else guess_task(table)
+            table = select_rows(table, task)
+            if table.left_out:
+                print(f"{args.ann_file}: left out: {say_left_out(table)}")
+            wrong, videos = find_annotation_faults(table, spell_task(task))
         files = [(str(path),) for path in videos]
         faults = find_faults(read_to_end, files, args.workers, args.time_limit)
         wrong += [f"{path}: {why}" for path, why in faults.items()]
