@@ -14,7 +14,7 @@ from mmvidformer.engine.checkpointing.resume import LAST
 from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.arguments import config_path
-from mmvidformer.finetune.outcome import compare_share
+from mmvidformer.finetune.outcome import ADVICE, PROBE_ADVICE, compare_share
 from mmvidformer.finetune.record import TableRecord
 from mmvidformer.finetune.settings import PROBES, Recipe
 from mmvidformer.finetune.tally import Tally, mean_interval
@@ -22,6 +22,7 @@ from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
 
+LEAST = 3  # folds whose mean has an interval
 UNRECORDED = ("fold", "folds", "force", "compare", "methods", "prepare", "resume")
 Run = Callable[[Namespace, Recipe, VideoLists], dict[str, Any]]
 
@@ -71,7 +72,7 @@ def run_folds(args: Namespace, recipe: Recipe, run: Run) -> None:
         record.put({"fold": name})  # begun
         result = run(arguments, recipe, read_task_lists(arguments.data, recipe.task))
         record.put({"fold": name, **result})
-    _summarize(record, find_task(recipe.task), len(folders), work_dir)
+    _summarize(record, find_task(recipe.task), len(folders), work_dir, recipe.method)
 
 
 def _fold_arguments(args: Namespace, folder: Path, work_dir: Path) -> Namespace:
@@ -97,7 +98,7 @@ def _digest(folders: Sequence[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path) -> None:
+def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path, method: str) -> None:
     """Print and write a table of the folds, and what they reach together."""
     rows = [row for row in record.rows if "value" in row]
     rows.sort(key=lambda row: order_of_fold(row["fold"]))
@@ -120,10 +121,10 @@ def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path) -> N
         chance = sum(row["chance"] * x.count for row, x in zip(rows, tallies, strict=True))
         known = [baseline for baseline in baselines if baseline is not None]
         baseline = Tally.pool(known) if len(known) == len(rows) else None
-        text = compare_share(pooled, chance / pooled.count, baseline)
+        advice = PROBE_ADVICE if method in PROBES else ADVICE
+        text = compare_share(pooled, chance / pooled.count, baseline, advice)
         shares = [100 * tally.share for tally in tallies]
-        spread = f"{min(shares):.1f}% to {max(shares):.1f}% of a fold"
-        print(f"{len(rows)} of {count} folds: {text} ({spread})")
+        print(f"{len(rows)} of {count} folds, {min(shares):.1f}% to {max(shares):.1f}%: {text}")
         return
     values = [row["value"] for row in rows]
     cells = []
@@ -132,7 +133,7 @@ def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path) -> N
         cells.append([row["fold"], f"{row['value']:.3f}", chance])
     print_table(["fold", metric, "without looking at the videos"], cells, file=file)
     text = f"{len(rows)} of {count} folds: mean {metric} {np.mean(values):.3f}"
-    if len(values) > 1:
+    if len(values) >= LEAST:
         low, high = mean_interval(values)
         text = f"{text} ({low:.3f} to {high:.3f})"
     chances = [row["chance"] for row in rows]

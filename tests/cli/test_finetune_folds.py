@@ -49,8 +49,8 @@ def test_all_folds(main_of, make_folds, pretrained, tmp_path, capsys) -> None:
     data, work_dir = make_folds("classes"), tmp_path / "run"
     assert main_of("finetune")(run_options(pretrained, data, work_dir, *TRAIN)) == 0
     said = capsys.readouterr().out
-    assert "3 of 3 folds: " in said and "n = 15 in 5 groups); without looking at" in said
-    assert "frame differences with logistic regression: " in said and "of a fold)" in said
+    assert "3 of 3 folds, " in said and "n = 15 in 5 groups); without looking at" in said
+    assert "frame differences with logistic regression: " in said
     content = json.loads((work_dir / "folds.json").read_text())
     rows = {row["fold"]: row for row in content["rows"]}
     assert [*rows] == ["1", "2", "3"]
@@ -87,12 +87,12 @@ def test_probes_share_features_and_folds_can_be_run_one_by_one(
     data, work_dir = make_folds("classes"), tmp_path / "run"
     options = run_options(pretrained, data, work_dir, "--method", "linear")
     assert main_of("finetune")([*options, "--fold", "2"]) == 0
-    assert "1 of 3 folds: " in capsys.readouterr().out
+    assert "1 of 3 folds, " in capsys.readouterr().out
     features = {path: path.stat().st_mtime_ns for path in work_dir.glob("features/**/*.npy")}
     assert len(features) == 15
     assert main_of("finetune")([*options, "--folds"]) == 0
     said = capsys.readouterr().out
-    assert "fold 2 is in" in said and "3 of 3 folds: " in said
+    assert "fold 2 is in" in said and "3 of 3 folds, " in said
     assert {path: path.stat().st_mtime_ns for path in features} == features
     assert not (work_dir / "finetune").exists()
     with pytest.raises(ValueError, match="has no fold 4, but 1, 2, 3"):
@@ -105,10 +105,10 @@ def test_probes_share_features_and_folds_can_be_run_one_by_one(
 def test_folds_of_other_tasks_have_a_mean(
     main_of, make_folds, pretrained, tmp_path, capsys, task, metric
 ) -> None:
-    options = run_options(pretrained, make_folds(task, 2), tmp_path / "run", *TRAIN)
+    options = run_options(pretrained, make_folds(task), tmp_path / "run", *TRAIN)
     assert main_of("finetune")([*options, "--task", task]) == 0
     said = capsys.readouterr().out
-    assert f"2 of 2 folds: mean {metric} " in said and " to " in said
+    assert f"3 of 3 folds: mean {metric} " in said and " to " in said
     rows = json.loads((tmp_path / "run" / "folds.json").read_text())["rows"]
     assert all(row["value"] == row["test"][metric] for row in rows)
 
