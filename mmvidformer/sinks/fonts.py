@@ -16,12 +16,12 @@ def find_font(text: str) -> tuple[str, str]:
     DejaVu Sans, which matplotlib has, lacks the letters of half of the world. A letter that no font
     of this machine has becomes its number, such as ``\u8df3``, and a warning says so.
     """
-    plain = font_manager.findfont("DejaVu Sans")
+    plain = str(font_manager.findfont("DejaVu Sans"))  # its own class cannot be pickled
     letters = frozenset(map(ord, text))
     if not letters - _letters_of(plain):
         return plain, text
     fonts = [font for font in font_manager.fontManager.ttflist if NO_LETTERS not in font.name]
-    files = [plain, *sorted({font.fname for font in fonts})]
+    files = [plain, *sorted({str(font.fname) for font in fonts})]
     file = min(files, key=lambda name: len(letters - _letters_of(name)))
     if missing := letters - _letters_of(file):
         named = "".join(map(chr, sorted(missing)))

@@ -1,8 +1,11 @@
 """What the page answers to a video, and which videos it takes."""
 
+import csv
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +14,8 @@ from matplotlib.figure import Figure
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.engine.errors import describe
 from mmvidformer.errors import UserError
+from mmvidformer.sinks import SegmentsCsv
+from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.film import annotate_video
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.video.errors import BadVideo
@@ -19,6 +24,7 @@ from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization.heatmaps import rollout_clips
 
 WINDOW, MOST = 2.0, 8  # seconds of a window, and most windows without overlap
+SURE = 2.0  # a class is named alone if it is at least so many times as likely as the next one
 MAX_PIXELS = 4096 * 2304  # of a frame: decoded frames of a small file can be huge
 # Frames per second of the longest video, and the pixels of a frame up to which they are allowed.
 MAX_FPS, FULL_HD = 60, 1920 * 1080
@@ -37,16 +43,22 @@ class Answer(NamedTuple):
     """A part of what the page shows; None leaves a part as it is.
 
     Attributes:
-        classes: Probabilities by class, or a text.
+        classes: Probabilities by class.
         timeline: Picture of the windows.
-        film: Path of a film.
+        film: Path of a film that is shown.
         note: What the reader should know.
+        headline: The answer in a line.
+        table: Segments of one class: ``headers`` and ``data``.
+        files: Paths of files to download: the table, and the video with its answers.
     """
 
-    classes: dict[str, float] | str | None = None
+    classes: dict[str, float] | None = None
     timeline: Figure | None = None
     film: str | None = None
     note: str | None = None
+    headline: str | None = None
+    table: dict[str, list] | None = None
+    files: list[str] | None = None
 
 
 def check_video(path: str, limits: Limits) -> float:
@@ -93,31 +105,41 @@ def answer(
         UserError: If the video is refused, or cannot be read.
     """
     seconds = check_video(video, limits)
-    if recognizer.task.needs_boxes:
-        progress(0, "boxes of persons")
-        boxes, film = list(recognizer.persons(video)), Path(folder, "boxes.mp4")
-        annotate_video(Path(video), boxes, film)
-        yield Answer(summary(recognizer, boxes), film=str(film))
-        return
-    has_windows = recognizer.task.has_windows
+    task, name = recognizer.task, Path(video).name
+    has_windows = task.has_windows
     window = max(WINDOW, seconds / MOST) if has_windows else None
     count = math.ceil(seconds / WINDOW)  # a guess, for the progress
     if has_windows:
         opened = recognizer.pipeline.open(video)
         windows = recognizer.windows(opened, window)
         count = len(windows)
+    parts = recognizer.persons if task.needs_boxes else partial(recognizer.timeline, window=window)
     predictions = []
-    for prediction in recognizer.timeline(video, window):
+    for prediction in parts(video):
         predictions.append(prediction)
-        progress(min(len(predictions) / count, 1), recognizer.task.part)
-    name = Path(video).name
-    picture = draw_timeline(predictions, name, duration=seconds) if predictions else None
-    yield Answer(summary(recognizer, predictions), picture)
+        progress(min(len(predictions) / count, 1), task.part)
+    picture = None
+    if predictions and not task.needs_boxes:
+        picture = draw_timeline(predictions, name, duration=seconds)
+    shares = task.summary(predictions, k=5) if predictions else "nothing found"
+    segments, film = Path(folder, "segments.csv"), Path(folder, "answers.mp4")
+    table = write_segments(predictions, name, segments)
+    yield Answer(
+        shares if isinstance(shares, dict) else None,
+        picture,
+        headline=find_headline(shares, task.has_one_class),
+        table=table,
+        files=[str(segments)],
+    )
+    progress(0, "film")
+    annotate_video(Path(video), predictions, film)
+    shown = str(film) if task.needs_boxes else None
+    yield Answer(film=shown, files=[str(segments), str(film)])
     if not has_windows or not predictions[0].probabilities:  # rollout shows a class of a window
         return
     progress(0, "attention rollout")
-    shares = [prediction.top(1)[0][2] for prediction in predictions]
-    surest, film = windows[shares.index(max(shares))], Path(folder, "rollout.mp4")
+    scores = [prediction.score for prediction in predictions]
+    surest, film = windows[scores.index(max(scores))], Path(folder, "rollout.mp4")
     sample = recognizer.pipeline.read(opened, surest.span)
     try:
         ((_, images),) = rollout_clips(recognizer, sample, Path(video).name)
@@ -130,6 +152,32 @@ def answer(
     yield Answer(film=str(film))
 
 
-def summary(recognizer: Recognizer, predictions: list[Prediction]) -> dict[str, float] | str:
-    """The answer for a whole video, as the task says."""
-    return recognizer.task.summary(predictions, k=5) if predictions else "nothing found"
+def find_headline(shares: dict[str, float] | str, has_one_class: bool) -> str:
+    """Return the answer in a line: a class, or those of which none stands out.
+
+    Args:
+        shares: The summary of a task.
+        has_one_class: Whether it is one class of them.
+    """
+    if isinstance(shares, str):
+        return shares
+    ranked = sorted(shares.items(), key=lambda pair: -pair[1])
+    most = ranked[0][1]
+    likely = [f"{name} {share:.0%}" for name, share in ranked if SURE * share > most]
+    return f"unsure: {' or '.join(likely)}" if has_one_class and len(likely) > 1 else likely[0]
+
+
+def write_segments(predictions: Sequence[Prediction], name: str, file: Path) -> dict[str, list]:
+    """Write the segments of a video as ``demo --csv`` does, and return them as a table.
+
+    Args:
+        predictions: The answers for its parts.
+        name: What the video is called, without the folder of this machine.
+        file: The csv file.
+    """
+    with SegmentsCsv(file, SinkOptions(force=True)) as sink:
+        for prediction in predictions:
+            sink.append(replace(prediction, source=name))
+    with file.open(encoding="utf-8", newline="") as rows:
+        headers, *data = csv.reader(rows)
+    return {"headers": headers, "data": data}

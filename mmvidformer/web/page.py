@@ -64,7 +64,7 @@ class UploadQuota:
 
 
 def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) -> "Blocks":
-    """Build the page: the classes of a video, a timeline of them, and attention rollout.
+    """Build the page: the classes of a video, a timeline, segments, films, attention rollout.
 
     A model of boxes shows a film of persons, which torchvision's detector finds. What is wrong with
     a video stands in the page.
@@ -102,8 +102,9 @@ def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) 
     limits = process.limits
     with gr.Blocks(title="mmvidformer", analytics_enabled=False, delete_cache=(60, KEPT)) as page:
         gr.Markdown(
-            "# mmvidformer\nThe most likely classes of a video, their probabilities over time, and "
-            f"what the model attends to. Videos of at most {limits.max_seconds:g} s and "
+            "# mmvidformer\nThe most likely classes of a video, their probabilities over time, "
+            "what the model attends to, and segments and an annotated film to download. "
+            f"Videos of at most {limits.max_seconds:g} s and "
             f"{limits.max_mb:g} MB are deleted after {KEPT // 60} minutes."
         )
         with gr.Row():
@@ -115,11 +116,14 @@ def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) 
                 gr.Examples([example], video, label="The clip that comes with camera_motion")
             with gr.Column():
                 note = gr.Markdown()
-                classes = gr.Label(label="Classes")
+                headline = gr.Markdown()
+                classes = gr.Label(label="Classes", show_heading=False)
                 timeline = gr.Plot(label="Timeline", show_label=False)
                 rollout = gr.Video(label="Rollout", show_label=False, autoplay=True, loop=True)
+                table = gr.Dataframe(label="Segments", interactive=False)
+                files = gr.File(label="Download", file_count="multiple")
         move = video.async_move_resource_to_block_cache
         video.async_move_resource_to_block_cache = refuse_addresses
-        outputs = [classes, timeline, rollout, note]
+        outputs = [classes, timeline, rollout, note, headline, table, files]
         button.click(predict, [model, video], outputs, api_name="predict", concurrency_limit=1)
     return page.queue(max_size=8)

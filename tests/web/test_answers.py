@@ -1,7 +1,7 @@
 """What the page answers to a video, and which videos it takes."""
 
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +13,13 @@ from mmvidformer.apis.detector import Person
 from mmvidformer.config.fragments import merge
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.sinks import SegmentsCsv
+from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.tasks.table import find_task
 from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
-from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video, summary
+from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video, find_headline
 
 
 def write(path: Path, frames: int, fps: float = 10) -> Path:
@@ -36,12 +38,20 @@ def test_what_the_page_shows_of_values_and_segments() -> None:
         task = find_task(name)
         found = [Prediction(row, row if with_probabilities else {}, names, task=task)
                  for row in rows]  # fmt: skip
-        return summary(SimpleNamespace(task=task), found)
+        return task.summary(found, k=5)
 
     assert shown("number", with_probabilities=False) == "a 0.375, b 0.5"
     assert shown("segments") == shown("boxes") == {"b": 1.0, "a": 0.5}
     assert shown("classes") == {"b": 0.5, "a": 0.375}
-    assert summary(SimpleNamespace(), []) == "nothing found"
+
+
+def test_classes_of_like_shares_are_no_headline() -> None:
+    close = {"b": 0.375, "a": 0.38, "c": 0.1}
+    assert find_headline(close, has_one_class=True) == "unsure: a 38% or b 38%"
+    assert find_headline(close, has_one_class=False) == "a 38%"
+    assert find_headline({"a": 0.5, "b": 0.25}, has_one_class=True) == "a 50%"
+    assert find_headline({"a": 1.0}, has_one_class=True) == "a 100%"
+    assert find_headline("a 0.375, b 0.5", has_one_class=False) == "a 0.375, b 0.5"
 
 
 def test_classes_are_the_mean_of_the_windows() -> None:
@@ -104,11 +114,13 @@ def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> N
         "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: next(looks)
     )
     video = tiny_videos.root / "val_1.mp4"  # 24 green frames of 64 x 32 pixels, 2 s
-    recognizer, (found,) = answers("boxes", tmp_path, video)
+    recognizer, (found, last) = answers("boxes", tmp_path, video)
     (box,) = recognizer.boxes(video, 1, [where])
+    assert found.table["headers"][:7] == ["video", "start", "end", "x1", "y1", "x2", "y2"]
+    assert found.table["data"][0][:7] == ["val_1.mp4", "1.0", "1.0", "0.5", "0.25", "1.0", "1.0"]
     assert found.classes == {name: pytest.approx(p) for _, name, p in box.top()}
     assert found.timeline is None
-    reader = Video.open(found.film)
+    reader = Video.open(last.film)
     film = reader.get_batch(range(len(reader)))
     assert len(film) == 24 and film[0].shape == (360, 720, 3)
     corners = [image[93:103, 359:364].mean(axis=(0, 1)) for image in film]
@@ -118,8 +130,14 @@ def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> N
 
 def test_a_model_of_frames_shows_its_steps(tiny_videos, tmp_path) -> None:
     video = tiny_videos.root / "val_0.mp4"
-    recognizer, (found,) = answers("frames", tmp_path, video)
+    recognizer, (found, last) = answers("frames", tmp_path, video)
     steps = [one.probabilities["class"] for one in recognizer.timeline(video)]
     means = dict(zip(("walk", "sit"), np.mean(steps, axis=0), strict=True))
     assert found.classes == pytest.approx(means)
-    assert found.timeline.axes and found.film is None
+    assert found.timeline.axes and found.film is None and last.film is None
+    segments, film = map(Path, last.files)
+    with SegmentsCsv(tmp_path / "expected.csv", SinkOptions()) as sink:
+        for step in recognizer.timeline(video):
+            sink.append(replace(step, source="val_0.mp4"))
+    assert segments.read_bytes() == (tmp_path / "expected.csv").read_bytes()
+    assert len(Video.open(str(film))) == 24

@@ -154,13 +154,18 @@ def test_models_that_need_no_download_can_be_chosen(client) -> None:
 
 def test_a_video_gets_classes_timeline_and_rollout(client, served, tiny_videos) -> None:
     video = tiny_videos.root / "val_0.mp4"
-    _, first, last = submit(client, video)
+    _, first, second, last = submit(client, video)
     (expected,) = Recognizer(*served[2:], clips=1).timeline(video)
     _, name, probability = expected.top(1)[0]
     assert first[0]["label"] == name
     assert first[0]["confidences"][0]["confidence"] == pytest.approx(probability, abs=1e-3)
     assert first[1]["plot"].startswith("data:image/")
     assert first[2] is None and not first[3]
+    assert f"{name} {probability:.0%}" in first[4]
+    assert first[5]["headers"] == ["video", "start", "end", "shot", "label", "score"]
+    ((source, start, end, _, label, _),) = first[5]["data"]
+    assert [source, start, end, label] == ["val_0.mp4", "0.0", "2.0", name]
+    assert [Path(file).name for file in second[6]] == ["segments.csv", "answers.mp4"]
     rollout = last[2]["video"] if isinstance(last[2], dict) else last[2]
     reader = Video.open(rollout)
     assert len(reader) == 4 and reader.get_avg_fps() == 4
