@@ -124,7 +124,7 @@ class LabelStudio(VideoSink):
             "y": round(top, 4),
             "width": round(right - left, 4),
             "height": round(bottom - top, 4),
-            "time": round(float(self._times.seconds(frame)), 6),
+            "time": float(self._times.seconds(frame)),
         }
 
     def _add(self, tag: str, label_type: str, value: dict[str, Any], score: float) -> None:

@@ -124,6 +124,24 @@ def test_boxes_come_back(name, file, videos) -> None:
     ]
 
 
+def test_tracks_are_filled_in_between_their_boxes(videos) -> None:
+    """A track of the tools has one class: another class is another track."""
+    video = videos / "a & b.mp4"
+    steps = ((0.25, 0.0, 0), (0.5, 0.3, 0), (0.75, 0.3, 2))
+    predictions = [
+        predict(video, label, "boxes", seconds=(time, time), box=(x, 0.25, x + 0.5, 0.75), track=4)
+        for time, x, label in steps
+    ]
+    expected = [(0.25, 0.0, "left"), (1 / 3, 0.1, "left"), (5 / 12, 0.2, "left")]
+    expected += [(0.5, 0.3, "left"), (0.75, 0.3, "Füttern")]
+    for name, file in (("label_studio", "out.json"), ("cvat", "out.xml")):
+        write(name, videos / file, predictions)
+        rows = read(videos / file, videos, "boxes", "time", "x1", "label")
+        found = [(float(time), float(x), label) for _, time, x, label in rows]
+        for row, (time, x, label) in zip(found, expected, strict=True):
+            assert row == (pytest.approx(time, abs=1e-6), pytest.approx(x, abs=1e-3), label)
+
+
 def number(text: str) -> float:
     return pytest.approx(float(text), abs=1e-3)
 

@@ -169,10 +169,11 @@ class _Clock:
     def __init__(self, export: Export, video: str, results: Sequence[Result], fps: Any) -> None:
         self._export, self._video = export, video
         rate = float(fps or 0)
-        for result in results:
-            for keyframe in result.get("value", {}).get("sequence") or ():
-                if keyframe.get("time"):
-                    rate = keyframe["frame"] / keyframe["time"]
+        if not rate:
+            values = [result.get("value", {}) for result in results]
+            keyframes = [item for value in values for item in value.get("sequence") or ()]
+            last = max(keyframes, key=lambda item: item.get("time") or 0, default={})  # most exact
+            rate = last["frame"] / last["time"] if last.get("time") else 0
         self._times = FrameTimes(rate) if rate else None
 
     def seconds(self, frame: int) -> str:
