@@ -59,7 +59,7 @@ class BoxAnswers(LoadedModel):
             cuts: How cuts are found, where tracks end; see ``timeline``.
 
         Raises:
-            TracksError: If the package that follows persons is not installed.
+            MissingPackage: If the package that follows persons is not installed.
             UserError: As ``boxes``; or if ``rate`` is not positive.
         """
         self._check_boxes()

@@ -144,7 +144,7 @@ def choose_rate(rate: float | None, track: bool) -> float:
     """Return how many times a second persons are looked for.
 
     Raises:
-        TracksError: If they are to be followed, and the package for it is not installed.
+        MissingPackage: If they are to be followed, and the package for it is not installed.
         UserError: If the rate is not positive.
     """
     if track:

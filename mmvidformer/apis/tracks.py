@@ -7,20 +7,16 @@ from itertools import count
 import numpy as np
 
 from mmvidformer.apis.detector import Person
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingPackage
 
 LOST = 1.0  # seconds after which a person who was not seen is another one
 FRAME_RATE = 30  # of the frames in which the package counts that time
 
 
-class TracksError(UserError, ImportError):
-    """The package that follows persons is not installed."""
-
-
 def check_package() -> None:
-    """Raise a ``TracksError`` if the package is missing."""
+    """Raise a ``MissingPackage`` if the package is missing."""
     if find_spec("trackers") is None:
-        raise TracksError('following persons needs a package: pip install "trackers>=2.6"')
+        raise MissingPackage('following persons needs a package: pip install "trackers>=2.6"')
 
 
 class PersonTracks:
@@ -35,7 +31,7 @@ class PersonTracks:
         rate: Moments a second.
 
     Raises:
-        TracksError: If the package is missing.
+        MissingPackage: If the package is missing.
     """
 
     def __init__(self, rate: float) -> None:

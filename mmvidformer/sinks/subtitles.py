@@ -14,7 +14,7 @@ from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.joined_windows import JoinedWindows
 from mmvidformer.tasks.prediction import Prediction
 
-LEAST = 0.001  # seconds for which a moment is shown, since a cue must end after it begins
+SHOWN = 1.0  # seconds for which a moment is shown, as in films
 
 
 class Subtitles(Sink):
@@ -65,7 +65,8 @@ class Subtitles(Sink):
         for segment in segments:
             start, end = segment.span
             self._count += 1
-            times = f"{self._clock(start)} --> {self._clock(max(end, start + LEAST))}"
+            end = end if end > start else start + SHOWN
+            times = f"{self._clock(start)} --> {self._clock(end)}"
             text = " ".join(segment.text(1).split())
             text = escape(text, quote=False) if self._comma == "." else text  # SubRip has none
             self._file.write(f"{self._count}\n{times}\n{text}\n\n")

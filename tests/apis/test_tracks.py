@@ -7,7 +7,8 @@ import pytest
 
 from mmvidformer.apis import tracks
 from mmvidformer.apis.detector import Person
-from mmvidformer.apis.tracks import PersonTracks, TracksError
+from mmvidformer.apis.tracks import PersonTracks
+from mmvidformer.errors import MissingPackage
 
 SIZE = (360, 640)  # of frames
 WIDE, TALL = 0.05, 0.2  # of a person
@@ -102,5 +103,5 @@ def test_times_may_be_irregular() -> None:
 
 def test_a_missing_package_is_named(monkeypatch) -> None:
     monkeypatch.setattr(tracks, "find_spec", lambda name: None)
-    with pytest.raises(TracksError, match=r'needs a package: pip install "trackers>=2\.6"'):
+    with pytest.raises(MissingPackage, match=r'needs a package: pip install "trackers>=2\.6"'):
         PersonTracks(rate=5)

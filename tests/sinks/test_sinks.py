@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -11,6 +12,7 @@ import pytest
 from mmvidformer.apis import Prediction
 from mmvidformer.sinks import SINKS, Subtitles
 from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.tasks.table import TASKS
 
 NAMES = {"class": ["left", "<b>& right"]}
 RIGHTS = (0.25, 1.0, 0.875)
@@ -47,14 +49,38 @@ def test_json_and_csv_have_the_same_rows(tmp_path) -> None:
 def test_subtitles_are_read_by_ffmpeg(suffix, tmp_path) -> None:
     file = tmp_path / f"a{suffix}"
     write("subtitles", file, windows())
+    right = "&lt;b&gt;&amp; right 94%" if suffix == ".vtt" else "<b>& right 94%"
+    # They meet between the centers of two windows.
+    assert read_cues(file) == [(0, 1.5, "left 75%"), (1.5, 2.5, right)]
+
+
+def test_subtitles_of_moments_and_of_persons(tmp_path) -> None:
+    """A moment is shown for a second; each person has segments."""
+    shares = {"class": np.array([0.75, 0.25])}
+    moment = Prediction(shares, shares, NAMES, "x.mp4", (2, 2), task=TASKS["moments"])
+    write("subtitles", tmp_path / "a.srt", [moment])
+    assert read_cues(tmp_path / "a.srt") == [(2, 1, "left 75%")]
+    boxes = [
+        replace(moment, seconds=(n, n), box=(0, 0, 1, 1), track=track, task=TASKS["boxes"])
+        for n in range(3)
+        for track in (1, 2)
+    ]
+    write("subtitles", tmp_path / "b.srt", boxes)
+    assert read_cues(tmp_path / "b.srt") == [
+        (0, 2, "person 1: left 75%"),
+        (0, 2, "person 2: left 75%"),
+    ]
+
+
+def read_cues(file: Path) -> list[tuple[float, float, str]]:
+    """Start, duration and text of each cue, as FFmpeg reads them."""
     with av.open(str(file)) as opened:
         (stream,) = opened.streams
         packets = [packet for packet in opened.demux(stream) if packet.size]
-        cues = [(float(x.pts * x.time_base), float(x.duration * x.time_base)) for x in packets]
-        texts = [bytes(packet).decode() for packet in packets]
-    assert cues == [(0, 1.5), (1.5, 2.5)]  # they meet between the centers of two windows
-    right = "&lt;b&gt;&amp; right 94%" if suffix == ".vtt" else "<b>& right 94%"
-    assert texts == ["left 75%", right]
+        return [
+            (float(x.pts * x.time_base), float(x.duration * x.time_base), bytes(x).decode())
+            for x in packets
+        ]
 
 
 def test_subtitles_are_of_one_video(tmp_path) -> None:
