@@ -3,11 +3,13 @@
 import gzip
 import json
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
 from mmvidformer.data.importers import IMPORTERS, find_importer, is_export, open_annotations
 from mmvidformer.data.importers.export import Export
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task, select_rows
 from mmvidformer.tasks.table import find_task
 
@@ -153,3 +155,35 @@ def test_columns_of_other_names(tiny_videos, tmp_path: Path, main_of, capsys) ->
     with pytest.raises(SystemExit):
         main_of("data.check")([*command[:4], "start"])
     assert "--columns must be NAME=COLUMN, got 'start'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"[" * 100_000, "is no JSON: maximum recursion depth"),
+        (gzip.compress(b"x" * 2000)[:-12], "is damaged"),
+        (gzip.compress(b"x" * 2000)[:30] + b"y" * 30, "is damaged"),
+        (b"PK\x03\x04" + b"x" * 100, "is damaged"),
+        (gzip.compress(b"x" * 2**21), "has more than 1 MiB; unpack it yourself"),
+    ],
+    ids=["deep", "cut", "changed", "zip", "huge"],
+)
+def test_files_that_are_no_export(content: bytes, error: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("mmvidformer.data.importers.export.MOST_BYTES", 2**20)
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(UserError, match=f"a.json {error}"):
+        open_annotations(tmp_path / "a.json")
+
+
+def test_an_encrypted_or_huge_zip(tmp_path: Path, monkeypatch) -> None:
+    with ZipFile(tmp_path / "a.zip", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("a.json", "[" + " " * 2**21 + "]")
+    monkeypatch.setattr("mmvidformer.data.importers.export.MOST_BYTES", 2**20)
+    with pytest.raises(UserError, match="a.zip has more than 1 MiB"):
+        open_annotations(tmp_path / "a.zip")
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    content[6] |= 1  # says that it is encrypted
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(UserError, match="a.zip is damaged, or encrypted: .*password"):
+        open_annotations(tmp_path / "a.zip")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from zipfile import ZipFile
+from zipfile import BadZipFile, ZipFile
 
 from mmvidformer.data.folders import NamedVideos
 from mmvidformer.data.tables import Table, read_table
@@ -26,6 +27,7 @@ HEAD = 4096  # characters that tell formats apart
 GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"
 SUFFIXES = (".xml", ".json")  # of annotations in a ZIP
+MOST_BYTES = 1 << 30  # of a text that is unpacked
 
 
 class Export:
@@ -69,24 +71,39 @@ class Export:
         """The whole text, also of a file that gzip compressed, or in a ZIP; empty of a folder.
 
         Raises:
-            UserError: If a ZIP has several files of annotations, or none.
+            UserError: If a ZIP has several files of annotations, or none; if it is damaged, or
+                larger than ``MOST_BYTES``.
         """
         if self.path.is_dir():
             return ""
         content = self.path.read_bytes()
-        if content.startswith(GZIP):
-            content = gzip.decompress(content)
-        elif content.startswith(ZIP):
-            content = self._unpack(content)
+        if content.startswith((GZIP, ZIP)):
+            content = self._unpack_text(content)
         return decode_text(content, self.path)
 
+    def _unpack_text(self, content: bytes) -> bytes:
+        try:
+            if content.startswith(GZIP):
+                with gzip.open(BytesIO(content)) as packed:
+                    text = packed.read(MOST_BYTES + 1)
+            else:
+                text = self._unpack(content)
+        except (BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+            raise UserError(f"{self.path} is damaged, or encrypted: {error}") from error
+        except OSError as error:  # of gzip, which names no file
+            raise UserError(f"{self.path} is damaged: {error}") from error
+        if len(text) > MOST_BYTES:
+            raise UserError(f"{self.path} has more than {MOST_BYTES >> 20} MiB; unpack it yourself")
+        return text
+
     def _unpack(self, content: bytes) -> bytes:
-        with ZipFile(BytesIO(content)) as file:
-            names = [name for name in file.namelist() if name.lower().endswith(SUFFIXES)]
+        with ZipFile(BytesIO(content)) as archive:
+            names = [name for name in archive.namelist() if name.lower().endswith(SUFFIXES)]
             if len(names) != 1:
                 shown = ", ".join(names[:5]) or "none"
                 raise UserError(f"{self.path} must have one file of annotations, it has {shown}")
-            return file.read(names[0])
+            with archive.open(names[0]) as packed:
+                return packed.read(MOST_BYTES + 1)
 
     @cached_property
     def head(self) -> str:
@@ -106,7 +123,7 @@ class Export:
             if self.path.suffix.lower() == ".jsonl":
                 return [json.loads(line) for line in self.text.splitlines() if line.strip()]
             return json.loads(self.text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{self.path} is no JSON: {error}") from error
 
     @cached_property
