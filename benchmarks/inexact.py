@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.fast.int8 import bytes_of_weights, input_bits
+from mmvidformer.models.fast.run_lengths import find_runs, share_computed
 from mmvidformer.models.fast.training import optimize_for_training
-from mmvidformer.models.run_lengths import find_runs, share_computed
 
 PATCHES, TUBELETS = dict(tubelet=(1, 16, 16)), dict(tubelet=(2, 16, 16))
 MODELS: dict[str, tuple[type, dict[str, Any]]] = {

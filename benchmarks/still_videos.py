@@ -27,7 +27,7 @@ from mmvidformer.apis.speed import Variant, as_batches, mean_share
 from mmvidformer.cli.speed import read_clips, with_random_weights
 from mmvidformer.config import load_config
 from mmvidformer.data.sources import list_sources
-from mmvidformer.models.run_rules import rule_of
+from mmvidformer.models.fast.run_rules import rule_of
 
 COLUMNS = ("video", "clips", "tokens", "ms", "faster", "scores", "changed", "answers")
 

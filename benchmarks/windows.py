@@ -32,7 +32,7 @@ from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.pipelines import align_clips
 from mmvidformer.engine.tables import print_table
-from mmvidformer.models.shared_frames import split_stages
+from mmvidformer.models.fast.shared_frames import split_stages
 from mmvidformer.video.writer import VideoOutput
 
 SMALL = dict(arch=dict(embed_dims=192, depth=4, num_heads=3), img_size=112)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from mmvidformer.apis.pipeline import normalize
 from mmvidformer.errors import UserError
 from mmvidformer.layers.tokens import Tokens, pool_tokens
-from mmvidformer.models.shared_frames import SharedFrames
+from mmvidformer.models.fast.shared_frames import SharedFrames
 
 
 @torch.no_grad()

@@ -20,8 +20,8 @@ from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.apis.windows import LEAST_SCORE
 from mmvidformer.config import config_name
 from mmvidformer.errors import UserError
+from mmvidformer.models.fast.shared_frames import SharedFrames, split_stages
 from mmvidformer.models.lengths import group_by_shape
-from mmvidformer.models.shared_frames import SharedFrames, split_stages
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.table import task_of
 

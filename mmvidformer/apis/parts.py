@@ -26,7 +26,7 @@ from mmvidformer.apis.windows import (
     times_of,
 )
 from mmvidformer.errors import UserError
-from mmvidformer.models.shared_frames import frames_of_stage
+from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.video.times import FrameTimes
 
 Boxes = Sequence[Sequence[float]]  # left, top, right and bottom, in shares of width and height

@@ -50,7 +50,7 @@ class Recognizer(BoxAnswers):
             ones are computed in float32 too, and if more than a tenth differ, ``TooInexact`` is
             raised (``tasks.changes``).
         static: Parts of clips that change by at most this, in the mean of pixels of 0 to 255, are
-            computed once (``models.run_lengths``). Answers differ, and are compared likewise, the
+            computed once (``fast.run_lengths``). Answers differ, and are compared likewise, the
             first ones and fewer and fewer later. Segments of streams: the first ones.
 
     Attributes:

@@ -182,7 +182,7 @@ def make_fast(
     Args:
         model: The recognizer, in evaluation mode. The copy shares its weights but those of 8 bits.
         int8: See ``optimize_for_inference``.
-        static: Tolerance of run lengths (``models.run_lengths``), in the mean of pixels of 0 to
+        static: Tolerance of run lengths (``fast.run_lengths``), in the mean of pixels of 0 to
             255, if all colors have one standard deviation. None: that of the model, if any.
         has_head: Whether what is compared is of its head.
 

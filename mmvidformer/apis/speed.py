@@ -16,8 +16,8 @@ from mmvidformer.apis.pipeline import normalize
 from mmvidformer.apis.self_check import Answer, add_change, answer_of, gives_classes, make_fast
 from mmvidformer.models.fast.compiled_blocks import compile_blocks
 from mmvidformer.models.fast.int8 import bytes_of_weights, layer_errors
-from mmvidformer.models.run_lengths import find_runs, share_computed, without_runs
-from mmvidformer.models.run_rules import rule_of
+from mmvidformer.models.fast.run_lengths import find_runs, share_computed, without_runs
+from mmvidformer.models.fast.run_rules import rule_of
 from mmvidformer.tasks.changes import Change
 
 Batch = dict[str, list]  # a sample of a pipeline, as a batch of one

@@ -113,7 +113,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
     if args.views is not None:
         set_views(cfg, *args.views)
     if args.align:
-        from mmvidformer.models.shared_frames import frames_of_stage  # not in each worker
+        from mmvidformer.models.fast.shared_frames import frames_of_stage  # not in each worker
 
         tubelet = frames_of_stage(build_meta_model(cfg))
         if tubelet is None:
@@ -174,7 +174,7 @@ class OptimizeHook(Hook):
     def before_test_epoch(self, runner: Runner) -> None:
         """Replace the model, without a wrapper, which testing does not need."""
         from mmvidformer.apis.self_check import make_fast  # as above
-        from mmvidformer.models.shared_frames import SharedFrames, split_stages
+        from mmvidformer.models.fast.shared_frames import SharedFrames, split_stages
 
         self.model = runner.model
         plain = runner.model.module if is_model_wrapper(runner.model) else runner.model

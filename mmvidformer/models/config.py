@@ -41,7 +41,7 @@ class VideoConfig(EncoderConfig):
             trained, as in peft; with ``frozen_stages`` of 0 or more, what follows the frozen blocks
             is trained, too. They are merged into the weights by ``optimize_for_inference``.
         static: Tubelets whose normalized pixels differ in the mean by at most this from the first
-            of their run are computed once and count as many (``models.run_lengths``), in training
+            of their run are computed once and count as many (``fast.run_lengths``), in training
             and afterwards; 0.1 in RLT. It needs joint attention, and depends on the data, so that
             ``torch.compile(fullgraph=True)`` refuses it. None: all are computed.
         token_keep: Share of the tubelets that are computed in training, drawn anew in each step;

@@ -15,7 +15,7 @@ from torch.nn.functional import mse_loss
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
 from mmvidformer.layers.config import read
 from mmvidformer.layers.tokens import Places, Tokens
-from mmvidformer.models.token_dropping import draw_places
+from mmvidformer.models.fast.token_dropping import draw_places
 from mmvidformer.models.video_transformer import VideoTransformer
 
 

@@ -20,7 +20,7 @@ def encode_frames(model: Any, clip: Tensor) -> Tensor:
     """Encode each tubelet of clips on its own, by a model that ``encodes_frames``.
 
     ``forward_frames(model, encode_frames(model, clip))`` is ``model(clip)`` in evaluation mode.
-    Tubelets that clips share need not be encoded again (``models.shared_frames``).
+    Tubelets that clips share need not be encoded again (``models.fast.shared_frames``).
 
     Args:
         model: A ``VideoTransformer``.

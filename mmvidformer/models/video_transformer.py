@@ -17,11 +17,10 @@ from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig
+from mmvidformer.models.fast.run_lengths import compute_still_once
+from mmvidformer.models.fast.token_dropping import drop_tokens
 from mmvidformer.models.lengths import run_by_length, valid_frames
-from mmvidformer.models.run_lengths import encode_runs
-from mmvidformer.models.run_rules import check_runs
 from mmvidformer.models.single_frames import encodes_frames, run_clips
-from mmvidformer.models.token_dropping import draw_tokens
 
 
 class VideoTransformer(nn.Module):
@@ -176,7 +175,7 @@ class VideoTransformer(nn.Module):
     @static.setter
     def static(self, tolerance: float | None) -> None:
         if tolerance is not None:
-            check_runs(self, tolerance)
+            compute_still_once(self, tolerance)
         self._static = tolerance
 
     @property
@@ -190,6 +189,7 @@ class VideoTransformer(nn.Module):
             raise UserError(f"token_keep must be above 0 and at most 1, got {share}")
         if share < 1:
             refuse(self.conflicts, "places", f"token_keep={share}: ", "; use 1")
+            drop_tokens(self)
         self._token_keep = share
 
     def forward_features(
@@ -213,9 +213,7 @@ class VideoTransformer(nn.Module):
             ``'average'`` (B, 1, H, W, D). Their ``prefix`` is (B, 1 + registers, D), or (B, 0, D)
             without a class token.
         """
-        if self._has_runs(kept, counts):
-            return encode_runs(self, clip, outputs)
-        tokens = self._embed(clip, kept, counts)
+        tokens = Tokens.of(self.embed(clip, kept), kept=kept, counts=counts)
         for encoder in self.encoders:
             tokens = encoder(tokens, outputs)
         return tokens
@@ -250,30 +248,14 @@ class VideoTransformer(nn.Module):
                 raise UserError("kept and counts cannot be used with valid; cut the clips first")
             multiple = self.embed.tubelet[0] if self.embed.separate_frames else 1
             clips = valid_frames(clip, valid, multiple)
-            drops = self.training and self.token_keep < 1
-            whole = drops or not encodes_frames(self)
-            features = run_by_length(self.forward, clips) if whole else run_clips(self, clips)
+            apart = encodes_frames(self)
+            features = run_clips(self, clips) if apart else run_by_length(self.forward, clips)
             return features if self.pool == "none" else torch.stack(features)
-        if self._has_runs(kept, counts):
-            return self.pool_features(encode_runs(self, clip, prefix_only=True))
-        tokens = self._embed(clip, kept, counts, prefix_only=True)
+        options = dict(kept=kept, counts=counts, prefix_only=True)
+        tokens = Tokens.of(self.embed(clip, kept), **options)
         for encoder in self.encoders:
             tokens = encoder(tokens)
         return self.pool_features(tokens)
-
-    def _has_runs(self, kept: Places | None, counts: Tensor | None) -> bool:
-        """Return whether tubelets that stand still are computed once: if no tokens are chosen."""
-        drops = self.training and self.token_keep < 1
-        return self.static is not None and kept is None and counts is None and not drops
-
-    def _embed(
-        self, clip: Tensor, kept: Places | None, counts: Tensor | None, prefix_only: bool = False
-    ) -> Tokens:
-        """Return the tokens of a clip that are given, or that ``token_keep`` leaves."""
-        if kept is None and counts is None and self.training and self.token_keep < 1:
-            kept = draw_tokens(self, clip, self.token_keep)
-        options = dict(kept=kept, counts=counts, prefix_only=prefix_only)
-        return Tokens.of(self.embed(clip, kept), **options)
 
     def pool_features(self, tokens: Tokens) -> Tensor:
         """Return the output for the result of ``forward_features``."""

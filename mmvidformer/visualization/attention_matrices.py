@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers import Kernel, TransformerBlock
-from mmvidformer.models.run_lengths import without_runs
+from mmvidformer.models.fast.run_lengths import without_runs
 from mmvidformer.sinks.figures import without_formulas
 
 

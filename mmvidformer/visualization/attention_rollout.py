@@ -31,7 +31,7 @@ from mmvidformer.layers import (
     Stem,
     TransformerBlock,
 )
-from mmvidformer.models.run_lengths import without_runs
+from mmvidformer.models.fast.run_lengths import without_runs
 
 
 @dataclass(frozen=True)

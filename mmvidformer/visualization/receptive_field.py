@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.tokens import Size, Tokens
-from mmvidformer.models.run_lengths import without_runs
+from mmvidformer.models.fast.run_lengths import without_runs
 from mmvidformer.sinks.figures import without_formulas
 
 COLORS = ["#e4e4e4", "#2f6fab"]  # not seen, seen; old matplotlib reads a pair as color and alpha

@@ -163,7 +163,7 @@ def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
     config, work_dir = trained
     for name, options in {"aligned": ["--align"], "apart": ["--align"], "as is": []}.items():
         if name == "apart":
-            split_stages = "mmvidformer.models.shared_frames.split_stages"
+            split_stages = "mmvidformer.models.fast.shared_frames.split_stages"
             monkeypatch.setattr(split_stages, lambda model: None)
         dump = tmp_path / f"{name}.pkl"
         options += ["--views", "6x3", "--dump", str(dump), "--work-dir", str(tmp_path / name)]

@@ -16,8 +16,8 @@ from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.windows import check_step, list_windows, times_of
 from mmvidformer.data.sources import VideoSource
+from mmvidformer.models.fast.shared_frames import SharedFrames, frames_of_stage, split_stages
 from mmvidformer.models.lengths import group_by_shape
-from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
 from mmvidformer.storage.names import spell
 
 

@@ -21,7 +21,7 @@ from mmvidformer.apis.persons import choose_rate
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.errors import UserError
-from mmvidformer.models.shared_frames import frames_of_stage
+from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.tasks.prediction import Prediction
 

@@ -219,7 +219,7 @@ class AlignClips(BaseTransform):
     """Move clips towards the first one, so that the frames that they share are computed once.
 
     After it they begin a multiple of ``interval x tubelet`` frames after the first clip, by which
-    the tubelets of one coincide with those of another (``models.shared_frames``). Each moves by
+    the tubelets of one coincide with those of another (``fast.shared_frames``). Each moves by
     fewer frames than that. Goes after a sampler. Changed keys: ``frame_inds``.
 
     Args:

@@ -1,4 +1,4 @@
-"""Passes over a model: the same outputs and gradients in less time.
+"""Passes over a model: what it computes, in less time.
 
 The layers and models are the plain ones, which say what is computed. A pass replaces the forward
 method of some modules in place; weights and their names stay. Those for inference change a copy.
@@ -6,9 +6,16 @@ method of some modules in place; weights and their names stay. Those for inferen
 ===================  ===============================================================================
 module               what it saves
 ===================  ===============================================================================
-``onednn``           linear layers that multiply in oneDNN, on a CPU
-``int8``             products in 8 bits, on a CPU; outputs change by more than rounding
+``kept_rows``        updates that stochastic depth drops, in training on a CPU
+``folded_fc``        one of two linear layers in a row, in training
+``prefix_only``      places that nothing reads, in the last block
+``onednn``           time of linear layers, which multiply in oneDNN, on a CPU
 ``compiled_blocks``  a compiled graph for each block
-``inference``        all for inference: folded layers, dropout and places that nothing reads
+``training``         all exact ones for training
+``inference``        all for inference: folded layers, no dropout
+``shared_frames``    frames that several clips share
+``run_lengths``      tubelets that stand still (``run_rules``: for which models); inexact for most
+``token_dropping``   tokens of a clip in training; inexact
+``int8``             products in 8 bits, on a CPU; inexact
 ===================  ===============================================================================
 """

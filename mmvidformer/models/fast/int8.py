@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from mmvidformer.errors import UserError
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.linear import is_plain
-from mmvidformer.models.run_lengths import without_runs
+from mmvidformer.models.fast.run_lengths import without_runs
 
 ONEDNN = torch.ops.onednn
 WEIGHT_STEPS = 127  # of the largest weight of an output; symmetric, so that 0 is exact

@@ -10,8 +10,8 @@ from torch import nn
 
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.all_tokens_hook import AllTokensHook
+from mmvidformer.models.fast.token_dropping import draw_tokens
 from mmvidformer.models.feature_maps import FeatureMaps
-from mmvidformer.models.token_dropping import draw_tokens
 from mmvidformer.registry import MODELS as REGISTRY
 
 SIZE = dict(arch=dict(embed_dims=16, depth=2, num_heads=2), clip_len=4, img_size=32)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.fast.inference import optimize_for_inference
-from mmvidformer.models.shared_frames import SharedFrames, frames_of_stage, split_stages
+from mmvidformer.models.fast.shared_frames import SharedFrames, frames_of_stage, split_stages
 from mmvidformer.models.single_frames import encode_frames, encodes_frames, forward_frames
 from tests.export.recognizers import EARLY, build, causal, clips, stream
 from tests.models.tiny import ARCH, perturb

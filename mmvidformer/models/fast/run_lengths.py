@@ -6,7 +6,7 @@ slowly a picture changes.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil, prod
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.nn.functional import l1_loss
 
 from mmvidformer.layers.tokens import Grid, Places, Tokens
+from mmvidformer.models.fast.run_rules import check_runs
+from mmvidformer.models.fast.wrapping import wrap
 from mmvidformer.models.lengths import is_sharded
 
 MOST_TOKENS = 0.95  # of a clip: with more, all are computed, which is exact and as fast
@@ -61,6 +63,49 @@ class Group(NamedTuple):
 
     rows: list[int]
     runs: RunLengths | None
+
+
+def compute_still_once(backbone: Any, tolerance: float) -> None:
+    """Let a ``VideoTransformer`` compute still tubelets once, up to its ``static``, in place.
+
+    Clips of which tokens are chosen, or dropped in training, are computed as they are.
+    """
+    check_runs(backbone, tolerance)
+    wrap(backbone, "forward", forward)
+    wrap(backbone, "forward_features", forward_features)
+
+
+def forward(
+    backbone: Any,
+    run: Callable[..., Any],
+    clip: Tensor,
+    valid: Tensor | None = None,
+    kept: Places | None = None,
+    counts: Tensor | None = None,
+) -> Any:
+    """Forward pass of a ``VideoTransformer``, with its runs."""
+    if valid is not None or not _has_runs(backbone, kept, counts):
+        return run(clip, valid, kept, counts)
+    return backbone.pool_features(encode_runs(backbone, clip, prefix_only=True))
+
+
+def forward_features(
+    backbone: Any,
+    run: Callable[..., Tokens],
+    clip: Tensor,
+    outputs: list[Tokens] | None = None,
+    kept: Places | None = None,
+    counts: Tensor | None = None,
+) -> Tokens:
+    """``VideoTransformer.forward_features`` with runs."""
+    if not _has_runs(backbone, kept, counts):
+        return run(clip, outputs, kept, counts)
+    return encode_runs(backbone, clip, outputs)
+
+
+def _has_runs(backbone: Any, kept: Places | None, counts: Tensor | None) -> bool:
+    drops = backbone.training and backbone.token_keep < 1
+    return backbone.static is not None and kept is None and counts is None and not drops
 
 
 def encode_runs(

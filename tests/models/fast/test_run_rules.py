@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
-from mmvidformer.models.run_rules import rule_of
+from mmvidformer.models.fast.run_rules import rule_of
 from mmvidformer.models.vivit import SCHEMES as VIVIT
+from tests.models.fast.test_run_lengths import SIZE, frozen, still_video
 from tests.models.test_keep import build
-from tests.models.test_run_lengths import SIZE, frozen, still_video
 from tests.models.tiny import perturb
 
 ROWS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -36,7 +36,7 @@ OTHERS: dict[str, tuple[type, dict[str, Any]]] = {
 
 def test_table_of_the_page() -> None:
     """docs/speed.md says of each model what the code says."""
-    page = (Path(__file__).parents[2] / "docs" / "speed.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "speed.md").read_text()
     lines = page.partition("<!-- run lengths -->\n")[2].partition("\n\n")[0].splitlines()[2:]
     written = dict(line.strip("| ").split(" | ") for line in lines)
     said = {name: str(rule_of(make(*row))) for name, row in ROWS.items()}

@@ -5,12 +5,10 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.tokens import Tokens
-from mmvidformer.models import (
-    ViViT,
-    run_lengths,
-)
+from mmvidformer.models import ViViT
+from mmvidformer.models.fast import run_lengths
 from mmvidformer.models.fast.inference import optimize_for_inference
-from mmvidformer.models.run_lengths import (
+from mmvidformer.models.fast.run_lengths import (
     begins_run,
     find_runs,
     most_moving,
