@@ -68,21 +68,27 @@ class Table:
     def rename(self, columns: Mapping[str, str]) -> Table:
         """Return a table with other names of columns: the name here by the new name.
 
-        A column that had the new name is left out.
+        A column that had the new name is left out. A column may get several names.
 
         Raises:
             UserError: If there is no such column.
         """
-        new_names = {" ".join(old.split()): new for new, old in columns.items()}
+        new_names: dict[str, list[str]] = {}
+        for new, old in columns.items():
+            new_names.setdefault(" ".join(old.split()), []).append(new)
         for old in new_names:
             if old not in self.names:
                 raise UserError(f"{self.file} has no column {old!r}, only {self._shown_columns()}")
-        kept = [i for i, name in enumerate(self.names) if name in new_names or name not in columns]
-        names = [new_names.get(self.names[i], self.names[i]) for i in kept]
+        names, places = [], []  # of the columns that stay, some of them twice
+        for place, name in enumerate(self.names):
+            kept = new_names.get(name, [] if name in columns else [name])
+            names += kept
+            places += [place] * len(kept)
         rows = []
-        for values, place in self.rows:
+        for values, where in self.rows:
             beyond = values[len(self.names) :]
-            rows.append(([*(values[i] for i in kept if i < len(values)), *beyond], place))
+            named = [values[place] for place in places if place < len(values)]
+            rows.append(([*named, *beyond], where))
         return replace(self, names=names, rows=rows)
 
     def read(

@@ -114,6 +114,17 @@ def test_wrong_folds(columns, options, error, tmp_path) -> None:
     assert not list(tmp_path.glob("fold_*"))
 
 
+def test_each_subject_is_tested_alone(tmp_path) -> None:
+    """A column of an export may stand for two: the fold and the group."""
+    rows = [f"{i}.mp4,{'ab'[i % 2]},{name}" for i, name in enumerate(["ann", "bob", "ann", "eve"])]
+    (tmp_path / "all.csv").write_text("\n".join(["video,Behavior,Subject", *rows]))
+    columns = ["label=Behavior", "fold=Subject", "group=Subject"]
+    main([str(tmp_path / "all.csv"), "--task", "classes", "--no-check", "--columns", *columns])
+    assert [*find_folds(tmp_path)] == ["ann", "bob", "eve"]
+    assert read_videos(tmp_path / "fold_ann", "test") == ["0", "2"]
+    assert "0.mp4,ann" in (tmp_path / "fold_bob" / "groups.csv").read_text()
+
+
 def test_a_video_in_two_folds(tmp_path) -> None:
     file = tmp_path / "all.csv"
     file.write_text("video,start,end,label,fold\na.mp4,0,1,a,1\na.mp4,1,2,a,2\nb.mp4,0,1,a,2\n")
