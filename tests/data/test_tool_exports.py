@@ -309,7 +309,7 @@ def test_addresses_of_label_studio(address: str, name: str, folder: Path) -> Non
     assert Path(video).name == name
     task["data"] = {"image": "a.png"}
     (folder / "a.json").write_text(json.dumps([task]))
-    with pytest.raises(ValueError, match=r"a\.json, task 1 has no video, only \['a.png'"):
+    with pytest.raises(ValueError, match=r"a\.json, task 1: it has no video, only \['a.png'"):
         open_annotations(folder / "a.json")
 
 
@@ -504,6 +504,23 @@ def damage(content: object, path: tuple, part: object) -> object:
         copy = copy[key]
     copy[path[-1]] = part
     return copied
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "error"),
+    [
+        (("result",), 5, "result must be a list of objects, got 5"),
+        (("result", 0, "value", "ranges", 0, "end"), "x", "end must be a number, got x"),
+        (("result", 0, "value", "timelinelabels"), [1], "timelinelabels must be a list of texts"),
+        (("result", 1, "value", "sequence", 1, "width"), None, "width must be a number, got None"),
+        (("result", 1, "value"), [], r"value must be an object, got \[\]"),
+    ],
+)
+def test_a_field_of_another_type_is_named(part, value, error, folder: Path) -> None:
+    task = task_of(timeline(1, 6), RECTANGLE)
+    (folder / "a.json").write_text(json.dumps(damage(task, ("annotations", 0, *part), value)))
+    with pytest.raises(UserError, match=f"a.json, task 1: {error}"):
+        open_annotations(folder / "a.json")
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def reading(place: str) -> Iterator[None]:
     """
     try:
         yield
-    except UserError:
-        raise
+    except UserError as error:
+        raise UserError(f"{place}: {error}") from error
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
         raise UserError(f"{place} is damaged: {type(error).__name__} {error}") from error

@@ -18,11 +18,17 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from mmvidformer.data.folders import is_video
 from mmvidformer.data.importers.export import Export, reading
+from mmvidformer.data.importers.fields import (
+    Part,
+    read_number,
+    read_object,
+    read_objects,
+    read_texts,
+)
 from mmvidformer.data.importers.frames import box_row, interpolate
 from mmvidformer.errors import UserError
 from mmvidformer.video.times import FrameTimes
 
-Result = Mapping[str, Any]
 Row = dict[str, str]
 PERCENT = (100, 100)
 MINIMAL = ("annotation_id", "annotator", "lead_time")  # of each task in JSON-MIN
@@ -57,7 +63,7 @@ def read(export: Export) -> Iterator[tuple[Row, str]]:
     for number, task in enumerate(_tasks_of(export.json), start=1):
         place = f"{export.path}, task {number}"
         with reading(place):
-            rows = [*_read_task(export, task, place)]
+            rows = [*_read_task(export, task)]
         for row in rows:
             yield row, place
     if export.has_frames and export.fps is None:
@@ -68,16 +74,16 @@ def _tasks_of(content: Any) -> Sequence[Any]:
     return content if isinstance(content, list) else [content]
 
 
-def _read_task(export: Export, task: Mapping[str, Any], place: str) -> Iterator[Row]:
-    data = task.get("data", task)
-    video = _name_of_video(data, place)
+def _read_task(export: Export, task: Part) -> Iterator[Row]:
+    data = read_object(task, "data") if "data" in task else task
+    video = _name_of_video(data)
     results = _list_results(export, task)
     choices: dict[str, Row] = {}  # of regions
     parts = []  # of the video
     regions = {result["id"] for result in results if "id" in result and _has_place(result)}
     for result in results:
         if result.get("type") == "choices" and result.get("id") in regions:
-            labels = ";".join(result["value"]["choices"])
+            labels = ";".join(read_texts(result["value"], "choices"))
             choices.setdefault(result["id"], {})[str(result.get("from_name"))] = labels
         else:
             parts.append(result)
@@ -95,7 +101,7 @@ def _read_task(export: Export, task: Mapping[str, Any], place: str) -> Iterator[
         yield {"video": video}
 
 
-def _name_of_video(data: Mapping[str, Any], place: str) -> str:
+def _name_of_video(data: Part) -> str:
     """Return the name of the video of a task, without what Label Studio adds."""
     texts = [value for value in data.values() if isinstance(value, str)]
     addresses = [urlsplit(text) for text in texts]
@@ -108,18 +114,18 @@ def _name_of_video(data: Mapping[str, Any], place: str) -> str:
             path = parse_qs(address.query).get("d", [""])[0]
         if is_video(path):
             return path
-    raise UserError(f"{place} has no video, only {str(texts)[:200]}")
+    raise UserError(f"it has no video, only {str(texts)[:200]}")
 
 
-def _list_results(export: Export, task: Mapping[str, Any]) -> list[Result]:
+def _list_results(export: Export, task: Part) -> list[Part]:
     """Return the results of an annotation, as they stand in JSON."""
     if "data" not in task:
         return _list_minimal_results(task)
     if "annotations" not in task:
-        predictions = task.get("predictions") or [{"result": []}]
-        return predictions[-1]["result"]
+        *_, latest = {}, *read_objects(task, "predictions")
+        return read_objects(latest, "result")
     annotations = []
-    for annotation in task["annotations"]:
+    for annotation in read_objects(task, "annotations"):
         if annotation.get("was_cancelled"):
             export.leave_out("cancelled annotation")
         else:
@@ -127,16 +133,16 @@ def _list_results(export: Export, task: Mapping[str, Any]) -> list[Result]:
     if not annotations:
         return []
 
-    def order(annotation: Mapping[str, Any]) -> tuple[bool, str]:
+    def order(annotation: Part) -> tuple[bool, str]:
         return bool(annotation.get("ground_truth")), str(annotation.get("updated_at"))
 
     *others, best = sorted(annotations, key=order)
     if others:
         export.leave_out("second annotation", len(others))
-    return best["result"]
+    return read_objects(best, "result")
 
 
-def _texts_of(task: Mapping[str, Any]) -> dict[str, str]:
+def _texts_of(task: Part) -> dict[str, str]:
     """Return the texts of a task in JSON-MIN: single choices, other texts, and its data."""
     texts = {}
     for tag, value in task.items():
@@ -145,9 +151,9 @@ def _texts_of(task: Mapping[str, Any]) -> dict[str, str]:
     return texts
 
 
-def _list_minimal_results(task: Mapping[str, Any]) -> list[Result]:
+def _list_minimal_results(task: Part) -> list[Part]:
     """Return the results of JSON-MIN, which has lists of values by the name of the tag."""
-    results: list[Result] = []
+    results: list[Part] = []
     for tag, values in task.items():
         values = [values] if isinstance(values, Mapping) else values
         for value in values if isinstance(values, list) else ():
@@ -159,21 +165,23 @@ def _list_minimal_results(task: Mapping[str, Any]) -> list[Result]:
     return results
 
 
-def _has_place(result: Result) -> bool:
-    return any(name in result.get("value", {}) for name in ("ranges", "sequence", "start"))
+def _has_place(result: Part) -> bool:
+    return any(name in read_object(result, "value") for name in ("ranges", "sequence", "start"))
 
 
 class _Clock:
     """Says when frames of a task are shown."""
 
-    def __init__(self, export: Export, video: str, results: Sequence[Result], fps: Any) -> None:
+    def __init__(self, export: Export, video: str, results: Sequence[Part], fps: Any) -> None:
         self._export, self._video = export, video
         rate = float(fps or 0)
         if not rate:
-            values = [result.get("value", {}) for result in results]
-            keyframes = [item for value in values for item in value.get("sequence") or ()]
-            last = max(keyframes, key=lambda item: item.get("time") or 0, default={})  # most exact
-            rate = last["frame"] / last["time"] if last.get("time") else 0
+            values = [read_object(result, "value") for result in results]
+            keyframes = [item for value in values for item in read_objects(value, "sequence")]
+            timed = [item for item in keyframes if item.get("time")]
+            if timed:
+                last = max(timed, key=lambda item: read_number(item, "time"))  # the most exact
+                rate = read_number(last, "frame") / last["time"]
         self._times = FrameTimes(rate) if rate else None
 
     def seconds(self, frame: int) -> str:
@@ -183,40 +191,39 @@ class _Clock:
         return str(round(float(self._times.seconds(frame)), 6))
 
 
-def _read_result(export: Export, result: Result, clock: _Clock) -> Iterator[Row]:
+def _read_result(export: Export, result: Part, clock: _Clock) -> Iterator[Row]:
     """Yield the rows of a result."""
-    value = result.get("value", {})
+    value = read_object(result, "value")
     label_type = result.get("type")
     if label_type == "videorectangle":
         yield from _read_boxes(export, value, str(result.get("id") or ""), clock)
     elif label_type == "timelinelabels":
-        for span in value["ranges"]:
-            first, last = span["start"], span["end"]
+        for span in read_objects(value, "ranges"):
+            first, last = (int(read_number(span, name)) for name in ("start", "end"))
             times = {"time": clock.seconds(first - 1)}
             if first != last:
                 times = {"start": clock.seconds(first - 1), "end": clock.seconds(last)}
-            for label in value["timelinelabels"]:
+            for label in read_texts(value, "timelinelabels"):
                 yield {"label": label, **times}
     elif label_type == "labels" and "start" in value:  # of the sound, in seconds
-        times = {"start": str(value["start"]), "end": str(value["end"])}
-        for label in value["labels"]:
+        times = {name: str(read_number(value, name)) for name in ("start", "end")}
+        for label in read_texts(value, "labels"):
             yield {"label": label, **times}
     elif label_type == "choices":
-        for label in value["choices"]:
+        for label in read_texts(value, "choices"):
             yield {"label": label}
     else:
         export.leave_out(str(label_type or result.get("from_name")))
 
 
-def _read_boxes(
-    export: Export, value: Mapping[str, Any], track: str, clock: _Clock
-) -> Iterator[Row]:
+def _read_boxes(export: Export, value: Part, track: str, clock: _Clock) -> Iterator[Row]:
     """Yield a box at each frame at which a rectangle is shown, with each of its labels.
 
     A keyframe that is not enabled is the last frame of a part, as in Label Studio.
     """
-    keyframes = sorted(value["sequence"], key=lambda keyframe: keyframe["frame"])
-    labels = value.get("labels") or ()
+    keyframes = read_objects(value, "sequence")
+    keyframes = sorted(keyframes, key=lambda keyframe: read_number(keyframe, "frame"))
+    labels = read_texts(value, "labels")
     if not labels:
         export.leave_out("unlabelled rectangle")
         return
@@ -225,10 +232,10 @@ def _read_boxes(
         return
     for number, keyframe in enumerate(keyframes):
         following = keyframes[number + 1] if number + 1 < len(keyframes) else None
-        count = 1
+        frame, count = int(keyframe["frame"]), 1
         if keyframe.get("enabled", True):
-            after = value.get("framesCount", keyframe["frame"]) + 1
-            count = (following["frame"] if following else after) - keyframe["frame"]
+            last = read_number(value, "framesCount") if "framesCount" in value else frame
+            count = int(following["frame"] if following else last + 1) - frame
         for passed in range(count):
             corners = _corners_of(keyframe)
             if following:
@@ -237,12 +244,14 @@ def _read_boxes(
             if cells is None:
                 export.leave_out("outlying box")
                 continue
-            time = clock.seconds(keyframe["frame"] + passed - 1)
+            time = clock.seconds(frame + passed - 1)
             for label in labels:
                 yield {"label": label, "track": track, "time": time, **cells}
 
 
-def _corners_of(keyframe: Mapping[str, Any]) -> tuple[float, ...]:
+def _corners_of(keyframe: Part) -> tuple[float, ...]:
     """Return left, top, right and bottom in percent."""
-    left, top = keyframe["x"], keyframe["y"]
-    return left, top, left + keyframe["width"], top + keyframe["height"]
+    left, top, width, height = (
+        read_number(keyframe, name) for name in ("x", "y", "width", "height")
+    )
+    return left, top, left + width, top + height

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmvidformer.data.importers.export import Export, reading
+from mmvidformer.data.importers.fields import read_numbers, read_object
 from mmvidformer.data.importers.frames import box_row
 
 PARTS = ("project", "attribute", "file", "metadata")
@@ -31,11 +32,12 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
     """
     project = export.json
     annotated = set()
-    for number, annotation in project["metadata"].items():
+    for number in project["metadata"]:
         place = f"{export.path}, annotation {number}"
         with reading(place):
-            videos = _list_videos(project, str(annotation["vid"]))
-            columns = _list_columns(project["attribute"], annotation["av"])
+            annotation = read_object(project["metadata"], number)
+            videos = _list_videos(project, str(annotation.get("vid")))
+            columns = _list_columns(project["attribute"], read_object(annotation, "av"))
             where = _read_place(export, annotation, videos)
         annotated.update(videos)
         if where is None:
@@ -62,9 +64,10 @@ def _list_videos(project: Mapping[str, Any], view: str) -> list[str]:
 def _list_columns(attributes: Mapping[str, Any], values: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the columns of an annotation, one for each label that it has."""
     named: dict[str, list[str]] = {}
-    for number, attribute in attributes.items():
+    for number in attributes:
+        attribute = read_object(attributes, number)
         value = str(values.get(number) or "")
-        options = attribute.get("options") or {}
+        options = read_object(attribute, "options")
         several = options and attribute.get("type") == CHECKBOX
         parts = value.split(",") if several else [value]
         texts = [str(options.get(part, part)).strip() for part in parts]
@@ -81,10 +84,11 @@ def _read_place(
     export: Export, annotation: Mapping[str, Any], videos: Sequence[str]
 ) -> dict[str, str] | None:
     """Return the columns of times and corners; None if no task takes it."""
-    times, shape = annotation["z"], annotation["xy"]
+    times, shape = (read_numbers(annotation, name) for name in ("z", "xy"))
     if shape:
-        if shape[0] != RECTANGLE or len(times) != 1:
-            export.leave_out(SHAPES[shape[0]] if shape[0] < len(SHAPES) else "shape")
+        number = int(shape[0])
+        if number != RECTANGLE or len(times) != 1:
+            export.leave_out(SHAPES[number] if 0 < number < len(SHAPES) else "shape")
             return None
         left, top, width, height = shape[1:5]
         size = export.size(videos[0])
