@@ -8,6 +8,7 @@ import json
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import join
@@ -22,10 +23,10 @@ from mmvidformer.data.own_videos import VideoLists, read_groups
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.engine.options import read_options
 from mmvidformer.errors import UserError
-from mmvidformer.finetune.arguments import add_run_arguments, prepare
+from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_config
 from mmvidformer.finetune.baseline import try_baseline
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
-from mmvidformer.finetune.settings import PROBES, Recipe
+from mmvidformer.finetune.settings import AUTO, PROBES, Recipe
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.lists import read_task_lists
@@ -70,7 +71,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     args = parser.parse_args(argv)
     if args.method and len(args.method) > 1 and not args.compare:
         parser.error("several methods need --compare")
-    methods = args.method or ["full"]
+    methods = args.method or [AUTO]
     if args.resume and (args.compare or methods[0] in PROBES):
         parser.error(f"--resume goes on with one run, not with --compare or {', '.join(PROBES)}")
     if (args.fold or args.folds) and (args.compare or args.prepare or args.resume or args.shards):
@@ -80,7 +81,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     if args.compare is None:  # which --compare passes on is another matter
         if "lora" not in methods and (args.lora_rank or args.lora_alpha or args.lora_layers):
             parser.error("--lora-rank, --lora-alpha and --lora-layers need --method lora")
-        if args.features and methods[0] not in PROBES:
+        if args.features and methods[0] not in (AUTO, *PROBES):
             parser.error(f"--features is for {', '.join(PROBES)}")
     args.methods, args.method = args.method, methods[0]
     return args
@@ -121,6 +122,8 @@ def run(args: Namespace, recipe: Recipe, lists: VideoLists, split: str = "val") 
     Raises:
         UserError: If a process of several fails.
     """
+    if args.method == AUTO:
+        recipe = _choose(args, recipe, lists)
     cfg, path = prepare(args, recipe, lists)
     if args.prepare:
         return {}
@@ -165,6 +168,20 @@ def run(args: Namespace, recipe: Recipe, lists: VideoLists, split: str = "val") 
         if comparison := compare_to_chance(task, lists, metrics, split, tally, baseline):
             print(comparison)
     return result
+
+
+def _choose(args: Namespace, recipe: Recipe, lists: VideoLists) -> Recipe:
+    """Choose the method of a run, and say which."""
+    args.method = "full"  # a run that goes on, and one that reads shards, train weights
+    if not (args.resume or args.shards):
+        from mmvidformer.finetune.automatic import choose_method
+
+        cfg = read_config(args)
+        weights = args.weights or cfg.get("load_from")
+        task = find_task(recipe.task)
+        args.method, line = choose_method(cfg, lists, recipe, task, weights)
+        print(line, flush=True)
+    return replace(recipe, method=args.method)
 
 
 def _run_probe(

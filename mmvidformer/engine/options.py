@@ -35,7 +35,7 @@ def add_options(parser: ArgumentParser, options: type, title: str | None = None)
         aliases = argument.pop("aliases", ())
         if argument.get("type") in METAVARS:
             argument.setdefault("metavar", METAVARS[argument["type"]])
-        if type(setting.default) in (int, float, str):
+        if type(setting.default) in (int, float, str) and "default" not in argument["help"]:
             argument["help"] += f" (default: {setting.default})"
         flag = f"--{setting.name.replace('_', '-')}"
         group.add_argument(flag, *aliases, **argument)

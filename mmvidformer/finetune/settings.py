@@ -13,6 +13,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks
 
 METHODS = ("full", "lora", "temporal", "attentive", "linear", "knn")
+AUTO = "auto"  # chooses one of them
 PROBES = METHODS[2:]  # on features that are computed once
 
 
@@ -90,12 +91,13 @@ class Recipe(RunSettings):
     method: str = field(
         default="full",
         metadata=dict(
-            choices=METHODS,
+            choices=(AUTO, *METHODS),
             nargs="+",  # several for --compare
-            help="what is trained: all weights (full); low-rank updates and the head (lora); the "
-            "head alone, for classes on features that are computed once: a linear one (logistic "
-            "regression), one on the changes between frames (temporal), for up to 2,000 videos, or "
-            "one with attention over the tokens (attentive); or nothing: the "
+            help="what is trained: what suits the number of videos, the weights and the processor, "
+            "as a line explains (auto, the default); all weights (full); low-rank updates and the "
+            "head (lora); the head alone, for classes on features that are computed once: a linear "
+            "one (logistic regression), one on the changes between frames (temporal), for up to "
+            "2,000 videos, or one with attention over the tokens (attentive); or nothing: the "
             "nearest neighbors vote, and their accuracy is printed (knn)",
         ),
     )

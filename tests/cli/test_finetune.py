@@ -139,7 +139,16 @@ def test_memory_of_a_gpu_that_other_processes_use_is_not_told(
     load, own, pretrained, tmp_path, monkeypatch
 ) -> None:
     tool = load("finetune")
-    options = ["--config", pretrained[0], "--data", own, "--weights", pretrained[1]]
+    options = [
+        "--method",
+        "full",
+        "--config",
+        pretrained[0],
+        "--data",
+        own,
+        "--weights",
+        pretrained[1],
+    ]
     monkeypatch.setattr(tool.train, "main", lambda arguments: 0)
     for memory, told in ((0, {}), (2**21, {"gpu_memory": 2.0})):
         monkeypatch.setattr(tool.torch.cuda, "max_memory_allocated", lambda memory=memory: memory)
