@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
-from mmvidformer.config import building
+from mmvidformer.config.building import building
 from mmvidformer.data.bad_videos import with_inner
 from mmvidformer.errors import UserError
 from mmvidformer.papers.complexity import count

@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from benchmarks.stream import resident
-from mmvidformer.config import building, load_config, view_shape
+from mmvidformer.config import load_config, view_shape
+from mmvidformer.config.building import building
 from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.export import export, make_graph
 from mmvidformer.registry import MODELS

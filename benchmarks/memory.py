@@ -16,7 +16,8 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from mmvidformer.config import building, clip_shape, is_recurrent
+from mmvidformer.config import clip_shape, is_recurrent
+from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 

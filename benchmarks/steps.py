@@ -24,7 +24,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 
 from benchmarks.baselines import fill_zeros, remove_noise
-from mmvidformer.config import building, clip_shape, is_recurrent, load_config
+from mmvidformer.config import clip_shape, is_recurrent, load_config
+from mmvidformer.config.building import building
 from mmvidformer.engine.fsdp import shard_model
 from mmvidformer.engine.loading import default_device
 from mmvidformer.layers import TransformerBlock

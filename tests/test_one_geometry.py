@@ -9,7 +9,8 @@ import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose
 
-from mmvidformer.config import building, pipelines
+from mmvidformer.config import pipelines
+from mmvidformer.config.building import building
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.engine.pipelines import check_views, set_views
 

@@ -13,7 +13,7 @@ from mmvidformer.apis.names import class_tasks, known_names
 from mmvidformer.checkpoints import metadata
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of
-from mmvidformer.config import config_name, load_config, pipelines, view_shape
+from mmvidformer.config import check_model, config_name, load_config, pipelines, view_shape
 
 PUBLISHED = "published"
 logger = logging.getLogger("mmvidformer")
@@ -37,9 +37,9 @@ def find_model(
         return cfg, str(config)
     if checkpoint == PUBLISHED:
         checkpoint = PREFIX + config_name(getattr(config, "filename", None) or str(config))
-    if isinstance(config, Config):
-        return config, checkpoint
-    return load_config(str(config), options), checkpoint
+    cfg = config if isinstance(config, Config) else load_config(str(config), options)
+    check_model(cfg)
+    return cfg, checkpoint
 
 
 def create_model(

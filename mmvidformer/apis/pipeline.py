@@ -14,7 +14,8 @@ from mmengine.config import Config
 from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.config import building, pipelines, type_name
+from mmvidformer.config import pipelines, type_name
+from mmvidformer.config.building import building
 from mmvidformer.data.shards.index import StoredVideo
 from mmvidformer.data.sources import RemoteVideo, VideoContent
 from mmvidformer.engine.pipelines import set_views

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import inference_transforms, normalize
 from mmvidformer.apis.self_check import SelfCheck
-from mmvidformer.config import building
+from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.table import task_of_head

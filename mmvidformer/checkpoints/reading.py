@@ -220,6 +220,8 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
             return {"state_dict": {name: _to_tensor(array) for name, array in arrays.items()}}
     if head[8:] == b"{":  # safetensors: 8 bytes of length, then JSON
         return {"state_dict": load_file(path)}
+    if head[:2] == ZIP and not is_intact(path):  # PyTorch itself reads wrong values then
+        raise UnreadableCheckpoint(f"{path} is damaged: its checksums are not those of its content")
     if head[:2] == ZIP or head[:1] == PICKLE:
         with refuse_code(path):
             return torch.load(path, map_location=device, weights_only=True)

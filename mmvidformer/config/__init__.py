@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from textwrap import shorten
@@ -14,7 +13,6 @@ from textwrap import shorten
 from mmengine.config import Config
 from mmengine.config.utils import ConfigParsingError
 from mmengine.fileio import load
-from mmengine.registry import DefaultScope
 
 from mmvidformer.config.rows import find_row, is_row
 from mmvidformer.config.shipped import config_folder
@@ -218,25 +216,6 @@ def type_name(part: object) -> str:
     return cls.rpartition(".")[2] if isinstance(cls, str) else getattr(cls, "__name__", "")
 
 
-@contextmanager
-def building(cfg: Config) -> Iterator[None]:
-    """Build parts of a config, whose names are looked up in its ``default_scope``.
-
-    What a part raises because of its arguments becomes a ``UserError``.
-    """
-    try:
-        with DefaultScope.overwrite_default_scope(cfg.get("default_scope", "mmaction")):
-            yield
-    except UserError:
-        raise
-    except Exception as error:  # libraries have no common one for wrong arguments
-        if isinstance(error, OSError) and error.filename is not None:
-            raise
-        text = " ".join(str(error.args[0] if len(error.args) == 1 else error).split())
-        reason = f"{type(error).__name__}: {text} (MMVIDFORMER_DEBUG=1 shows the traceback)"
-        raise UserError(f"{cfg.filename or 'the config'} cannot be built: {reason}") from error
-
-
 def leaf_datasets(dataset: dict) -> Iterator[dict]:
     """Configs of the datasets inside wrappers such as ``RepeatDataset`` and ``ConcatDataset``."""
     members = [*(dataset.get("datasets") or ()), dataset.get("dataset")]
@@ -254,8 +233,15 @@ def pipelines(dataset: dict) -> Iterator[list[dict]]:
             yield leaf["pipeline"]
 
 
+def check_model(cfg: Config) -> None:
+    """Raise a ``UserError`` if a config has no model."""
+    if not cfg.get("model"):
+        raise UserError(f"{cfg.filename or 'the config'} has no model")
+
+
 def is_recurrent(cfg: Config) -> bool:
     """Whether the model processes one frame after the other, as HORST does."""
+    check_model(cfg)
     return type_name(cfg.model) == "RecurrentRecognizer"
 
 

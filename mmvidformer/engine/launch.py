@@ -6,7 +6,8 @@ from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.registry import RUNNERS
 
-from mmvidformer.config import building, leaf_datasets
+from mmvidformer.config import leaf_datasets
+from mmvidformer.config.building import building
 from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.device_decoding import decode_on_device
 from mmvidformer.engine.optim.fused import use_fused

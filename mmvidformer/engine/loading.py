@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from mmvidformer.checkpoints.addresses import Device, load_from_source
 from mmvidformer.checkpoints.on_load import convert_for
-from mmvidformer.config import CONFIG_SUFFIXES, building
+from mmvidformer.config import CONFIG_SUFFIXES
+from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 
@@ -78,7 +79,7 @@ def load_recognizer(
     Raises:
         OSError: If the file does not exist, or cannot be fetched.
         UserError: If the device cannot be used.
-        WrongWeights: If the weights do not fit the model.
+        WrongWeights: If the weights do not fit the model, or are no numbers.
     """
     with building(cfg):
         model = MODELS.build(cfg.model)
@@ -89,12 +90,20 @@ def load_recognizer(
     else:
         content = read_checkpoint(checkpoint, model)
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
+        _check_numbers(model, checkpoint)
         warn_of_pixels(cfg, content, checkpoint)
         model.dataset_meta.update((content.get("meta") or {}).get("dataset_meta") or {})
     try:
         return model.to(device or default_device()).eval()
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"the device {str(device)!r} cannot be used: {error}") from error
+
+
+def _check_numbers(model: nn.Module, source: str) -> None:
+    """Raise ``WrongWeights`` if weights are NaN, as those of a run that diverged are."""
+    for name, value in model.state_dict().items():
+        if value.is_floating_point() and value.isnan().any():
+            raise WrongWeights(f"{source} has values that are no numbers (NaN), such as in {name}")
 
 
 def default_device() -> str:

@@ -4,7 +4,7 @@ from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper, OptimWrapperDict
 from mmengine.runner import BaseLoop, Runner
 
-from mmvidformer.config import building
+from mmvidformer.config.building import building
 from mmvidformer.registry import RUNNERS
 
 

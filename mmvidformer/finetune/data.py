@@ -5,7 +5,8 @@ from typing import Any
 from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 
-from mmvidformer.config import building, leaf_datasets, type_name
+from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.config.building import building
 from mmvidformer.config.fragments import Change, Fragment, replace, without
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.data.splits import SPLITS

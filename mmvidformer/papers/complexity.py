@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from mmvidformer.config import building, clip_shape, is_recurrent
+from mmvidformer.config import clip_shape, is_recurrent
+from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 

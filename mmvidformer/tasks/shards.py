@@ -10,7 +10,8 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DefaultScope
 
-from mmvidformer.config import building, leaf_datasets
+from mmvidformer.config import leaf_datasets
+from mmvidformer.config.building import building
 from mmvidformer.data.lists import DEFAULT_DELIMITER, read_list
 from mmvidformer.data.own_videos import CLASSES, VideoLists
 from mmvidformer.data.shards.rows import write_row

@@ -20,7 +20,7 @@ from mmvidformer.video.times import FrameTimes
 
 
 def check_display() -> None:
-    """Raise ``OSError`` if there is no display, since OpenCV would abort the process."""
+    """Raise a ``UserError`` if there is no display, since OpenCV would abort the process."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY")
     if sys.platform.startswith("linux") and not any(map(os.environ.get, displays)):
         raise UserError("there is no display to show a window on: DISPLAY is not set")

@@ -12,7 +12,8 @@ from mmvidformer import get_config
 from mmvidformer.apis import checkpoint_config, known_names
 from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
-from mmvidformer.config import building, clip_shape
+from mmvidformer.config import clip_shape
+from mmvidformer.config.building import building
 from mmvidformer.engine.loading import build_meta_model, load_weights, read_checkpoint
 from mmvidformer.registry import MODELS
 

@@ -55,6 +55,18 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     assert {file.name for file in tmp_path.iterdir()} == {"a.pth", "a.safetensors"}
 
 
+def test_a_changed_byte_is_not_read_as_another_weight(tmp_path: Path) -> None:
+    """PyTorch does not look at the checksums."""
+    path = tmp_path / "a.pth"
+    write(path)
+    content = bytearray(path.read_bytes())
+    weight = max(WEIGHTS.values(), key=lambda value: value.nbytes)
+    content[content.index(weight.numpy().tobytes())] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="a.pth is damaged: its checksums are not those"):
+        load_checkpoint(path)
+
+
 def test_own_checkpoint_has_weights_and_meta_only(tmp_path: Path) -> None:
     path = tmp_path / "new" / "a.pth"
     save_checkpoint(path, WEIGHTS, {"tubelet": (2, 16, 16)})

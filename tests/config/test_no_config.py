@@ -1,10 +1,14 @@
-"""What is no config is named before anything is looked up."""
+"""What is no config, has no model or no weights, is named before anything is looked up."""
 
 from pathlib import Path
 
 import pytest
+import torch
+from mmengine.config import Config
 
+from mmvidformer.apis import Recognizer
 from mmvidformer.config import load_config
+from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.errors import UserError
 
 
@@ -18,3 +22,27 @@ def test_weights_are_no_config(name: str, command: str, main_of, tmp_path: Path,
         load_config(name)
     with pytest.raises(UserError, match=said):
         main_of(command)([name])
+
+
+@pytest.mark.parametrize(
+    "command", ["demo {} weights.pth video.mp4", "count {}", "export {} weights.pth --out a.onnx"]
+)
+def test_a_config_without_a_model_is_named(command, main_of, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data.py").write_text("batch_size = 1\n")
+    Path("weights.pth").touch()
+    Path("video.mp4").touch()
+    name, *words = command.format("data.py").split()
+    with pytest.raises(UserError, match="data.py has no model"):
+        main_of(name)(words)
+
+
+def test_weights_of_a_run_that_diverged_are_refused(tmp_path: Path) -> None:
+    """Their answers would be NaN without a word."""
+    cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
+    state = load_recognizer(cfg, None).state_dict()
+    name = "cls_head.fc_cls.weight"
+    state[name][0, 0] = torch.nan
+    torch.save(dict(state_dict=state, meta={}), tmp_path / "a.pth")
+    with pytest.raises(UserError, match=f"a.pth has values that are no numbers .*{name}"):
+        Recognizer(cfg, str(tmp_path / "a.pth"), "cpu")

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from mmvidformer import get_config, list_models
-from mmvidformer.config import building, leaf_datasets
+from mmvidformer.config import leaf_datasets
+from mmvidformer.config.building import building
 from mmvidformer.engine.device_decoding import decode_on_device, hand_on_files
 from mmvidformer.models.preprocessor import VideoDataPreprocessor
 from mmvidformer.registry import TRANSFORMS

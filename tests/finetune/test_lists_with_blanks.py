@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmvidformer import get_config
-from mmvidformer.config import building
+from mmvidformer.config.building import building
 from mmvidformer.data.class_folders import LabeledVideo
 from mmvidformer.data.own_videos import write_lists
 from mmvidformer.finetune import Recipe, apply_recipe

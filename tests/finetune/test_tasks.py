@@ -7,7 +7,8 @@ import torch
 from mmengine.dataset import pseudo_collate
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.config import building, get_config
+from mmvidformer.config import get_config
+from mmvidformer.config.building import building
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import check_classes
 from mmvidformer.finetune import Recipe, apply_recipe

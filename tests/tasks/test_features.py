@@ -11,7 +11,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.structures import InstanceData
 
 from mmvidformer import get_config
-from mmvidformer.config import building
+from mmvidformer.config.building import building
 from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.models.segments_head import SegmentsHead
 from mmvidformer.registry import DATASETS, MODELS

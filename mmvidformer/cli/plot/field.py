@@ -8,7 +8,8 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.config import building, load_config
+from mmvidformer.config import load_config
+from mmvidformer.config.building import building
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.registry import MODELS
 from mmvidformer.sinks.figures import save_figure

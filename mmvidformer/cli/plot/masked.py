@@ -11,7 +11,8 @@ import torch
 from mmcv.transforms import Compose
 from mmengine.dataset import pseudo_collate
 
-from mmvidformer.config import building, load_config, type_name
+from mmvidformer.config import load_config, type_name
+from mmvidformer.config.building import building
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.errors import UserError
