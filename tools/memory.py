@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_force_argument(parser)
     args = parser.parse_args(argv)
     if args.csv:
-        check_outputs(args, [("--csv", args.csv)], "csv")
+        check_outputs(vars(args), [("--csv", args.csv)], "csv")
     cases = list(itertools.product(args.configs, args.cp))
     rows = []
     for name, cp in tqdm(cases, disable=None, unit="step"):

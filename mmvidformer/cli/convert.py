@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parsed.files = [*source.glob("*")]  # of a folder
         if target.is_file() and source.is_file():
             parsed.files.append(base_file(source))
-        check_outputs(parsed, targets, "target", "config_out")
+        check_outputs(vars(parsed), targets, "target", "config_out")
         print(convert_file(**args))
         try:
             fitting = config_of_checkpoint(args["target"], args["num_heads"])

@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_force_argument(parser)
     args = parser.parse_args(argv)
     if args.csv:
-        check_outputs(args, [("--csv", args.csv)], "csv")
+        check_outputs(vars(args), [("--csv", args.csv)], "csv")
     names = args.configs or [
         name for name in mmvidformer.list_models() if not is_recurrent(load_config(name))
     ]

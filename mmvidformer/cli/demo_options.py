@@ -161,7 +161,7 @@ def check_options(parser: ArgumentParser, options: DemoOptions) -> None:
 
 def check_targets(args: Namespace, words: Sequence[str]) -> None:
     """Raise an error if a file to write is read, or there already, but a table that goes on."""
-    inputs = Namespace(**{**vars(args), "sources": [*words, *(s.name for s in args.sources)]})
+    inputs = {**vars(args), "sources": [*words, *(source.name for source in args.sources)]}
     new = [
         pair
         for sink, path in args.targets
@@ -171,5 +171,5 @@ def check_targets(args: Namespace, words: Sequence[str]) -> None:
     outputs = (*SINKS, "targets")
     check_outputs(inputs, new, *outputs)
     if args.windows:
-        inputs.force = True
+        inputs["force"] = True
         check_outputs(inputs, [("--windows", args.windows)], *outputs)

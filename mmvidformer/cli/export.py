@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = args.out, args.out.with_name(f"{args.out.name}.data")  # of large weights
-    check_outputs(args, [("--out", path) for path in paths], "out")
+    check_outputs(vars(args), [("--out", path) for path in paths], "out")
     cfg, checkpoint = find_model(args.config, args.checkpoint or PUBLISHED, args.cfg_options)
     if args.check and not args.int8:
         parser.error("--check is for --int8; other files are compared to 1e-4")

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_force_argument(parser)
     args = parser.parse_args(argv)
     if args.out:
-        check_outputs(args, [("--out", args.out)], "out")
+        check_outputs(vars(args), [("--out", args.out)], "out")
     if args.verify:
         return verify_weights(args.verify, args.by, args.out)
     if args.by or args.out:

@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if len(videos) > 1 or len(checkpoints) + args.random > 1:
         parser.error(f"at most a checkpoint and a video, got {args.inputs}")
     targets = {"--json": args.json, "--plot": args.plot}
-    check_outputs(args, [pair for pair in targets.items() if pair[1]], "json", "plot")
+    check_outputs(vars(args), [pair for pair in targets.items() if pair[1]], "json", "plot")
     weights = next(iter(checkpoints), PUBLISHED)
     cfg, weights = find_model(args.config, weights, args.cfg_options)
     if args.random:

@@ -87,7 +87,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     add_force_argument(parser)
     args = parser.parse_args(argv)
     if args.dump is not None:
-        check_outputs(args, [("--dump", args.dump)], "dump")
+        check_outputs(vars(args), [("--dump", args.dump)], "dump")
     args.checkpoint = args.checkpoint or PREFIX + config_name(args.config)
     return args
 

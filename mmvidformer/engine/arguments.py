@@ -2,7 +2,7 @@ import math
 import os
 import re
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -139,17 +139,17 @@ def add_force_argument(parser: ArgumentParser) -> None:
     )
 
 
-def check_outputs(args: Namespace, targets: Iterable[Target], *outputs: str) -> None:
+def check_outputs(options: Mapping[str, Any], targets: Iterable[Target], *outputs: str) -> None:
     """Check the files that a command will write (``check_targets``), against all that it reads.
 
     Args:
-        args: Its arguments, with ``force``.
+        options: Its options by name, with ``force``.
         targets: The files.
-        *outputs: Names of the arguments that say where to write. All others may name inputs.
+        *outputs: Names of the options that say where to write. All others may name inputs.
     """
-    inputs = _texts_of([value for name, value in vars(args).items() if name not in outputs])
+    inputs = _texts_of([value for name, value in options.items() if name not in outputs])
     files = [text.rpartition("=")[2] for text in inputs if "=" in text]  # verb=FILE
-    check_targets(targets, [*inputs, *files], args.force)
+    check_targets(targets, [*inputs, *files], options["force"])
 
 
 def _texts_of(value: object) -> list[str]:

@@ -9,9 +9,12 @@ import av
 import numpy as np
 import pytest
 
+from examples.markdown_table import MarkdownTable
 from mmvidformer.apis import Prediction
+from mmvidformer.cli.demo_options import make_parser
 from mmvidformer.sinks import SINKS, Subtitles
 from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.sinks.group import Sinks
 from mmvidformer.tasks.table import TASKS
 
 NAMES = {"class": ["left", "<b>& right"]}
@@ -99,3 +102,39 @@ def test_no_output_writes_over_another_file(tmp_path) -> None:
         with pytest.raises(FileExistsError, match="exists already"):
             SINKS[name](target, SinkOptions())
         assert target.read_text() == "mine"
+
+
+def test_the_output_of_the_guide(tmp_path, monkeypatch) -> None:
+    """``docs/extending.md``: in the table of outputs, it is an option of the demo."""
+    monkeypatch.setitem(SINKS, "markdown", MarkdownTable)
+    target = tmp_path / "a.md"
+    write("markdown", target, windows())
+    assert target.read_text().splitlines() == [
+        "| video | start | end | shot | label | score |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| x.mp4 | 0.0 | 2.0 | 0 | left | 0.75 |",
+        "| x.mp4 | 1.0 | 3.0 | 0 | <b>& right | 1.0 |",
+        "| x.mp4 | 2.0 | 4.0 | 0 | <b>& right | 0.875 |",
+    ]
+    with pytest.raises(FileExistsError, match="a.md exists already"):
+        write("markdown", target, windows())
+    assert "--markdown PATH" in make_parser(None).format_help()
+
+
+class Broken(MarkdownTable):
+    """An output whose disk is full."""
+
+    def append(self, prediction: Prediction) -> None:
+        raise OSError(28, "No space left on device")
+
+
+def test_an_output_with_an_error_is_no_bad_video(tmp_path) -> None:
+    with (
+        pytest.raises(OSError, match="No space left"),
+        Sinks([(Broken, tmp_path / "a.md")], SinkOptions()) as sinks,
+    ):
+        assert not sinks.is_broken
+        try:
+            sinks.append(windows()[0])
+        finally:
+            assert sinks.is_broken and not sinks.failed

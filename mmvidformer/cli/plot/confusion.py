@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--task", help="such as verb, if the head has several tasks")
     add_force_argument(parser)
     args = parser.parse_args(argv)
-    check_outputs(args, [("--out-dir", args.out_dir / name) for name in WRITTEN], "out_dir")
+    check_outputs(vars(args), [("--out-dir", args.out_dir / name) for name in WRITTEN], "out_dir")
     if args.most < 2:
         parser.error(f"--most must be at least 2, got {args.most}")
     scores = read_scores(args.scores, args.task)

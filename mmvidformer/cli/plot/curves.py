@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"--names must name each of the {len(args.runs)} runs, got {len(names)}")
     if len(set(names)) != len(names):
         parser.error(f"runs must have different names, got {', '.join(names)}")
-    check_outputs(args, [("--out", args.out)], "out")
+    check_outputs(vars(args), [("--out", args.out)], "out")
     logs = {name: read_log(run) for name, run in zip(names, args.runs, strict=True)}
     save_figure(draw_training(logs, args.metrics), args.out)
     print(f"written: {args.out}")

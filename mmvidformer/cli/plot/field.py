@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--cls", action="store_true", help="follow the class token instead")
     add_force_argument(parser)
     args = parser.parse_args(argv)
-    check_outputs(args, [("--out", args.out)], "out")
+    check_outputs(vars(args), [("--out", args.out)], "out")
     cfg = load_config(args.config, args.cfg_options)
     with building(cfg):
         backbone = MODELS.build(cfg.model.backbone)

@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_horst.png")
-    check_outputs(args, zip(map(str, args.videos), paths, strict=True), "out_dir")
+    check_outputs(vars(args), zip(map(str, args.videos), paths, strict=True), "out_dir")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes)
     for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_masked.png")
-    check_outputs(args, zip(map(str, args.videos), paths, strict=True), "out_dir")
+    check_outputs(vars(args), zip(map(str, args.videos), paths, strict=True), "out_dir")
     cfg = load_config(args.config, args.cfg_options)
     if type_name(cfg.model) != "MaskedPretraining":
         raise UserError(f"{args.config} must be a config of mmvidformer pretrain")

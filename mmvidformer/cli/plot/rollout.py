@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     paths = picture_paths(args.videos, args.out_dir, f"{ending}.png")
     films = [path.with_suffix(".mp4") for path in paths] if args.matrices is None else []
     targets = zip(map(str, [*args.videos, *args.videos]), [*paths, *films], strict=False)
-    check_outputs(args, targets, "out_dir")
+    check_outputs(vars(args), targets, "out_dir")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips=args.clips)
     for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add_force_argument(parser)
     args = parser.parse_args(argv)
     table = args.out.with_suffix(".npz")
-    check_outputs(args, [("--out", args.out), ("the table of --out", table)], "out")
+    check_outputs(vars(args), [("--out", args.out), ("the table of --out", table)], "out")
     entries = read_list(args.list)
     chosen = np.random.default_rng(args.seed).permutation(len(entries))[: args.max_videos]
     entries = [entries[i] for i in np.sort(chosen)]

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--metric", default="acc/top1", help="default: %(default)s")
     add_force_argument(parser)
     args = parser.parse_args(argv)
-    check_outputs(args, [("--out", args.out)], "out")
+    check_outputs(vars(args), [("--out", args.out)], "out")
     tests = [json.loads(file.read_text("utf-8")) for file in args.work_dir.glob("test_*x*_*.json")]
     tests.sort(key=views_of)
     curves: dict[str, dict[int, float]] = defaultdict(dict)
