@@ -107,7 +107,7 @@ def test_fewer_bits_where_products_overflow(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("isa", ["AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI"])
 def test_other_processors(isa: str) -> None:
     """As oneDNN multiplies on them, as far as this one can."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     tests = [f"{__file__}::{test.__name__}" for test in (test_the_largest_numbers_do_not_overflow,)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
