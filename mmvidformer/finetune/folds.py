@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ def run_folds(args: Namespace, recipe: Recipe, run: Run) -> None:
         if name not in begun:
             config_path(_fold_arguments(args, folders[name], work_dir), "finetune")  # must be new
     work_dir.mkdir(parents=True, exist_ok=True)
+    chosen = {row["method"] for row in record.rows if "method" in row}
     for name in names:
         if name in done:
             print(f"fold {name} is in {record.file} already")
@@ -69,9 +71,13 @@ def run_folds(args: Namespace, recipe: Recipe, run: Run) -> None:
         arguments = _fold_arguments(args, folders[name], work_dir)
         if name in begun:
             _go_on(arguments, Path(arguments.work_dir))
+        if chosen:  # by --method auto, whose measured times differ: one method for all folds
+            (arguments.method,) = chosen
         record.put({"fold": name})  # begun
-        result = run(arguments, recipe, read_task_lists(arguments.data, recipe.task))
-        record.put({"fold": name, **result})
+        fold_recipe = replace(recipe, method=arguments.method)
+        result = run(arguments, fold_recipe, read_task_lists(arguments.data, recipe.task))
+        chosen = {arguments.method}
+        record.put({"fold": name, "method": arguments.method, **result})
     _summarize(record, find_task(recipe.task), len(folders), work_dir, recipe.method)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmvidformer.cli.data.list import main as list_videos
+from mmvidformer.finetune import automatic as automatic_choice
 from mmvidformer.finetune.tally import Tally
 
 ROWS = {
@@ -61,7 +62,7 @@ def test_all_folds(main_of, make_folds, pretrained, tmp_path, capsys) -> None:
             tally.count == len((Path(data) / f"fold_{name}" / "test.txt").read_text().split()) / 2
         )
         assert json.loads((work_dir / f"fold_{name}/finetune/result.json").read_text()) == (
-            {key: value for key, value in row.items() if key != "fold"}
+            {key: value for key, value in row.items() if key not in ("fold", "method")}
         )
     table = (work_dir / "folds.csv").read_text()
     assert len(table.splitlines()) == 4
@@ -82,8 +83,9 @@ def test_all_folds(main_of, make_folds, pretrained, tmp_path, capsys) -> None:
 
 
 def test_probes_share_features_and_folds_can_be_run_one_by_one(
-    main_of, make_folds, pretrained, tmp_path, capsys
+    main_of, make_folds, pretrained, tmp_path, capsys, monkeypatch
 ) -> None:
+    methods = iter(["knn", "full"])  # of --method auto, of the first fold and of the others
     data, work_dir = make_folds("classes"), tmp_path / "run"
     options = run_options(pretrained, data, work_dir, "--method", "linear")
     assert main_of("finetune")([*options, "--fold", "2"]) == 0
@@ -95,6 +97,17 @@ def test_probes_share_features_and_folds_can_be_run_one_by_one(
     assert "fold 2 is in" in said and "3 of 3 folds, " in said
     assert {path: path.stat().st_mtime_ns for path in features} == features
     assert not (work_dir / "finetune").exists()
+    automatic = [
+        *run_options(pretrained, data, tmp_path / "auto"),
+        "--epochs",
+        "1",
+        "--workers",
+        "0",
+    ]
+    monkeypatch.setattr(automatic_choice, "choose_method", lambda *_: (next(methods), "chosen"))
+    assert main_of("finetune")([*automatic, "--folds"]) == 0
+    rows = json.loads((tmp_path / "auto" / "folds.json").read_text())["rows"]
+    assert [row["method"] for row in rows] == ["knn"] * 3 and [*methods] == ["full"]
     with pytest.raises(ValueError, match="has no fold 4, but 1, 2, 3"):
         main_of("finetune")([*options, "--fold", "4"])
 
