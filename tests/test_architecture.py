@@ -202,6 +202,13 @@ def test_errors_of_values_are_those_of_users() -> None:
     assert raised == []
 
 
+def test_errors_are_caught_by_their_classes_and_not_by_lists() -> None:
+    """A list of classes says nothing of who raises them; one is of answers of storage."""
+    tuples = re.compile(r"^[A-Z_]+ = \(.*(Error|Exception)\b", re.M)
+    named = [str(path.relative_to(PACKAGE)) for path in FILES if tuples.search(path.read_text())]
+    assert named == ["storage/files.py"]
+
+
 def test_each_core_class_is_defined_once() -> None:
     words = ("Attention", "Mlp", "DropPath", "PositionEmbedding")
     defined = [

@@ -15,7 +15,6 @@ from mmvidformer.storage.range_file import MOST_BYTES
 from mmvidformer.video.errors import BadVideo, first_line
 from mmvidformer.video.video import Video
 
-FAULTS = (BadVideo, RuntimeError)  # of decoders
 TOLERANCE = 1e-2  # pixels
 
 logger = logging.getLogger("mmvidformer")
@@ -90,11 +89,11 @@ class EncodedClip:
             return self._decode_by("torchcodec", numbers, device)
         except torch.OutOfMemoryError:  # it is not the fault of the video
             raise
-        except FAULTS as error:
+        except (BadVideo, RuntimeError) as error:
             _warn_of_cpu(self.name, error)
         try:
             return self._decode_by("pyav", numbers, device)
-        except FAULTS as error:
+        except (BadVideo, RuntimeError) as error:
             raise BadVideo(self.name, first_line(error)) from error
 
     def _decode_by(self, backend: str, numbers: np.ndarray, device: torch.device) -> Tensor:
