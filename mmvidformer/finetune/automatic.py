@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from mmengine.config import Config
 
-from mmvidformer.config import building
+from mmvidformer.config.building import building
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import default_device
 from mmvidformer.finetune.methods import fitting_methods
