@@ -6,6 +6,7 @@ import pytest
 
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.preflight.hook import WrongSetup
+from tests.video.toys import write
 
 LISTS = {
     "label": ("train_0.mp4 0\ntrain_2.mp4 7\n", "wrong.txt, line 2: label must be in 0 to 2"),
@@ -34,3 +35,15 @@ def test_a_test_is_checked_too(tiny_videos, make_config, test, tmp_path):
     config = make_config("wrong", test_dataloader=dict(dataset=dataset))
     with pytest.raises(WrongSetup, match="line 2: label .*\n.*preflight=None"):
         test([str(config), str(config), "--work-dir", str(tmp_path / "work")])
+
+
+def test_classes_that_differ_in_capitals_are_named(main_of, tmp_path, capsys) -> None:
+    """They may be one class, typed by two people."""
+    for name in "abc":
+        write(tmp_path / f"{name}.mp4")
+    rows = "a.mp4,Jump\nb.mp4,jump\nc.mp4,run\n"
+    (tmp_path / "all.csv").write_text(f"video,label\n{rows}")
+    main_of("data.list")([str(tmp_path / "all.csv"), "--task", "classes", "--no-check"])
+    out = capsys.readouterr().out
+    assert out.count("differs from another") == 1
+    assert "warning: the class 'jump' differs from another in capitals only" in out

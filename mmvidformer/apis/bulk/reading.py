@@ -22,7 +22,6 @@ VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
 VIDEOS_AT_ONCE = 16  # whose clips come in turns, one of each worker
 TIME_LIMIT = 300.0  # seconds without a new frame or packet, after which a video counts as bad
 MOST_SILENT = 3  # videos after each other of which storage gives nothing, when it is given up
-# What says by itself why a video cannot be read.
 
 Where = dict[str, Any]  # what else is known of a clip, such as its ``seconds``
 # From a video to its clips, samples of a pipeline, or an error if it is bad.
@@ -154,6 +153,7 @@ def say_fault(error: Exception) -> str:
     is_of_video |= is_of_storage and _silent < MOST_SILENT
     if isinstance(error, ImportError | UserError) and not is_of_video:
         raise error
+    # These say by themselves why a video cannot be read.
     if is_of_video or isinstance(error, OSError | ValueError | MemoryError):
         return getattr(error, "reason", "") or str(error) or type(error).__name__
     logger.error("a bug, or a video of an unknown kind", exc_info=error)

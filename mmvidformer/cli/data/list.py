@@ -115,12 +115,20 @@ def _list_annotations(args: Namespace) -> None:
         if lists is next(iter(lists_of.values())):
             dots = ", ..." if len(lists.classes) > MOST_PRINTED else ""
             print(f"{', '.join(lists.classes[:MOST_PRINTED])}{dots}")
+            for name in _differing_in_case(lists.classes):
+                print(f"warning: the class {name!r} differs from another in capitals only")
         counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
         print(f"fold {fold}: {counts}" if fold else f"{find_task(task).sample_unit}: {counts}")
         for split, word in (("val", "validation"), ("test", "testing")):
             if not lists.counts[split] and not fold:
                 print(f"no video is for {word}")
     print(f"written to {out.resolve()}")
+
+
+def _differing_in_case(classes: Sequence[str]) -> list[str]:
+    """Names of classes that are spelled as an earlier one but for capitals."""
+    first: dict[str, str] = {}
+    return [name for name in classes if first.setdefault(name.casefold(), name) != name]
 
 
 def _list_classes(args: Namespace) -> None:
