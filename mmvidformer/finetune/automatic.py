@@ -65,8 +65,9 @@ def choose_method(
         reason += f"; all weights would take {_say(training)}"
     features = measured.seconds * sum(lists.counts.values())
     duration = training if method == "full" else features
-    cores = f"{torch.get_num_threads()} threads"
-    place = cores if default_device() == "cpu" else "this GPU"
+    threads = torch.get_num_threads()
+    processor = f"{threads} thread{'s' if threads > 1 else ''}"
+    place = processor if default_device() == "cpu" else "this GPU"
     return method, f"--method {method}: {reason}; it takes {_say(duration)} on {place}"
 
 
