@@ -270,10 +270,10 @@ def test_the_page(run, task, views, videos, expected, tmp_path) -> None:
     recognizer = Recognizer(*run)
     video = str(videos / "portrait.mp4")
     parts = answer(recognizer, video, str(tmp_path), Limits(), lambda share, text: None)
-    shown = next(parts).classes
-    wanted = probabilities(task, expected[0])
+    first = next(parts)
+    shown, wanted = first.classes, probabilities(task, expected[0])
     if task == "number":
-        assert shown == f"level {wanted[0]:.4g}, size {wanted[1]:.4g}"
+        assert first.headline == f"level {wanted[0]:.4g}, size {wanted[1]:.4g}"
     else:
         scores = [shown[name] for name in CLASSES]
         np.testing.assert_allclose(scores, wanted, atol=1e-5)
