@@ -5,6 +5,7 @@ import re
 import signal
 from typing import NamedTuple
 
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.changes import TooInexact
 
 
@@ -35,4 +36,4 @@ class BadRecognizer:
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.deed == "stop":
             raise TooInexact("int8: 2 of 16 answers changed")
-        raise ValueError(f"process {os.getpid()}")
+        raise UserError(f"process {os.getpid()}")
