@@ -29,8 +29,12 @@ PASSES: dict[str, Callable[[nn.Module], None]] = {
 def build(options: dict) -> tuple[VideoTransformer, Tensor] | None:
     """A model with stochastic depth, and clips; None if the parts do not fit.
 
-    It has no dropout, of which fewer numbers are drawn where less is computed.
+    It has no dropout, and no kernel that draws numbers in training: fewer are drawn
+    where less is computed.
     """
+    rows = [row for encoder in options["encoders"] for row in encoder["block"]]
+    if any(row["kernel"] in ("lara", "orthoformer", "performer") for row in rows):
+        return None
     length = options["stem"]["tubelet"][0]
     for encoder in options["encoders"]:
         encoder |= dict(drop_path_rate=0.6, depth=2)
@@ -57,7 +61,7 @@ def test_passes_change_neither_outputs_nor_gradients(
 ) -> None:
     monkeypatch.setattr(folded_fc, "LEAST_SAVED", -(10**9))
     built = [pair for options in draw(count) if (pair := build(options))]
-    assert len(built) > count / 5
+    assert len(built) > count / 10
     for model, clip in built:
         model.train()
         expected, names = step(copy.deepcopy(model), clip), list(model.state_dict())
