@@ -9,6 +9,7 @@ from matplotlib.text import Text
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.fonts import find_font
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.names import spell
 
 
 def without_formulas(figure: Figure) -> Figure:
@@ -34,7 +35,6 @@ def save_figure(figure: Figure, path: str | Path, **options: Any) -> None:
     if form not in figure.canvas.get_supported_filetypes():
         raise UserError(f"{path} must be a picture such as .png")
     for text in figure.findobj(Text):  # a name of a file may be no text
-        name = text.get_text().encode("utf-8", "surrogateescape")
-        text.set_text(name.decode("utf-8", "backslashreplace"))
+        text.set_text(spell(text.get_text()))
     with write_atomically(path) as part:
         figure.savefig(part, format=form, **options)

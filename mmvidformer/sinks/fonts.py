@@ -6,6 +6,8 @@ from functools import cache, lru_cache
 from matplotlib import font_manager
 from matplotlib.ft2font import FT2Font
 
+from mmvidformer.storage.names import spell
+
 NO_LETTERS = "Last Resort"  # a font that has a box for each letter
 
 
@@ -14,8 +16,10 @@ def find_font(text: str) -> tuple[str, str]:
     r"""Return the file of a font for a line, and the line as the font can draw it.
 
     DejaVu Sans, which matplotlib has, lacks the letters of half of the world. A letter that no font
-    of this machine has becomes its number, such as ``\u8df3``, and a warning says so.
+    of this machine has becomes its number, such as ``\u8df3``, and a warning says so. A name that
+    is no text is spelled.
     """
+    text = spell(text)
     plain = str(font_manager.findfont("DejaVu Sans"))  # its own class cannot be pickled
     letters = frozenset(map(ord, text))
     if not letters - _letters_of(plain):
