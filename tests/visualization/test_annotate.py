@@ -131,6 +131,9 @@ def test_letters_of_other_alphabets_are_drawn(names: tuple[str, str]) -> None:
 
 def test_letters_of_a_font_of_the_machine_are_drawn(tmp_path, monkeypatch) -> None:
     """DejaVu has none of China; a font that has one draws it, here as a filled square."""
+    old = [font for font in font_manager.fontManager.ttflist if "DejaVu" in font.name]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", old)
+    find_font.cache_clear()
     with pytest.warns(UserWarning, match="no font here has 跳"):
         missing = find_font("a 跳")
     assert missing[1] == r"a \u8df3" and "DejaVu" in missing[0]
@@ -150,7 +153,6 @@ def test_letters_of_a_font_of_the_machine_are_drawn(tmp_path, monkeypatch) -> No
     builder.setupPost()
     builder.save(tmp_path / "square.ttf")
     entry = font_manager.FontEntry(fname=str(tmp_path / "square.ttf"), name="Square")
-    old = font_manager.fontManager.ttflist
     monkeypatch.setattr(font_manager.fontManager, "ttflist", [*old, entry])
     find_font.cache_clear()
     assert find_font("跳") == (entry.fname, "跳")
