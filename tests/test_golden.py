@@ -302,4 +302,4 @@ def test_folder_has_cases() -> None:
 def test_every_default_file_is_collected() -> None:
     files = [path for path in _files(DEFAULT) if not path.name.startswith(ELSEWHERE)]
     assert {_family(path) for path in files} == set(FAMILIES)
-    assert {path.suffix for path in DEFAULT.iterdir()} <= {".npz", ".msgpack", ".md", ".py"}
+    assert {path.suffix for path in DEFAULT.iterdir()} <= {".npz", ".msgpack", ".md", ".py", ".txt"}

@@ -44,7 +44,7 @@ class DemoOptions:
     static: float | None = None
     cfg_options: dict[str, Any] | None = None
     true_spans: dict[str, list[Span]] = field(default_factory=dict)
-    topk: int = option("number of classes", 5, type=positive)
+    topk: int = option("number of classes", 5, type=positive, metavar="N")
     truth: Path | None = option(
         "csv of the true segments, for the timeline", type=Path, metavar="FILE"
     )

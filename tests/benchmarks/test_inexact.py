@@ -1,7 +1,7 @@
 """The benchmark of int8 and run lengths, on small models."""
 
 from benchmarks import inexact
-from mmvidformer.models import run_lengths
+from mmvidformer.models.fast import run_lengths
 
 
 def test_rows(capsys, monkeypatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mmvidformer.models import run_lengths
+from mmvidformer.models.fast import run_lengths
 
 CONFIG = """
 model = dict(

@@ -150,7 +150,7 @@ def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch
 
 
 def test_aligned_clips_are_computed_once(trained, load, tmp_path, monkeypatch):
-    from mmvidformer.models import shared_frames
+    from mmvidformer.models.fast import shared_frames
 
     tool, encoded, scores = load("test"), [], {}
     encode = shared_frames.encode_frames

@@ -36,7 +36,7 @@ MISTAKES = {
     "class number": (
         "boxes",
         f"{BOXES}val_1,1,0,0,1,1,9\n",
-        "line 2: class must be in 1 to 1, got 9",
+        "line 2: label must be a class or in 1 to 1, got 9",
     ),
     "a comma too many": (
         "number",
