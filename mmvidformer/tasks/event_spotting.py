@@ -33,8 +33,9 @@ class EventSpotting(ActionLocalization):
 
     def list_columns(self, annotations: Annotations) -> Sequence[str]:
         """Return the columns that the file has."""
-        has_time = any(row.get("time") for row in annotations.rows)
-        return MOMENT_COLUMNS if has_time else COLUMNS
+        has_times = any(row.get("time") for row in annotations.rows)
+        has_spans = any("start" in row for row in annotations.rows)
+        return COLUMNS if has_spans and not has_times else MOMENT_COLUMNS
 
     def list_facts(self, annotations: Annotations, classes: Sequence[str]) -> ListFacts:
         """Return the number of moments of each class, and the ends of the videos."""
