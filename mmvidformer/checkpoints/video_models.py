@@ -32,7 +32,7 @@ from mmvidformer.checkpoints.trecvit import to_trecvit
 from mmvidformer.checkpoints.videoprism import videoprism_rules
 from mmvidformer.checkpoints.vjepa2_1 import vjepa2_1_rules
 from mmvidformer.errors import UserError
-from mmvidformer.layers.positions import flat_sine_positions
+from mmvidformer.layers.sines import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``checkpoints.reading``.
 WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")

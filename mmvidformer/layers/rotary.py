@@ -11,7 +11,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.layers.eager import compute_once
 from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
-from mmvidformer.layers.positions import angle_options, repeat_along
+from mmvidformer.layers.sines import angle_options, repeat_along
 from mmvidformer.layers.tokens import Context, Size
 
 

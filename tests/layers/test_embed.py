@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from mmvidformer.layers import Places, PositionEmbedding, TubeletEmbedding, resize_positions
-from mmvidformer.layers.positions import sine_positions
+from mmvidformer.layers.sines import sine_positions
 
 
 @pytest.mark.parametrize("tubelet", [(1, 4, 4), (2, 8, 4), (3, 5, 5)])

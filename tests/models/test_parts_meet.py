@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers.linear import QueryValueBias, add_lora
-from mmvidformer.layers.positions import sine_positions
+from mmvidformer.layers.sines import sine_positions
 from mmvidformer.layers.tokens import Places
 from mmvidformer.models import TimeSformer, VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference

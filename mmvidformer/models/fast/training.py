@@ -6,14 +6,16 @@ from mmvidformer.models.fast.folded_fc import fold_fc
 from mmvidformer.models.fast.kept_rows import compute_kept_rows
 from mmvidformer.models.fast.onednn import mkl_is_slow, multiply_in_onednn
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
+from mmvidformer.models.fast.states_again import build_states_again
 
 
 def optimize_for_training(model: nn.Module) -> None:
-    """Let a model compute the same outputs and gradients in less time, in place.
+    """Let a model compute the same outputs and gradients in less time or memory, in place.
 
     - Updates that stochastic depth drops are not computed (``kept_rows``), on a CPU.
     - TimeSformer's fc after an attention is multiplied by the projection before it (``folded_fc``).
     - The last block computes the class token alone, if nothing else is read (``prefix_only``).
+    - HORST keeps each state once, not the last S at each step (``states_again``).
     - Linear layers multiply in oneDNN where MKL is slow (``onednn.mkl_is_slow``).
 
     Losses and gradients change by rounding only. Weights, their names and hooks stay. The commands
@@ -25,5 +27,6 @@ def optimize_for_training(model: nn.Module) -> None:
     fold_fc(model)
     compute_kept_rows(model)
     compute_prefix_only(model)
+    build_states_again(model)
     if mkl_is_slow():
         multiply_in_onednn(model)

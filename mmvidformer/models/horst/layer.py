@@ -4,15 +4,12 @@
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.horst.convolutions import (
     FeedForward,
@@ -147,9 +144,7 @@ class HorstLayer(Recurrent):
 
         Everything that does not depend on the past (encoder, query, output, and the inputs of keys
         and values other than h) is computed for all time steps at once, and the key and value of a
-        state are projected once. In training the states of each step are put together again in
-        the backward pass, so that memory does not grow with ``order``. See ``Recurrent`` for
-        arguments and result.
+        state are projected once. See ``Recurrent`` for arguments and result.
         """
         steps = clip.shape[1]
         x = self.pool(clip.flatten(0, 1))
@@ -161,11 +156,10 @@ class HorstLayer(Recurrent):
         key_steps = _split_steps(self.key.ahead(maps), steps)
         value_steps = _split_steps(self.value.ahead(maps), steps)
         start = self.start(e_steps[0]) if state is None else state
-        attend = self._attend_again if torch.is_grad_enabled() and runs_eagerly() else self._attend
         statts, hidden = [], []
         entries: list[Entry] = []  # the last ones, at most S
         for t in range(steps):
-            statt = attend(q_steps[t], start, t, entries)
+            statt = self.attend_to(q_steps[t], start, t, entries)
             h = self.readout.state(e_steps[t], statt)
             key, value = self.key(key_steps[t], h), self.value(value_steps[t], h)
             entries = [*entries, self.attend.remember(key, value)][-self.order :]
@@ -178,13 +172,19 @@ class HorstLayer(Recurrent):
         )
         return zero_padding(output, lengths), _put(start, steps, entries)
 
-    def _attend(self, q: Tensor, start: States, steps: int, entries: list[Entry]) -> Tensor:
-        return self.attend(q, _put(start, steps, entries))
+    def attend_to(self, q: Tensor, start: States, steps: int, entries: list[Entry]) -> Tensor:
+        """Attend to the states some steps after a start.
 
-    def _attend_again(self, q: Tensor, start: States, steps: int, entries: list[Entry]) -> Tensor:
-        """Attend; what a step sees is not kept, but computed again in the backward pass."""
-        run = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
-        return run(self._attend, q, start, steps, entries)
+        Args:
+            q: Query (B, C, h, w).
+            start: States before the clip.
+            steps: Number of steps since then.
+            entries: Those of the last steps, at most S.
+
+        Returns:
+            Result (B, C, h, w).
+        """
+        return self.attend(q, _put(start, steps, entries))
 
     def attention_maps(self, x: Tensor, state: States) -> tuple[Tensor, Tensor]:
         """Return the weights of a time step on ``x``; not available for joint attention.

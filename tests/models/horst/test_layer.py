@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.models.fast.states_again import build_states_again
 from mmvidformer.models.horst.layer import KEY_VALUE, VARIANTS, HorstLayer, HorstOutput
 from mmvidformer.models.horst.necks import Horst
-from mmvidformer.models.horst.statt import ATTENTIONS
+from mmvidformer.models.horst.statt import ATTENTIONS, States
 
 FORMS = list(itertools.product(VARIANTS, ATTENTIONS, KEY_VALUE))
 
@@ -288,6 +289,7 @@ def test_memory_of_training_does_not_grow_with_the_order() -> None:
 def count_kept_maps(order: int, steps: int = 16) -> float:
     """Maps (C, h, w) for each step that the backward pass keeps, in autograd or in Python."""
     layer = HorstLayer(32, 32, order=order)
+    build_states_again(layer)
     clip = torch.randn(2, steps, 32, 7, 7, requires_grad=True)
     saved: list[Tensor] = []
     before = {x.data_ptr() for x in list_storages()}
@@ -306,21 +308,18 @@ def list_storages() -> list:
 
 
 @pytest.mark.parametrize("attention", ATTENTIONS)
-def test_gradients_of_what_is_computed_again(
-    attention: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gradients_of_what_is_computed_again(attention: str) -> None:
     torch.manual_seed(0)
-    layer = HorstLayer(8, 8, order=3, attention=attention).double()
+    plain = HorstLayer(8, 8, order=3, attention=attention).double()
+    again = copy.deepcopy(plain)
+    build_states_again(again)
     clip = torch.randn(2, 9, 8, 4, 4, dtype=torch.float64)
-    _, state = layer(clip[:, :4])
+    _, state = plain(clip[:, :4])
     gradients = []
-    for eager in (True, False):
-        monkeypatch.setattr(
-            "mmvidformer.models.horst.layer.runs_eagerly", lambda eager=eager: eager
+    for layer in (plain, again):
+        start = States(
+            state.steps, *(None if x is None else x.detach().requires_grad_() for x in state[1:])
         )
-        maps = {name: x.detach().requires_grad_() for name, x in state._asdict().items()
-                if name != "steps" and x is not None}  # fmt: skip
-        start = state._replace(**maps)
         output, end = layer(clip[:, 4:], None, start)
         loss = output.y.square().sum() + end.key.square().sum()
         wanted = [*layer.parameters(), start.key, start.value]
