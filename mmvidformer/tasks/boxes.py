@@ -20,6 +20,7 @@ from mmvidformer.tasks.reading import Annotations, unknown_class
 
 COLUMNS = ("video", "time", "x1", "y1", "x2", "y2", "label", "track")
 CORNERS = COLUMNS[2:6]
+AVA_NAMES = {"second": "time", "class": "label", "person": "track"}  # in tables with a header
 Corners = tuple[float, ...]
 Moments = dict[tuple[str, float], dict[Corners, set]]  # classes of each box, by video and time
 
@@ -98,8 +99,8 @@ def parse_boxes(table: Table, classes: Sequence[str] = ()) -> Annotations:
 
     Columns are ``COLUMNS``, in this order if there is no header as in AVA's files: name of the
     video, time in seconds, left, top, right and bottom as shares of width and height, name of the
-    class or its number from 1, and perhaps the track, which AVA calls the person. A box of several
-    classes has several rows.
+    class or its number from 1, and perhaps the track. ``second``, ``class`` and ``person``, as AVA
+    calls them, are understood. A box of several classes has several rows.
 
     Args:
         table: The rows of a file.
@@ -108,6 +109,9 @@ def parse_boxes(table: Table, classes: Sequence[str] = ()) -> Annotations:
     names = table.columns
     if "video" not in names or any(re.match("[-0-9.]", name) for name in names):
         table = table.without_header(COLUMNS)
+    else:
+        of_ava = [name for name in AVA_NAMES if name in names and AVA_NAMES[name] not in names]
+        table = table.rename({AVA_NAMES[name]: name for name in of_ava})
     annotations = Annotations(table)
     rows = table.read(*COLUMNS[:-1], numbers=CORNERS, times=("time",))
     numbers = {name: number for number, name in enumerate(classes, start=1)}

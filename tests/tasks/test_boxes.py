@@ -9,7 +9,8 @@ import torch
 from mmengine.structures import InstanceData
 
 from mmvidformer.data.importers import open_annotations
-from mmvidformer.tasks.boxes import BoxDataset, FramesAround, read_boxes
+from mmvidformer.data.tables import read_table
+from mmvidformer.tasks.boxes import Box, BoxDataset, FramesAround, parse_boxes, read_boxes
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.lists import read_task_lists, split_annotations
 from mmvidformer.tasks.metrics import BoxesMetric
@@ -232,3 +233,14 @@ def test_the_metric_tells_parts_of_a_second_apart(tmp_path) -> None:
     metric.process(None, [dict(video_id="v", timestamp=0.04, pred_instances=instances)])
     with pytest.raises(ValueError, match="truth.csv has parts of seconds"):
         metric.evaluate(1)
+
+
+def test_columns_as_ava_calls_them(tmp_path: Path) -> None:
+    rows = "a.mp4,1,.1,.1,.5,.9,1,7\n"
+    read = []
+    for header in ("video,second,x1,y1,x2,y2,class,person", "video,time,x1,y1,x2,y2,label,track"):
+        file = tmp_path / f"{len(read)}.csv"
+        file.write_text(f"{header}\n{rows}")
+        (box,) = parse_boxes(read_table(file)).videos["a.mp4"]
+        read.append(box._replace(where=""))
+    assert read[0] == read[1] == Box(1.0, (0.1, 0.1, 0.5, 0.9), 1, "7", "")
