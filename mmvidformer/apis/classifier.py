@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.tokens import Tokens
+from mmvidformer.models.fast.recompute import recompute
 from mmvidformer.models.horst.layer import HorstOutput
 
 Features = Tokens | HorstOutput
@@ -170,9 +171,7 @@ class VideoClassifier(nn.Module):
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
         """Recompute each block in the backward pass instead of keeping its activations."""
-        for part in self.modules():
-            if hasattr(part, "with_cp"):
-                part.with_cp = enable  # type: ignore[assignment]
+        recompute(self, enable)
 
 
 class _NoClassifier(nn.Identity):

@@ -10,16 +10,13 @@ from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.abilities import attention_conflicts, refuse
 from mmvidformer.layers.config import ClsPolicy, SubLayer, name_of
 from mmvidformer.layers.drop import Draw
-from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS
-from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.linear import QueryValueBias
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.masks import Causal
@@ -30,8 +27,6 @@ from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.tokens import Context, Grid
 
-# Parts of the heads whose keys are gathered together. Large parts leave no holes in the memory.
-PARTS = 4
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values
 
 
@@ -58,10 +53,6 @@ class Attention(nn.Module):
         qkv_bias: As in ``EncoderConfig``, like the next two.
         qk_norm: Norm of queries and keys, before all else.
         rope: Rotary positions, after all else.
-
-    Attributes:
-        recompute: Whether to recompute attention of linear cost in the backward pass. ``with_cp``
-            of ``Encoder`` sets it.
 
     Raises:
         UserError: If ``num_heads`` does not divide ``dim``, if the number of patterns does not
@@ -112,7 +103,6 @@ class Attention(nn.Module):
             self.qkv: nn.Linear = QueryValueBias(dim)
         else:
             self.qkv = nn.Linear(dim, self.kernel.parts * inner, bias=bool(qkv_bias))
-        self.recompute = False
         moves = {f"shift{i}": build_shift(shift, inner) for i, shift in enumerate(shifts)}
         features = self.kernel.feature_map
         gates: dict[str, nn.Module] = {} if features is None else {"features": features}
@@ -133,7 +123,6 @@ class Attention(nn.Module):
         self._parts = self.kernel.parts
         self._first_shifts = len(moves) if [*stages][: len(moves)] == [*moves] else 0
         self._later_stages = [*stages][self._first_shifts :]
-        self._is_linear = isinstance(self.kernel, LinearCostKernel)
         self.proj = nn.Linear(inner, dim)
         self.proj_drop = nn.Dropout(proj_drop) if proj_drop else None
 
@@ -156,27 +145,15 @@ class Attention(nn.Module):
                 f"attention with cls='skip' takes tokens without a prefix, got {context.grid}"
             )
         factors = None if draw is None else draw.factors
-        projected = self.qkv(tokens)
-        if self.recompute and self._is_linear and context.state is None and _can_recompute():
-            run = self._mix_projected
-            out = checkpoint(run, projected, context, factors, use_reentrant=False)
-        else:
-            q, k, v = self._run_stages(projected, context)
-            del projected
-            out = self.mix(q, k, v, context, factors)
-        update = self.proj(out)
-        if self.proj_drop is not None:
-            update = self.proj_drop(update)
-        if draw is None:
-            return update
-        return scale_update(update, self.patterns[0], draw, context.grid)
+        q, k, v = self.project(tokens, context)
+        return self.project_out(self.mix(q, k, v, context, factors), context, draw)
 
     def project(self, tokens: Tensor, context: Context) -> Heads:
         """Project to queries, keys and values of all heads, and shift, map, gate and turn them.
 
         Returns (B, P + T H W, n, d) each.
         """
-        return self._run_stages(self.qkv(tokens), context)
+        return self.run_stages(self.qkv(tokens), context)
 
     def mix(
         self, q: Tensor, k: Tensor, v: Tensor, context: Context, factors: Tensor | None = None
@@ -194,25 +171,19 @@ class Attention(nn.Module):
         Returns:
             (B, P + T H W, D).
         """
-        outs = []
-        for pattern, heads in zip(self.patterns, self.split_heads(q, k, v), strict=True):
-            if pattern.gathers and _can_recompute():
-                out = self._attend_in_parts(pattern, heads, context, factors)
+        outs, count = [], len(self.patterns)
+        all_heads = ((q, k, v),) if count == 1 else split_heads(q, k, v, count)
+        for pattern, heads in zip(self.patterns, all_heads, strict=True):
+            queries, keys, values, mask = regroup(pattern, self.cls, *heads, context)
+            if isinstance(mask, Causal) and context.state is not None:
+                out = context.state.resume(self.kernel, queries, keys, values, mask)
             else:
-                queries, keys, values, mask = regroup(pattern, self.cls, *heads, context)
-                if isinstance(mask, Causal) and context.state is not None:
-                    out = context.state.resume(self.kernel, queries, keys, values, mask)
-                else:
-                    out = self.kernel(queries, keys, values, mask)
-                out = ungroup(pattern, self.cls, out, context, factors)
+                out = self.kernel(queries, keys, values, mask)
+            out = ungroup(pattern, self.cls, out, context, factors)
             if self.cls == "global" and context.grid.prefix and not pattern.whole:
                 out = torch.cat([self.attend_to_all(*heads, context), out], dim=1)
             outs.append(out)
         return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-1)
-
-    def split_heads(self, q: Tensor, k: Tensor, v: Tensor) -> Sequence[Heads]:
-        """Split the heads of (B, L, n, d) into those of each pattern."""
-        return ((q, k, v),) if len(self.patterns) == 1 else _split(q, k, v, len(self.patterns))
 
     def attend_to_all(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         """Let the prefix attend to all tokens: (B, P + T H W, n, d) each to (B, P, n d)."""
@@ -220,10 +191,17 @@ class Attention(nn.Module):
         out = self.kernel(*one_sequence(prefix, k, v, context))
         return out.transpose(1, 2).flatten(2)
 
-    def _mix_projected(self, projected: Tensor, context: Context, factors: Tensor | None) -> Tensor:
-        return self.mix(*self._run_stages(projected, context), context, factors)
+    def project_out(self, out: Tensor, context: Context, draw: Draw | None) -> Tensor:
+        """Project what ``mix`` returns, and scale the update."""
+        update = self.proj(out)
+        if self.proj_drop is not None:
+            update = self.proj_drop(update)
+        if draw is None:
+            return update
+        return scale_update(update, self.patterns[0], draw, context.grid)
 
-    def _run_stages(self, projected: Tensor, context: Context) -> Heads:
+    def run_stages(self, projected: Tensor, context: Context) -> Heads:
+        """Shift, map, gate and turn what is projected, (B, P + T H W, 3 n d)."""
         heads = torch.unflatten(projected, -1, (self._parts, self.num_heads, -1))
         if not self._first_shifts:
             projections = heads.unbind(2)
@@ -246,18 +224,6 @@ class Attention(nn.Module):
                 q, k, v = stage(q, k, v)
         return q, k, v
 
-    def _attend_in_parts(
-        self, pattern: Pattern, heads: Heads, context: Context, factors: Tensor | None
-    ) -> Tensor:
-        """Attend for some heads at a time; the backward pass gathers their keys again."""
-
-        def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            out = self.kernel(*regroup(pattern, self.cls, q, k, v, context))
-            return ungroup(pattern, self.cls, out, context, factors)
-
-        parts = _split(*heads, PARTS)
-        return torch.cat([checkpoint(attend, *part, use_reentrant=False) for part in parts], dim=-1)
-
 
 def _shift(shift: Any, x: Tensor, grid: Grid) -> Tensor:
     """Shift the keys or values of the places among (B, P + T H W, ..., n, d)."""
@@ -265,11 +231,6 @@ def _shift(shift: Any, x: Tensor, grid: Grid) -> Tensor:
     return grid.join(prefix, shift.shift(places))
 
 
-def _can_recompute() -> bool:
-    """A compiler chooses itself what to recompute, and torch.func cannot recompute."""
-    return torch.is_grad_enabled() and runs_eagerly()
-
-
-def _split(q: Tensor, k: Tensor, v: Tensor, count: int) -> list[Heads]:
-    """Split the heads of (B, L, n, d) into parts, for each pattern as many."""
+def split_heads(q: Tensor, k: Tensor, v: Tensor, count: int) -> list[Heads]:
+    """Split the heads of (B, L, n, d) into parts, of as many heads each."""
     return list(zip(*(x.chunk(count, dim=-2) for x in (q, k, v)), strict=True))

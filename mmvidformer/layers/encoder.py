@@ -1,16 +1,12 @@
 """The encoder: prefix, positions, blocks and final norm."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.abilities import refuse_tokens
-from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.frames import (
@@ -22,7 +18,6 @@ from mmvidformer.layers.frames import (
 from mmvidformer.layers.inputs import EncoderInput
 from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import PATTERNS
 from mmvidformer.layers.tokens import Context, Size, Tokens, pool_tokens
@@ -73,10 +68,6 @@ class Encoder(EncoderInput):
             if not 0 <= number < depth:
                 raise UserError(f"layer_norms must be 0 to {depth - 1}, got {number}")
             self.layer_norms[str(number)] = NORMS.build(config.norm, normalized_shape=dim)
-        self.with_cp = config.with_cp
-        for part in self.modules():
-            if isinstance(part, Attention | Mlp):
-                part.recompute = self.with_cp == "activations"
 
     def out_grid(self, grid: Size) -> Size:
         """Return the grid (T, H, W) of the output for that of the input."""
@@ -108,10 +99,8 @@ class Encoder(EncoderInput):
             tokens = split_frames(tokens)
         size = tokens.context.grid.size
         tensor, context = self.start(tokens)
-        again = self.with_cp is True and torch.is_grad_enabled() and context.state is None
         for block in self.blocks:
-            run = partial(checkpoint, block, use_reentrant=False) if again else block
-            tensor = run(tensor, context)
+            tensor = block(tensor, context)
             if outputs is not None:
                 outputs.append(self._as_output(tensor, context, size))
         if self.frames == "together":

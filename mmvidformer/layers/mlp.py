@@ -1,7 +1,5 @@
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.layers.lookup import Registry, look_up
 
@@ -47,11 +45,6 @@ class Mlp(nn.Module):
             activation (PVT v2, and the official code of feature fixation). The tokens must then be
             a grid.
 
-    Attributes:
-        recompute: Whether to recompute the activation in the backward pass, so that the hidden
-            layer, the largest tensor of a block, is kept once instead of twice. ``with_cp`` of
-            ``Encoder`` sets it.
-
     Raises:
         KeyError: If the activation is unknown.
     """
@@ -70,20 +63,16 @@ class Mlp(nn.Module):
         self.act = look_up(ACTIVATIONS, act, "activation")()
         self.fc2 = nn.Linear(hidden_dim, dim)
         self.drop = nn.Dropout(drop) if drop else None
-        self.recompute = False
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., D) to (..., D)."""
         hidden = self.fc1(x)
         if self.depthwise is not None:
             hidden = self.depthwise(hidden)
-        if not (self.recompute and torch.is_grad_enabled() and hidden.requires_grad):
-            return self._second(hidden)
-        # Early stopping ends the recomputation before fc2, so it costs one activation.
-        random = self.training and self.drop is not None
-        return checkpoint(self._second, hidden, use_reentrant=False, preserve_rng_state=random)
+        return self.map_hidden(hidden)
 
-    def _second(self, hidden: Tensor) -> Tensor:
+    def map_hidden(self, hidden: Tensor) -> Tensor:
+        """Apply the activation and the second layer: (..., h) to (..., D)."""
         if self.drop is None:
             return self.fc2(self.act(hidden))
         return self.drop(self.fc2(self.drop(self.act(hidden))))

@@ -17,6 +17,7 @@ from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig
+from mmvidformer.models.fast.recompute import recompute
 from mmvidformer.models.fast.run_lengths import compute_still_once
 from mmvidformer.models.fast.token_dropping import drop_tokens
 from mmvidformer.models.lengths import run_by_length, valid_frames
@@ -87,6 +88,7 @@ class VideoTransformer(nn.Module):
             passes_grid = self.pool != "cls" if last else part.frames not in ("pool", "token")
             refuse(find_conflicts(part, passes_grid, axes), "clips")
             encoder: Any = Encoder(part, grid, dim, passes_grid, not last or config.fc_norm is None)
+            recompute(encoder, part.with_cp)
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
             dim = part.sizes["embed_dims"]

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.tokens import Size, Tokens
+from mmvidformer.models.fast.recompute import recompute
 from mmvidformer.models.fast.run_lengths import without_runs
 from mmvidformer.sinks.figures import without_formulas
 
@@ -96,8 +97,7 @@ def receptive_field(
 def noisy_copy(backbone: nn.Module, random: torch.Generator) -> nn.Module:
     """Copy a backbone in double precision, and add noise to its weights."""
     model = copy.deepcopy(backbone).double().eval().requires_grad_()
-    for encoder in model.encoders:
-        encoder.with_cp = False
+    recompute(model, False)
     with torch.no_grad():
         for weight in model.parameters():
             weight += 0.02 * torch.randn(weight.shape, generator=random, dtype=weight.dtype)

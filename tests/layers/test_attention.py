@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mmvidformer.layers import Attention
 from mmvidformer.layers.drop import Draw
+from mmvidformer.models.fast.recompute import recompute
 from tests.layers.dense import allowed, masked_attention
 from tests.layers.pairs import project, run
 
@@ -154,11 +155,11 @@ def test_wrong_arguments_are_named(kwargs: dict, error: type, match: str) -> Non
 @pytest.mark.parametrize("cls", ["mean", "skip"])
 def test_linear_attention_is_recomputed(kernel: str, cls: str) -> None:
     results, sizes = [], []
-    for recompute in (False, True):
+    for again in (False, "activations"):
         torch.manual_seed(0)
         options = {"kernel": kernel, "fixation": "qkv_shared", "shifts": ["spatial"]}
         attn = Attention(32, 2, ("time",), cls, **options).train()
-        attn.recompute = recompute
+        recompute(attn, again)
         grid = torch.randn(1, 4, 4, 4, 32, requires_grad=True)
         kept: dict[int, int] = {}
 

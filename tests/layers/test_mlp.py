@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from mmvidformer.layers import Mlp
+from mmvidformer.models.fast.recompute import recompute
 
 
 def test_two_layers_with_an_activation_in_between() -> None:
@@ -38,14 +39,15 @@ def test_unknown_activation_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("drop", "recompute", "copies"), [(0.0, True, 1), (0.5, True, 1), (0.0, False, 2)]
+    ("drop", "again", "copies"),
+    [(0.0, "activations", 1), (0.5, "activations", 1), (0.0, False, 2)],
 )
 def test_copies_of_the_hidden_layer_and_gradients(
-    drop: float, recompute: bool, copies: int
+    drop: float, again: bool | str, copies: int
 ) -> None:
     torch.manual_seed(0)
     mlp = Mlp(8, 32, drop=drop).train()
-    mlp.recompute = recompute
+    recompute(mlp, again)
     x = torch.randn(2, 5, 8, requires_grad=True)
     kept: dict[int, int] = {}
 

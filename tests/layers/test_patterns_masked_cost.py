@@ -7,7 +7,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidformer.layers import PATTERNS, Attention
-from mmvidformer.layers.patterns.base import LocalPattern
+from mmvidformer.models.fast.recompute import gather_again
 from mmvidformer.papers.complexity import count_macs
 from tests.layers.dense import Place
 from tests.layers.largest_tensor import LargestTensor
@@ -115,6 +115,7 @@ def test_clips_share_a_mask_of_pairs() -> None:
 def bytes_kept(pattern: str) -> int:
     """Bytes that the forward pass of an attention keeps for the backward pass, beside weights."""
     attn = Attention(DIM, HEADS, [pattern], "mean")
+    gather_again(attn)
     weights = {x.untyped_storage().data_ptr() for x in attn.parameters()}
     kept: dict[int, int] = {}
 
@@ -135,19 +136,14 @@ def test_gathered_keys_are_not_kept_for_the_backward_pass() -> None:
     assert bytes_kept("local") < 2 * bytes_kept("joint")
 
 
-class Kept(LocalPattern):
-    """Gathers once, for the forward and the backward pass."""
-
-    gathers = False
-
-
 @pytest.mark.parametrize("cls", ["skip", "mean", "global"])
 @pytest.mark.parametrize("kernel", ["softmax", "linear", "orthoformer"])
 def test_gathering_again_changes_no_number(cls: str, kernel: str) -> None:
     results = []
-    for kind in (LocalPattern, Kept):
+    for again in (False, True):
         attn = build("local", cls, kernel).eval()
-        attn.patterns = (kind(attn.patterns[0].notation, attn.patterns[0].needs),)
+        if again:
+            gather_again(attn)
         inputs = [torch.randn(2, 3, 5, 4, DIM), torch.randn(2, 2, DIM)]
         inputs = [x.double().requires_grad_() for x in inputs]
         out, cls_out = run(attn, *inputs)

@@ -97,6 +97,7 @@ def test_few_frames_lie_between_a_model_and_attention(
 
     monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", attend)
     make(1)(torch.randn(1, 3, 4, 32, 32))
+    # Of model, encoder, block, attention and kernel. The block has a file, which is read first.
     assert 0 < len(frames) <= 7 and len(set(frames)) <= 5
 
 

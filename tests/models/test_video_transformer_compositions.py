@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from mmvidformer.layers import KERNELS, Attention, Places
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
+from mmvidformer.models.fast.recompute import recompute
 from mmvidformer.papers.complexity import count_macs
 from mmvidformer.visualization import rollout
 from tests.layers.dense import attend
@@ -162,8 +163,7 @@ def check_composition(options: dict) -> bool:
     assert not without
 
     model.zero_grad()
-    for encoder in model.encoders:
-        encoder.with_cp = True
+    recompute(model, True)
     again = features(model, clip)
     again.square().sum().backward()
     torch.testing.assert_close(again, out)

@@ -11,6 +11,8 @@ module               what it saves
 ``prefix_only``      places that nothing reads, in the last block
 ``onednn``           time of linear layers, which multiply in oneDNN, on a CPU
 ``compiled_blocks``  a compiled graph for each block
+``recompute``        memory: blocks or activations that the backward pass computes again
+``states_again``     memory: states of HORST, likewise
 ``training``         all exact ones for training
 ``inference``        all for inference: folded layers, no dropout
 ``shared_frames``    frames that several clips share

@@ -68,7 +68,7 @@ def is_worth_it(sublayer: AttentionSubLayer, tokens: Tensor) -> bool:
     if not is_plain(attn.proj, nn.Linear) or not is_plain(attn, Attention):
         return False
     between = attn.proj_drop is not None and (attn.proj_drop.p or has_hooks(attn.proj_drop))
-    if between or attn.recompute or fc.bias is None or attn.proj.bias is None:
+    if between or fc.bias is None or attn.proj.bias is None:
         return False
     batch, length, dim = tokens.shape
     saved = (batch * length - dim) * dim**2  # products of the forward pass

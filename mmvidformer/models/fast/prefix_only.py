@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.layers import Attention, AttentionSubLayer, Context, Encoder, TransformerBlock
+from mmvidformer.layers.attention import split_heads
 from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.patterns.prefix import copies, count_groups, merge, with_keys
 from mmvidformer.layers.tokens import Tokens
@@ -40,8 +41,7 @@ def can_leave_places(encoder: Encoder) -> bool:
 
 def can_attend_alone(attn: Attention) -> bool:
     """Return whether the prefix can attend without the queries of the places."""
-    gathers = attn.cls == "mean" and any(pattern.gathers for pattern in attn.patterns)
-    return "some_queries" in attn.kernel.supports and attn.cls != "skip" and not gathers
+    return "some_queries" in attn.kernel.supports and attn.cls != "skip"
 
 
 def last_sublayers(block: Any) -> list[AttentionSubLayer]:
@@ -96,7 +96,7 @@ def mix(
     if not context.prefix_only:
         return run(q, k, v, context, factors)
     outs = []
-    for pattern, heads in zip(attn.patterns, attn.split_heads(q, k, v), strict=True):
+    for pattern, heads in zip(attn.patterns, split_heads(q, k, v, len(attn.patterns)), strict=True):
         if attn.cls == "global" or pattern.whole:
             out = attn.attend_to_all(*heads, context)
         else:

@@ -2,9 +2,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.errors import UserError
+from mmvidformer.models.fast.recompute import recompute
 from mmvidformer.models.horst.layer import HorstLayer, HorstOutput, Recurrent
 from mmvidformer.models.horst.statt import States
 
@@ -38,7 +38,6 @@ class Horst(Recurrent):
         **layer: Any,
     ) -> None:
         super().__init__()
-        self.with_cp = with_cp
         strides = [1] * len(channels) if strides is None else strides
         if not channels or len(strides) != len(channels):
             raise UserError(
@@ -47,6 +46,7 @@ class Horst(Recurrent):
             )
         sizes = zip([in_channels, *channels[:-1]], channels, strides, strict=True)
         self.layers = nn.ModuleList(HorstLayer(*size, **layer) for size in sizes)
+        recompute(self.layers, with_cp)
         self.out_channels = channels[-1]
 
     def forward(
@@ -63,10 +63,7 @@ class Horst(Recurrent):
         after = []
         before: Sequence[States | None] = states or [None] * len(self.layers)
         for layer, state in zip(self.layers, before, strict=True):
-            if self.with_cp and self.training:
-                output, state = checkpoint(layer, clip, lengths, state, use_reentrant=False)
-            else:
-                output, state = layer(clip, lengths, state)
+            output, state = layer(clip, lengths, state)
             clip = output.y
             after.append(state)
             if outputs is not None:
