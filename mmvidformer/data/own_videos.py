@@ -4,71 +4,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from mmvidformer.data.class_folders import LabeledVideo
 from mmvidformer.data.folders import list_folders
-from mmvidformer.data.lists import (
-    DEFAULT_DELIMITER,
-    find_delimiter,
-    read_list,
-)
-from mmvidformer.data.splits import (
-    SHARE,
-    SPLITS,
-    draw_folds,
-    draw_splits,
-    draw_splits_of_folds,
-    order_of_fold,
-)
+from mmvidformer.data.lists import DEFAULT_DELIMITER, find_delimiter, read_list
+from mmvidformer.data.splits import SPLITS, order_of_fold
 from mmvidformer.data.tables import read_rows
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import FileThere, MissingFile, UserError
-from mmvidformer.storage.files import write_file
 
 CLASSES = "classes.txt"
 GROUPS = "groups.csv"  # of the videos of lists, if the annotations state them
 FOLD = "fold_"  # before the name of a fold, in the name of its folder
 NO_TEXT = "its name is not text in UTF-8, which lists are; rename it"
-FILES = (*(f"{split}.txt" for split in SPLITS), CLASSES)
-
-
-def split_videos(
-    videos: Sequence[LabeledVideo], val: float = SHARE, test: float = SHARE, seed: int = 0
-) -> list[LabeledVideo]:
-    """Draw the split of each video, class by class, unless the folders state it.
-
-    Shares are drawn as by ``draw_splits``, ``by_class``.
-
-    Raises:
-        UserError: If the shares leave nothing for training.
-    """
-    videos = sorted(videos, key=lambda video: str(video.path))
-    if all(video.split is not None for video in videos):
-        return videos
-    labels = [[video.label] for video in videos]
-    splits = draw_splits(labels, range(len(videos)), val, test, seed, by_class=True)
-    return [video._replace(split=split) for video, split in zip(videos, splits, strict=True)]
-
-
-def fold_videos(
-    videos: Sequence[LabeledVideo], count: int, val: float = 0.0, seed: int = 0
-) -> dict[str, list[LabeledVideo]]:
-    """Return the videos with their splits in each of ``count`` folds, which are drawn.
-
-    Raises:
-        UserError: If there are fewer videos than folds, or folders state splits.
-    """
-    if any(video.split for video in videos):
-        raise UserError("there are folders of splits; folds are drawn of folders of classes alone")
-    videos = sorted(videos, key=lambda video: str(video.path))
-    labels, groups = [[video.label] for video in videos], range(len(videos))
-    folds = [str(fold + 1) for fold in draw_folds(labels, groups, count, seed)]
-    splits_of = draw_splits_of_folds(labels, groups, folds, val, seed, by_class=True)
-    folded = {}
-    for name, splits in splits_of.items():
-        folded[name] = [
-            video._replace(split=split) for video, split in zip(videos, splits, strict=True)
-        ]
-    return folded
 
 
 class ListFacts(NamedTuple):
@@ -101,38 +47,6 @@ class VideoLists(NamedTuple):
     counts: dict[str, int]
     delimiter: str
     facts: Mapping[str, ListFacts] = MappingProxyType({})
-
-
-def write_lists(
-    videos: Sequence[LabeledVideo], folder: str | Path, force: bool = False
-) -> VideoLists:
-    """Write ``train.txt``, ``val.txt``, ``test.txt`` and ``classes.txt``.
-
-    A line is a path and the number of a class, for MMAction2's ``VideoDataset``, separated by a
-    space (``delimiter``), or a tab if a path has a space. Paths of videos outside the folder are
-    absolute. ``force`` overwrites lists.
-
-    Raises:
-        FileExistsError: If there are lists, and not ``force``.
-        UserError: If a list cannot hold a path or class, or no video is for training.
-    """
-    root = Path(folder).resolve()
-    if not force:
-        check_absent(root, FILES)
-    above = f"{root.as_posix().rstrip('/')}/"
-    names = [video.path.absolute().as_posix().removeprefix(above) for video in videos]
-    classes = sorted({video.label for video in videos})
-    check_names([*names, *classes])
-    numbers = {name: number for number, name in enumerate(classes)}
-    delimiter = "\t" if any(" " in name for name in names) else " "
-    lines = {CLASSES: [f"{name}\n" for name in classes]} | {f"{split}.txt": [] for split in SPLITS}
-    for video, name in zip(videos, names, strict=True):
-        lines[f"{video.split}.txt"].append(f"{name}{delimiter}{numbers[video.label]}\n")
-    if not lines["train.txt"]:
-        raise UserError("no video is for training")
-    for name, text in lines.items():
-        write_file(root / name, "".join(text).encode())
-    return read_lists(root)
 
 
 def fold_folders(folder: Path, names: Iterable[str]) -> dict[str, Path]:
@@ -180,6 +94,16 @@ def check_absent(folder: Path, names: Iterable[str]) -> None:
         raise FileThere(f"{folder} has {', '.join(present)} already; --force overwrites them")
 
 
+def choose_delimiter(paths: Sequence[str]) -> str:
+    """Return what separates the columns of MMAction2's lists: a space, or a tab if paths have one.
+
+    Raises:
+        UserError: If a list cannot hold a path.
+    """
+    check_names(paths)
+    return "\t" if any(" " in path for path in paths) else DEFAULT_DELIMITER
+
+
 def check_names(names: Sequence[str]) -> None:
     """Raise a ``UserError`` if MMAction2's lists cannot hold a path or the name of a class."""
     for name in names:
@@ -191,7 +115,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
-    """Read lists as ``write_lists`` writes them; with ``multi_class``, of any number of classes.
+    """Read lists of MMAction2, and ``classes.txt``; with ``multi_class``, of any number of classes.
 
     Raises:
         FileNotFoundError: If the folder, ``train.txt`` or ``classes.txt`` is missing.

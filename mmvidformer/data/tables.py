@@ -41,7 +41,7 @@ class Table:
         separator: What separates the columns in the file.
         header: The first row as it stands in the file.
         importer: Name of the importer that read it; empty for tables of text.
-        missing: Names of videos of an export that have no file.
+        skipped: Why videos of an export are left out, by their names.
         left_out: What else of an export was left out, with its number.
     """
 
@@ -52,7 +52,7 @@ class Table:
     separator: str = ","
     header: tuple[list[str], str] | None = None
     importer: str = ""
-    missing: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property

@@ -9,14 +9,14 @@ from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.fragments import Fragment, merge, replace, without
-from mmvidformer.data.class_folders import LabeledVideo
-from mmvidformer.data.own_videos import VideoLists, write_lists
+from mmvidformer.data.own_videos import choose_delimiter
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.data import without_split
 from mmvidformer.finetune.methods import FREEZING
 from mmvidformer.finetune.recipe import UNREAD, copy_without
 from mmvidformer.finetune.settings import RunSettings
+from mmvidformer.tasks.base import write_lines
 
 BASE_BATCH = 256  # of the learning rate
 WARMUP = 0.05  # share of the steps
@@ -62,7 +62,9 @@ def apply_pretraining(
     """
     if len(videos) < settings.procs:
         raise UserError(f"procs must be at most the {len(videos)} videos, got {settings.procs}")
-    lists = write_lists([LabeledVideo(v, "none", "train") for v in videos], folder, force=True)
+    names = [video.absolute().as_posix() for video in videos]
+    delimiter = choose_delimiter(names)
+    write_lines(folder / "train.txt", [f"{name}{delimiter}0" for name in names])
     share = math.ceil(len(videos) / settings.procs)
     batch_size = min(settings.batch, share)
     total, steps = batch_size * settings.procs, share // batch_size
@@ -71,7 +73,7 @@ def apply_pretraining(
     for split in ("val", "test"):
         merge(cfg, without_split(split))
     merge(cfg, {"model": _model_config(cfg, settings)})
-    merge(cfg, {"train_dataloader": _loader_config(cfg, lists, batch_size)})
+    merge(cfg, {"train_dataloader": _loader_config(cfg, folder, batch_size, delimiter)})
     merge(cfg, _schedule_fragment(cfg, rate, settings.epochs, steps))
     merge(cfg, replace(cfg, "auto_scale_lr", dict(enable=False, base_batch_size=total)))
     merge(cfg, settings.fragment(cfg))
@@ -103,15 +105,15 @@ def _model_config(cfg: Config, settings: Pretraining) -> Fragment:
     )
 
 
-def _loader_config(cfg: Config, lists: VideoLists, batch_size: int) -> Fragment:
+def _loader_config(cfg: Config, folder: Path, batch_size: int, delimiter: str) -> Fragment:
     """Return what changes in the dataloader: it reads the list, without classes."""
     loader = cfg.train_dataloader
     dataset = dict(
         next(leaf_datasets(loader.dataset)),
         type="VideoDataset",
-        ann_file=str(lists.root / "train.txt"),
-        data_prefix={"video": str(lists.root)},
-        delimiter=lists.delimiter,
+        ann_file=str((folder / "train.txt").absolute()),
+        data_prefix={"video": ""},
+        delimiter=delimiter,
         metainfo=None,
     )
     return {"batch_size": batch_size, "drop_last": True, **replace(loader, "dataset", dataset)}

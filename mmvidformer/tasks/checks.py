@@ -37,7 +37,7 @@ def find_annotation_faults(
     Raises:
         UserError: If a column is missing.
     """
-    file, folder = table.file, table.folder
+    file = table.file
     found_task = find_task(task) if task else guess_task(table)
     if classes is None:
         names = file.parent / CLASSES
@@ -47,7 +47,7 @@ def find_annotation_faults(
     if not annotations.rows and not faults:
         faults.append(f"{file} has no rows")
     faults += annotations.repeated
-    faults += [f"{file}, {name}: video {folder / name} does not exist" for name in table.missing]
+    faults += [f"{file}, {name}: {reason}" for name, reason in table.skipped.items()]
     video_faults, videos = check_videos(found_task, annotations)
     return faults + video_faults, videos
 

@@ -8,7 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmvidformer.data.own_videos import CLASSES, VideoLists, check_names, read_lists
+from mmvidformer.data.own_videos import (
+    CLASSES,
+    VideoLists,
+    check_names,
+    choose_delimiter,
+    read_lists,
+)
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Row, Table
 from mmvidformer.errors import UserError
@@ -72,8 +78,7 @@ class Classification(Task):
         classes = sorted(set().union(*labels.values()))
         numbers = {name: number for number, name in enumerate(classes)}
         texts = {video: path.as_posix() for video, path in paths.items()}
-        check_names([*texts.values()])
-        delimiter = "\t" if any(" " in text for text in texts.values()) else " "
+        delimiter = choose_delimiter([*texts.values()])
         for split in SPLITS:
             lines = []
             for video, text in texts.items():

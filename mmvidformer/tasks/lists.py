@@ -1,13 +1,16 @@
-"""Lists of your videos for other answers than one class."""
+"""Lists of annotated videos: checked, split or in folds, and written."""
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mmvidformer.data.lists import MOST_FAULTS, say_count
 from mmvidformer.data.own_videos import (
     CLASSES,
-    FILES,
     GROUPS,
     NO_TEXT,
     VideoLists,
@@ -33,6 +36,7 @@ from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.imports import say_left_out, select_rows
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.table import find_task
+from mmvidformer.video.check_files import find_faults, read_to_end
 
 
 def read_task_lists(folder: str | Path, task: str) -> VideoLists:
@@ -65,7 +69,7 @@ def split_annotations(
         test: Share for testing.
         seed: Random seed of the draw.
         force: Whether to overwrite lists, but never the annotations.
-        check: Whether to look into the videos of tasks with seconds, and for all videos.
+        check: Whether to look for all videos, and into them: bad ones are left out.
 
     Raises:
         FileExistsError: If there are lists, and not ``force``, or the annotations would be
@@ -115,7 +119,7 @@ def fold_annotations(
     labels, groups = _strata(annotations, found_task, videos)
     names = [annotations.folds[video] for video in videos]
     if any(annotations.splits.values()):
-        raise UserError(f"{table.file} has a column split, and folds; leave one out")
+        raise UserError(f"{table.file} states splits, and folds; leave one out")
     if any(names) and count:
         raise UserError(f"{table.file} has a column fold already; leave out --folds")
     if count:
@@ -140,6 +144,7 @@ def _read(table: Table, task: Task, check: bool) -> Annotations:
         classes = read_text(table.file.parent / CLASSES).splitlines()
     annotations = task.read(select_rows(table, task), classes)
     if check:
+        _leave_out_bad(task, annotations)
         _check(task, annotations)
     _say_left_out(annotations)
     return annotations.check()
@@ -167,9 +172,9 @@ def _write(
 
 def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
     """Raise a ``FileExistsError`` if lists are there, or one would overwrite the annotations."""
-    names = [*(f"{split}.csv" for split in SPLITS), GROUPS]
+    names = [*(f"{split}.{task.suffix}" for split in SPLITS), GROUPS]
     if not task.has_classes_file:
-        names += FILES
+        names.append(CLASSES)
     if identity_of(file) in [identity_of(root / name) for name in names]:
         raise FileThere(f"a list would overwrite {file}; rename it or give --out")
     if not force:
@@ -177,17 +182,30 @@ def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
 
 
 def _say_left_out(annotations: Annotations) -> None:
-    """Print which videos have no file, and which rows repeat others."""
-    missing, repeated = annotations.table.missing, annotations.repeated
-    if missing:
-        count = len(missing) + len(annotations.videos)
-        shown = [*missing[:MOST_FAULTS], *["..."] * (len(missing) > MOST_FAULTS)]
-        print(f"left out: {len(missing)} of {count} videos have no file: {', '.join(shown)}")
+    """Print which videos are left out, and which rows repeat others."""
+    skipped, repeated = annotations.table.skipped, annotations.repeated
+    for name, reason in islice(skipped.items(), MOST_FAULTS):
+        print(f"skipped {name}: {reason}")
+    if len(skipped) > MOST_FAULTS:
+        print(f"skipped {len(skipped) - MOST_FAULTS} more")
     if annotations.table.left_out:
         print(f"left out: {say_left_out(annotations.table)}")
     if repeated:
         shown = [*repeated[:MOST_FAULTS], *["..."] * (len(repeated) > MOST_FAULTS)]
         print(f"left out: {say_count(len(repeated), 'repeated row')}:", *shown, sep="\n")
+
+
+def _leave_out_bad(task: Task, annotations: Annotations) -> None:
+    """Leave out videos whose first frame cannot be read; other mistakes come first."""
+    if annotations.faults:
+        return
+    with suppress(UserError):  # two files have one name, which ``check_videos`` says
+        paths = task.video_paths(annotations, annotations.table.folder)
+        videos = {str(path): video for video, path in paths.items() if path.is_file()}
+        files = [(path,) for path in videos]
+        workers = min(4, os.cpu_count() or 1)
+        faults = find_faults(partial(read_to_end, first_only=True), files, workers)
+        annotations.leave_out({videos[path]: fault for path, fault in faults.items()})
 
 
 def _check(task: Task, annotations: Annotations) -> None:

@@ -131,6 +131,14 @@ class Annotations:
             return path.name
         return path.as_posix()
 
+    def leave_out(self, reasons: Mapping[str, str]) -> None:
+        """Leave out videos, and say why in ``table.skipped``."""
+        self.table.skipped.update(reasons)
+        self.rows = [row for row in self.rows if row["video"] not in reasons]
+        for values in (self.videos, self.places, self.splits, self.folds, self.groups):
+            for video in reasons:
+                values.pop(video, None)
+
     def rows_by_split(self, splits: Mapping[str, str]) -> dict[str, list[Row]]:
         """Return the rows of each split, by the split of each video."""
         by_split: dict[str, list[Row]] = {split: [] for split in SPLITS}

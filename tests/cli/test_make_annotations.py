@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from mmvidformer.__main__ import main
-from mmvidformer.data.class_folders import LabeledVideo
-from mmvidformer.data.own_videos import write_lists
 from mmvidformer.data.splits import SPLITS
+from mmvidformer.data.tables import Table
+from mmvidformer.tasks.lists import split_annotations
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_lists_counts_and_skipped_files(main_of, folder, capsys) -> None:
     assert ["wave", "hand", "2", "1", "1"] in rows
     assert ["all", "3", "1", "1"] in rows
     assert "class 'clap' is small: 1 training, 0 validation, 0 test videos" in said
-    assert "class folder 'jump' has no videos: it is left out" in said
+    assert f"skipped {folder / 'jump'}: this folder of a class has no videos" in said
     assert 'delimiter="\\t"' in said
     assert (folder / "classes.txt").read_text() == "clap\nwave hand\n"
     assert "clap/val_4.mp4\t0\n" in (folder / "train.txt").read_text()
@@ -67,7 +67,8 @@ def test_a_name_that_is_no_text(folder, capsys) -> None:
 
 
 def test_nothing_is_half_written(tmp_path) -> None:
-    videos = [LabeledVideo(tmp_path / os.fsdecode(b"caf\xe9.mp4"), "a", "train")]
+    rows = [([os.fsdecode(b"caf\xe9.mp4"), "a", "train"], "line 1")]
+    table = Table(tmp_path / "all.csv", ["video", "label", "split"], rows, tmp_path)
     with pytest.raises(ValueError, match="caf.*its name is not text in UTF-8"):
-        write_lists(videos, tmp_path)
+        split_annotations(table, "classes", tmp_path, check=False)
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from mmvidformer.data.importers import IMPORTERS, find_importer, is_export, open_annotations
+from mmvidformer.data.importers import IMPORTERS, find_format, find_importer, open_annotations
 from mmvidformer.data.importers.export import Export
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task, select_rows
@@ -61,7 +61,7 @@ def test_other_files_are_named(tmp_path: Path) -> None:
         open_annotations(tmp_path / "a.json")
     with pytest.raises(FileNotFoundError, match=r"b\.json does not exist"):
         open_annotations(tmp_path / "b.json")
-    assert not is_export(tmp_path)
+    assert find_format(tmp_path) == "class-folders"
 
 
 ENTITIES = """<?xml version="1.0"?>
@@ -96,13 +96,13 @@ def test_an_importer_of_a_module(bookmarks: Path, main_of, capsys) -> None:
     main_of("data.list")([str(bookmarks), *options])
     out = capsys.readouterr().out
     assert f"{bookmarks}: read as bookmarks, --task moments" in out
-    assert "left out: 1 of 3 videos have no file: gone.mp4" in out
+    assert "skipped gone.mp4: it is not in " in out
     assert "left out: 1 comment" in out and "moments" not in out.split("written")[1]
     # The 6th frame of 12 per second.
     lists = "".join((bookmarks.parent / f"{split}.csv").read_text() for split in ("train", "val"))
     assert "val_0.mp4,0.416667,fall" in lists and "val_1.mp4,0.0,hit" in lists
     assert main_of("data.check")([str(bookmarks), *options[:2]]) == 1
-    assert "gone.mp4 does not exist" in capsys.readouterr().out
+    assert "gone.mp4: it is not in " in capsys.readouterr().out
 
 
 def test_an_importer_in_the_table(bookmarks: Path, monkeypatch) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,17 +9,39 @@ import av
 import pytest
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.data.class_folders import (
-    LabeledVideo,
-    find_empty_classes,
-    leave_out_repeated,
-    read_class_folders,
-)
 from mmvidformer.data.folders import NamedVideos, find_named, find_videos
+from mmvidformer.data.importers import open_annotations
 from mmvidformer.data.lists import read_list
-from mmvidformer.data.own_videos import read_lists, split_videos, write_lists
+from mmvidformer.data.own_videos import VideoLists, read_lists
 from mmvidformer.data.splits import SPLITS
+from mmvidformer.data.tables import Table
+from mmvidformer.tasks.lists import split_annotations
 from mmvidformer.video.containers import FORMATS, SUFFIXES
+
+Rows = list[tuple[str, str, str]]  # video, label and split
+
+
+def make_table(videos: Rows, folder: Path) -> Table:
+    rows = [([*video], video[0]) for video in videos]
+    return Table(folder / "all.csv", ["video", "label", "split"], rows, folder)
+
+
+def split(videos: Rows, folder: Path, **settings) -> VideoLists:
+    return split_annotations(
+        make_table(videos, folder), "classes", folder, force=True, check=False, **settings
+    )
+
+
+def lines_of(folder: Path) -> dict[str, list[str]]:
+    return {name: (folder / f"{name}.txt").read_text().splitlines() for name in SPLITS}
+
+
+def read_folders(folder: Path) -> tuple[list[tuple[str, ...]], dict[str, str]]:
+    """Return the rows of videos in folders of classes, relative to it, and what is left out."""
+    table = open_annotations(folder, importer="class-folders")
+    above = f"{folder}/"
+    rows = [(values[0].removeprefix(above), *values[1:]) for values, _ in table.rows]
+    return rows, {name.removeprefix(above): why for name, why in table.skipped.items()}
 
 
 def touch(root: Path, *names: str) -> None:
@@ -42,10 +63,10 @@ def touch(root: Path, *names: str) -> None:
         (5, 0.49, 0.5, (1, 2, 2)),
     ],
 )
-def test_sizes_of_the_splits(count, val, test, expected) -> None:
-    videos = [LabeledVideo(Path(f"{i}.mp4"), "a") for i in range(count)]
-    splits = [video.split for video in split_videos(videos, val, test)]
-    assert tuple(map(splits.count, SPLITS)) == expected
+def test_sizes_of_the_splits(tmp_path, count, val, test, expected) -> None:
+    videos = [(f"{i}.mp4", "a", "") for i in range(count)]
+    lists = split(videos, tmp_path, val=val, test=test)
+    assert tuple(lists.counts.values()) == expected
 
 
 def test_folders_that_are_links_are_followed(tmp_path) -> None:
@@ -59,60 +80,58 @@ def test_folders_that_are_links_are_followed(tmp_path) -> None:
     (data / "walk" / "gone").symlink_to(tmp_path / "nowhere")
     found = [path.relative_to(data).as_posix() for path in find_videos(data)]
     assert found == ["jog/day/b.mp4", "run/day/b.mp4", "walk/a.mp4"]
-    videos, outside = read_class_folders(data)
-    assert [video.label for video in videos] == ["jog", "run", "walk"] and not outside
+    with pytest.raises(ValueError, match="run/day/b.mp4: it is the same .*jog/day.* another class"):
+        read_folders(data)
+    (data / "jog").unlink()
+    assert read_folders(data) == ([("run/day/b.mp4", "run"), ("walk/a.mp4", "walk")], {})
     (tmp_path / "linked").symlink_to(data)
-    assert len(find_videos(tmp_path / "linked")) == 3
+    assert len(find_videos(tmp_path / "linked")) == 2
 
 
 def test_each_video_is_looked_at_once_for_all_classes(tmp_path) -> None:
     """A million videos of a thousand classes are 10^9 pairs; here it is a third of that."""
-    videos = [LabeledVideo(Path(f"{i % 10_000}/{i}.mp4"), str(i % 10_000)) for i in range(30_000)]
+    videos = [(f"{i % 10_000}/{i}.mp4", str(i % 10_000), "") for i in range(30_000)]
     start = time.process_time()
-    found = split_videos(videos)
-    write_lists(found, tmp_path)
+    lists = split(videos, tmp_path)
     assert time.process_time() - start < 5  # else a minute
-    assert Counter(video.split for video in found) == dict.fromkeys(SPLITS, 10_000)
+    assert lists.counts == dict.fromkeys(SPLITS, 10_000)
 
 
-def test_splits_are_stratified_and_repeat() -> None:
-    videos = [LabeledVideo(Path(f"{c}/{i}.mp4"), c) for c in "ab" for i in range(20)]
-    one = split_videos(videos, seed=1)
-    counts = Counter((video.label, video.split) for video in one)
-    for label in "ab":
-        assert [counts[label, split] for split in ("train", "val", "test")] == [14, 3, 3]
-    assert one == split_videos(videos[::-1], seed=1)
-    assert one != split_videos(videos, seed=2)
-    # The draw of a class does not depend on other classes.
-    assert [v for v in one if v.label == "a"] == split_videos(videos[:20], seed=1)
+def test_splits_are_stratified_and_repeat(tmp_path) -> None:
+    videos = [(f"{c}/{i}.mp4", c, "") for c in "ab" for i in range(20)]
+    lists = split(videos, tmp_path, seed=1)
+    assert [lists.facts[name].sizes for name in SPLITS] == [(14, 14), (3, 3), (3, 3)]
+    lines = lines_of(tmp_path)
+    split(videos[::-1], tmp_path, seed=1)
+    assert lines_of(tmp_path) == lines
+    split(videos, tmp_path, seed=2)
+    assert lines_of(tmp_path) != lines
+    split(videos[:20], tmp_path, seed=1)  # the draw of a class does not depend on other classes
+    assert lines_of(tmp_path) == {
+        name: [line for line in lines[name] if line.startswith("a/")] for name in SPLITS
+    }
     with pytest.raises(ValueError, match="below 1 together, got 0.5, 0.5"):
-        split_videos(videos, 0.5, 0.5)
+        split(videos, tmp_path, val=0.5, test=0.5)
 
 
 def test_folders_of_classes(tmp_path) -> None:
     touch(tmp_path, "run/a.mp4", "run/deep/b.AVI", "walk/c.mkv", "walk/notes.txt", "stray.mp4")
     touch(tmp_path, "walk/.hidden.mp4")
-    videos, outside = read_class_folders(tmp_path)
-    assert [(v.path.name, v.label) for v in videos] == [
-        *(("a.mp4", "run"), ("b.AVI", "run"), ("c.mkv", "walk"))
-    ]
-    assert outside == [tmp_path / "stray.mp4"]
-    split = tmp_path / "split"
-    touch(split, "train/run/a.mp4", "test/run/b.mp4")
     (tmp_path / "jump").mkdir()
     (tmp_path / ".hidden").mkdir()
-    assert find_empty_classes(tmp_path, videos) == ["jump", "split"]
-    (split / "train" / "jump").mkdir()
-    assert find_empty_classes(split, read_class_folders(split)[0]) == ["jump"]
-    found = split_videos(read_class_folders(split)[0])
-    assert [(v.label, v.split) for v in found] == [("run", "test"), ("run", "train")]
+    rows, skipped = read_folders(tmp_path)
+    assert rows == [("run/a.mp4", "run"), ("run/deep/b.AVI", "run"), ("walk/c.mkv", "walk")]
+    assert skipped == {
+        "stray.mp4": "it is in no folder of a class",
+        "jump": "this folder of a class has no videos",
+    }
     with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 video outside"):
-        read_class_folders(tmp_path / "walk")
+        read_folders(tmp_path / "walk")
     with pytest.raises(FileNotFoundError, match="none does not exist"):
-        read_class_folders(tmp_path / "none")
+        read_folders(tmp_path / "none")
     (tmp_path / "none").mkdir()
     with pytest.raises(FileNotFoundError, match="none has no videos"):
-        read_class_folders(tmp_path / "none")
+        read_folders(tmp_path / "none")
 
 
 def names_of_splits() -> list[list[str]]:
@@ -126,12 +145,13 @@ def test_names_of_splits(tmp_path, names) -> None:
     touch(tmp_path, *(f"{name}/{label}/a.mp4" for name in names for label in ("cat", "dog")))
     touch(tmp_path, f"{names[2]}/unlabeled.mp4")
     (tmp_path / names[1] / "cow").mkdir()
-    videos, outside = read_class_folders(tmp_path)
-    assert Counter((video.label, video.split) for video in videos) == {
-        (label, split): 1 for label in ("cat", "dog") for split in SPLITS
+    rows, skipped = read_folders(tmp_path)
+    stated = {(label, name) for label in ("cat", "dog") for name in SPLITS}
+    assert len(rows) == 6 and {row[1:] for row in rows} == stated
+    assert skipped == {
+        f"{names[2]}/unlabeled.mp4": "it is in no folder of a class",
+        f"{names[1]}/cow": "this folder of a class has no videos",
     }
-    assert outside == [tmp_path / names[2] / "unlabeled.mp4"]
-    assert find_empty_classes(tmp_path, videos) == ["cow"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +165,7 @@ def test_names_of_splits(tmp_path, names) -> None:
 def test_folders_of_which_only_some_are_splits(tmp_path, names, error) -> None:
     touch(tmp_path, *(f"{name}/a.mp4" for name in names))
     with pytest.raises(ValueError, match=error):
-        read_class_folders(tmp_path)
+        read_folders(tmp_path)
 
 
 def test_names_with_and_without_a_prefix(tmp_path) -> None:
@@ -182,12 +202,12 @@ def test_paths_of_other_computers(tmp_path, name, path) -> None:
 def test_one_file_in_two_folders(tmp_path) -> None:
     touch(tmp_path, "run/a.mp4", "run/c.mp4", "sit/d.mp4")
     (tmp_path / "run" / "b.mp4").hardlink_to(tmp_path / "run" / "a.mp4")
-    videos, left_out = leave_out_repeated(read_class_folders(tmp_path)[0])
-    assert [video.path.name for video in videos] == ["a.mp4", "c.mp4", "d.mp4"]
-    assert left_out == {tmp_path / "run/b.mp4": f"it is the same file as {tmp_path / 'run/a.mp4'}"}
+    rows, skipped = read_folders(tmp_path)
+    assert [path for path, _ in rows] == ["run/a.mp4", "run/c.mp4", "sit/d.mp4"]
+    assert skipped == {"run/b.mp4": f"it is the same file as {tmp_path / 'run/a.mp4'}"}
     (tmp_path / "sit" / "e.mp4").symlink_to("../run/c.mp4")
     with pytest.raises(ValueError, match="sit/e.mp4: it is the same file as .*c.mp4, in another"):
-        leave_out_repeated(read_class_folders(tmp_path)[0])
+        read_folders(tmp_path)
 
 
 def test_every_format_that_is_read_is_listed() -> None:
@@ -241,11 +261,8 @@ def test_a_folder_that_may_not_be_read_is_left_out(tmp_path, capsys, monkeypatch
 
 @pytest.mark.parametrize("name", ["a.mp4", "a b.mp4"], ids=["plain", "blank"])
 def test_mmaction_reads_the_lists(tmp_path, name) -> None:
-    videos = [
-        LabeledVideo(tmp_path / "run" / name, "run", "train"),
-        LabeledVideo(tmp_path / "walk" / "c.mp4", "walk", "train"),
-    ]
-    lists = write_lists(videos, tmp_path)
+    table = make_table([(f"run/{name}", "run", "train"), ("walk/c.mp4", "walk", "train")], tmp_path)
+    lists = split_annotations(table, "classes", tmp_path, check=False)
     assert lists == read_lists(tmp_path)
     assert lists.classes == ("run", "walk") and lists.counts == {"train": 2, "val": 0, "test": 0}
     dataset = VideoDataset(
@@ -254,14 +271,15 @@ def test_mmaction_reads_the_lists(tmp_path, name) -> None:
         data_prefix=dict(video=str(tmp_path)),
         delimiter=lists.delimiter,
     )
-    found = [
-        (dataset.get_data_info(i)["filename"], dataset.get_data_info(i)["label"]) for i in (0, 1)
+    infos = [dataset.get_data_info(number) for number in range(2)]
+    assert [(info["filename"], info["label"]) for info in infos] == [
+        *((str(tmp_path / "run" / name), 0), (str(tmp_path / "walk" / "c.mp4"), 1))
     ]
-    assert found == [(str(v.path), i) for i, v in enumerate(videos)]
-    write_lists(videos, tmp_path / "elsewhere")
-    assert read_list(tmp_path / "elsewhere" / "train.txt")[0][1] == str(videos[0].path)
+    split_annotations(table, "classes", tmp_path / "elsewhere", check=False)
+    line = read_list(tmp_path / "elsewhere" / "train.txt")[0]
+    assert line.path == str(tmp_path / "run" / name)
     with pytest.raises(FileExistsError, match="has train.txt, val.txt, test.txt, classes.txt"):
-        write_lists(videos, tmp_path)
+        split_annotations(table, "classes", tmp_path, check=False)
 
 
 def test_lists_may_mix_absolute_and_relative_paths(tmp_path) -> None:
@@ -275,9 +293,9 @@ def test_lists_may_mix_absolute_and_relative_paths(tmp_path) -> None:
 
 def test_invalid_lists(tmp_path) -> None:
     with pytest.raises(ValueError, match="lists cannot hold; rename it"):
-        write_lists([LabeledVideo(tmp_path / "a\tb.mp4", "run", "train")], tmp_path)
+        split([("a\tb.mp4", "run", "train")], tmp_path)
     with pytest.raises(ValueError, match="no video is for training"):
-        write_lists([LabeledVideo(tmp_path / "a.mp4", "run", "val")], tmp_path)
+        split([("a.mp4", "run", "val")], tmp_path)
     with pytest.raises(FileNotFoundError, match="mmvidformer data list writes"):
         read_lists(tmp_path)
     (tmp_path / "classes.txt").write_text("run\n")

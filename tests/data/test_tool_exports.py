@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from mmvidformer.data.importers import is_export, open_annotations
+from mmvidformer.data.importers import find_format, open_annotations
 from mmvidformer.data.tables import Table
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task, select_rows
@@ -411,7 +411,7 @@ def test_clips_of_kinetics(name: str, content: object, tmp_path: Path) -> None:
     (tmp_path / "_dbcJuKJQNs.mkv").touch()
     table = read(tmp_path / name, content, "kinetics")
     assert rows_of(table, "label", "split") == [("abseiling", "val"), ("air drumming", "val")]
-    assert guess_task(table).name == "classes" and not table.missing
+    assert guess_task(table).name == "classes" and not table.skipped
 
 
 def test_test_clips_of_kinetics_have_no_class(tmp_path: Path) -> None:
@@ -455,7 +455,7 @@ def test_a_folder_of_exports(folder: Path) -> None:
     assert table.importer == "folder" and table.left_out == {"other file": 1}
     with pytest.raises(UserError, match="exports has none of the 2 videos of exports"):
         open_annotations(exports)
-    assert not is_export(folder)  # which has videos
+    assert find_format(folder) == "class-folders"  # which has videos
 
 
 def test_splits_in_names_of_files(folder: Path) -> None:

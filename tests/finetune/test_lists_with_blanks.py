@@ -7,22 +7,20 @@ import pytest
 
 from mmvidformer import get_config
 from mmvidformer.config.building import building
-from mmvidformer.data.class_folders import LabeledVideo
-from mmvidformer.data.own_videos import write_lists
+from mmvidformer.data.importers import open_annotations
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.registry import DATASETS
+from mmvidformer.tasks.lists import split_annotations
 
 
 @pytest.mark.parametrize("place", [".", "elsewhere"])
 def test_paths_exist(tiny_videos, tmp_path, place) -> None:
-    videos = []
     for number in range(6):
-        path = tmp_path / "my class" / f"{number}.mp4"
-        path.parent.mkdir(exist_ok=True)
+        split, label = ("train", "val", "test")[number // 2], "ab"[number % 2]
+        path = tmp_path / split / label / f"my {number}.mp4"
+        path.parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(tiny_videos.root / f"val_{number}.mp4", path)
-        split = ("train", "val", "test")[number // 2]
-        videos.append(LabeledVideo(path, "ab"[number % 2], split))
-    lists = write_lists(videos, tmp_path / place)
+    lists = split_annotations(open_annotations(tmp_path), "classes", tmp_path / place)
     assert lists.delimiter == "\t"
     cfg, _ = apply_recipe(get_config("timesformer_motion"), lists, Recipe())
     for split in ("train", "val", "test"):

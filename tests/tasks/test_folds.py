@@ -99,7 +99,7 @@ def test_a_column_states_the_folds(task, tmp_path) -> None:
     ("columns", "options", "error"),
     [
         ({}, ["--folds", "4"], "folds must be 2 to 3, the number of groups, got 4"),
-        ({"split": ["train"] * 6}, ["--folds", "2"], "has a column split, and folds"),
+        ({"split": ["train"] * 6}, ["--folds", "2"], "states splits, and folds"),
         ({"fold": list("121212")}, [], "group 'p0' is in fold 2, and in fold 1 in line 2"),
         ({"fold": list("123123")}, ["--folds", "3"], "has a column fold already"),
         ({"fold": list("123123")}, ["--test", "0.2"], "which are the tests; leave out --test"),
@@ -160,5 +160,5 @@ def test_folds_of_folders_of_splits(tmp_path) -> None:
     for name in ("train", "test"):
         (tmp_path / name / "a").mkdir(parents=True)
         (tmp_path / name / "a" / f"{name}.mp4").touch()
-    with pytest.raises(ValueError, match="folds are drawn of folders of classes alone"):
+    with pytest.raises(ValueError, match="states splits, and folds; leave one out"):
         main([str(tmp_path), "--folds", "2", "--no-check"])

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.data.folders import is_video
-from mmvidformer.data.importers import is_export, open_annotations
+from mmvidformer.data.importers import find_format, open_annotations
 from mmvidformer.data.lists import (
     check_report,
     find_repeated,
@@ -51,10 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_remote(place):
             parser.error(f"local files are checked, got {place}; data shard checks what it packs")
     source = Path(args.ann_file)
-    is_list = source.suffix.lower() == ".txt" and not args.format and not is_export(source)
-    if not is_list:
-        has_videos = is_video(args.ann_file) or source.is_dir() and not is_export(source)
-        if has_videos:
+    has_videos = is_video(args.ann_file)
+    tool = args.format or (None if has_videos else find_format(source))
+    if tool or source.suffix.lower() != ".txt":
+        if has_videos or tool == "class-folders":
             wrong, videos = [], list_video_files(source)
         else:
             table = open_annotations(source, args.root, args.columns, args.format, args.fps)

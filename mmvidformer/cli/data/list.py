@@ -7,39 +7,19 @@ video and values (number), or video, start, end and label (frames, segments), an
 videos are split in the same way. EXPORT is a file of an annotation tool.
 """
 
-import os
 from argparse import ArgumentParser, Namespace
-from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.data.class_folders import (
-    LabeledVideo,
-    find_empty_classes,
-    leave_out_repeated,
-    read_class_folders,
-)
-from mmvidformer.data.importers import is_export, open_annotations
-from mmvidformer.data.own_videos import (
-    FILES,
-    NO_TEXT,
-    VideoLists,
-    check_absent,
-    fold_folders,
-    fold_videos,
-    is_text,
-    split_videos,
-    write_lists,
-)
-from mmvidformer.data.splits import SHARE, SPLITS
+from mmvidformer.data.importers import open_annotations
+from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.splits import SPLITS
 from mmvidformer.engine.arguments import add_annotation_arguments
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task
 from mmvidformer.tasks.lists import fold_annotations, split_annotations
 from mmvidformer.tasks.table import TASKS, describe_tasks, find_task
-from mmvidformer.video.check_files import find_faults, read_to_end
 
 MOST_PRINTED = 20
 
@@ -84,10 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.folds and args.test is not None:
         parser.error("--test is for one split; each of the --folds is the test once")
-    if args.source.is_file() or args.format or is_export(args.source):
-        _list_annotations(args)
-    else:
-        _list_classes(args)
+    _list_annotations(args)
 
 
 def _list_annotations(args: Namespace) -> None:
@@ -112,17 +89,21 @@ def _list_annotations(args: Namespace) -> None:
             settings["test"] = args.test
         lists_of = {"": split_annotations(table, task, out, **settings)}
     for fold, lists in lists_of.items():
-        if lists is next(iter(lists_of.values())):
+        if not fold and lists.facts["train"].sizes and find_task(task).size_unit == "videos":
+            _print_classes(lists)
+        elif lists is next(iter(lists_of.values())):
             dots = ", ..." if len(lists.classes) > MOST_PRINTED else ""
             print(f"{', '.join(lists.classes[:MOST_PRINTED])}{dots}")
-            for name in _differing_in_case(lists.classes):
-                print(f"warning: the class {name!r} differs from another in capitals only")
+        for name in _differing_in_case(lists.classes):
+            print(f"warning: the class {name!r} differs from another in capitals only")
         counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
         print(f"fold {fold}: {counts}" if fold else f"{find_task(task).sample_unit}: {counts}")
         for split, word in (("val", "validation"), ("test", "testing")):
             if not lists.counts[split] and not fold:
                 print(f"no video is for {word}")
     print(f"written to {out.resolve()}")
+    if any(lists.delimiter == "\t" for lists in lists_of.values()):
+        print('some paths have spaces: MMAction2\'s own tools need delimiter="\\t" in the datasets')
 
 
 def _differing_in_case(classes: Sequence[str]) -> list[str]:
@@ -131,53 +112,11 @@ def _differing_in_case(classes: Sequence[str]) -> list[str]:
     return [name for name in classes if first.setdefault(name.casefold(), name) != name]
 
 
-def _list_classes(args: Namespace) -> None:
-    """Split the videos of folders of classes, or make their folds, and count."""
-    videos, outside = read_class_folders(args.source)
-    for name in find_empty_classes(args.source, videos):
-        print(f"class folder {name!r} has no videos: it is left out")
-    videos, skipped = leave_out_repeated(videos)
-    skipped |= dict.fromkeys(outside, "it is in no folder of a class")
-    skipped |= {video.path: NO_TEXT for video in videos if not is_text(str(video.path))}
-    videos = [video for video in videos if video.path not in skipped]
-    if not args.no_check:
-        files = [(str(video.path),) for video in videos]
-        workers = min(4, os.cpu_count() or 1)
-        faults = find_faults(partial(read_to_end, first_only=True), files, workers)
-        wrong = {v.path: faults[str(v.path)] for v in videos if str(v.path) in faults}
-        skipped |= wrong
-        videos = [video for video in videos if video.path not in wrong]
-    for path, why in list(skipped.items())[:MOST_PRINTED]:
-        print(f"skipped {path}: {why}")
-    if len(skipped) > MOST_PRINTED:
-        print(f"skipped {len(skipped) - MOST_PRINTED} more files")
-    out = args.out or args.source
-    if args.folds:
-        splits_of = fold_videos(videos, args.folds, args.val or 0.0, args.seed)
-        roots = fold_folders(out.resolve(), splits_of)
-        if not args.force:
-            for root in roots.values():
-                check_absent(root, FILES)
-        for name, of_fold in splits_of.items():
-            lists = write_lists(of_fold, roots[name], args.force)
-            counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-            print(f"fold {name}: {counts}")
-    else:
-        val, test = (SHARE if share is None else share for share in (args.val, args.test))
-        videos = split_videos(videos, val, test, args.seed)
-        lists = write_lists(videos, out, args.force)
-        _print_classes(videos, lists)
-    print(f"written to {out.resolve()}")
-    if lists.delimiter == "\t":
-        print('some paths have spaces: MMAction2\'s own tools need delimiter="\\t" in the datasets')
-
-
-def _print_classes(videos: Sequence[LabeledVideo], lists: VideoLists) -> None:
+def _print_classes(lists: VideoLists) -> None:
     """Print how many videos of each class each split has, and which classes are small."""
-    by_split = Counter((video.label, video.split) for video in videos)
     counts = {}
-    for name in lists.classes:
-        counts[name] = [by_split[name, split] for split in SPLITS]
+    for number, name in enumerate(lists.classes):
+        counts[name] = [int(lists.facts[split].sizes[number]) for split in SPLITS]
     width = max(map(len, [*counts, "class"]))
     print(f"{'class':{width}}  train    val   test")
     for name, row in {**counts, "all": map(sum, zip(*counts.values(), strict=True))}.items():

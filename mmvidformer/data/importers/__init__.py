@@ -11,6 +11,7 @@ from mmvidformer.data.importers import (
     ava,
     boris,
     boris_events,
+    class_folders,
     cvat,
     elan,
     huggingface,
@@ -21,6 +22,7 @@ from mmvidformer.data.importers import (
 )
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.lists import say_count
+from mmvidformer.data.own_videos import NO_TEXT, is_text
 from mmvidformer.data.tables import Table
 from mmvidformer.errors import MissingFile, UserError
 
@@ -88,6 +90,7 @@ class FolderOfExports:
 
 
 IMPORTERS["folder"] = FolderOfExports()
+IMPORTERS["class-folders"] = class_folders
 
 
 def open_annotations(
@@ -138,29 +141,29 @@ def recognize(export: Export) -> str | None:
     return None
 
 
-def is_export(path: str | Path) -> bool:
-    """Whether a file or folder is an export of a tool."""
-    return recognize(Export(path)) is not None
+def find_format(path: str | Path) -> str | None:
+    """Return the name of the importer of a file or folder, if there is one."""
+    return recognize(Export(path))
 
 
 def _import(name: str, export: Export) -> Table:
     """Read an export. Rows of videos without a file are left out."""
     importer = find_importer(name)
     rows: list[tuple[Mapping[str, str], str]] = []
-    missing: dict[str, None] = {}  # in order
     videos: set[str] = set()
     for row, place in importer.read(export):
         video = export.find(row["video"])
         if video is None:
-            reason = export.unreadable.get(row["video"])
-            missing[f"{row['video']} ({reason})" if reason else row["video"]] = None
+            export.skipped.setdefault(row["video"], f"it is not in {export.folder}")
+        elif not is_text(str(video)):
+            export.skipped[row["video"]] = NO_TEXT
         else:
             if row.get("start") and row.get("start") == row.get("end"):
                 row = {**row, "time": row["start"], "start": "", "end": ""}  # a moment
             rows.append(({**row, "video": str(video.absolute())}, place))
             videos.add(row["video"])
-    if missing and not rows:
-        count = f"none of the {len(missing)} videos"
+    if export.skipped and not rows:
+        count = f"none of the {len(export.skipped)} videos"
         raise UserError(f"{export.folder} has {count} of {export.path.name}")
     if not rows:
         left_out = ", ".join(say_count(count, noun) for noun, count in export.left_out.items())
@@ -173,7 +176,7 @@ def _import(name: str, export: Export) -> Table:
         values,
         export.folder,
         importer=name,
-        missing=[*missing],
+        skipped=export.skipped,
         left_out=export.left_out,
     )
 

@@ -37,7 +37,7 @@ class Export:
         path: The file, or folder.
         folder: Folder of the videos.
         left_out: What no task takes, with its number.
-        unreadable: Why videos cannot be read, by their names.
+        skipped: Why videos are left out, by their names.
         fps: Frames per second of the tool; None: those of each video.
         has_frames: Whether somebody asked when a frame is shown.
 
@@ -55,7 +55,7 @@ class Export:
         beside = self.path if self.path.is_dir() else self.path.parent
         self.folder = beside if folder is None else Path(folder)
         self.left_out: Counter[str] = Counter()
-        self.unreadable: dict[str, str] = {}
+        self.skipped: dict[str, str] = {}
         self._find = cache(NamedVideos(self.folder).find)
         self._open = cache(self._open_video)
 
@@ -63,7 +63,7 @@ class Export:
         """Return a file of the folder, with the same videos and counts."""
         part = Export(file, self.folder, self.fps)
         part._find, part._open = self._find, self._open
-        part.left_out, part.unreadable = self.left_out, self.unreadable
+        part.left_out, part.skipped = self.left_out, self.skipped
         return part
 
     @cached_property
@@ -160,8 +160,8 @@ class Export:
         return self.table.columns if self.table is not None else []
 
     def find(self, video: str) -> Path | None:
-        """Return the file of a video by its name; None if it is not there, or cannot be read."""
-        return None if video in self.unreadable else self._find(video)
+        """Return the file of a video by its name; None if it is not there, or is left out."""
+        return None if video in self.skipped else self._find(video)
 
     def leave_out(self, noun: str, count: int = 1) -> None:
         """Count what no task takes, such as a ``'polygon'``; a line names it."""
@@ -199,7 +199,7 @@ class Export:
             opened = Video.open(path)
             opened.duration, opened.size  # noqa: B018  need the rate, and a frame
         except (BadVideo, OSError) as error:
-            self.unreadable[name] = str(error)
+            self.skipped[name] = str(error)
             return None
         return opened
 
