@@ -21,6 +21,10 @@ class MissingPackage(ImportError, UserError):
     """A package is needed that is not installed."""
 
 
+class LostProcess(ChildProcessError, UserError):
+    """A process ended before it did its work, such as for want of memory."""
+
+
 class UnknownName(UserError, KeyError):
     """A name that a table does not have, or has already."""
 

@@ -20,7 +20,7 @@ DEBUG = "MMVIDFORMER_DEBUG"
 # GONE_STATUS, the highest, in place of this message.
 LAUNCHED, GONE_STATUS = "MMVIDFORMER_LAUNCHED", 255
 GONE = "another process is gone, or did not answer in time"
-LOST_WORKER = "a dataloader worker hangs or was killed (its decoder, storage or memory)"
+LOST_WORKER = "a worker process hangs or was killed (its decoder, storage or memory)"
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 # Modules that raise an error in the main process when a worker is lost.
 WORKER_MODULES = ("multiprocessing.", "torch.utils.data.")

@@ -1,10 +1,11 @@
+from difflib import get_close_matches
 from multiprocessing import forkserver, set_forkserver_preload
 from typing import TYPE_CHECKING
 
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import broadcast_object_list, is_main_process
-from mmengine.registry import RUNNERS
+from mmengine.registry import OPTIMIZERS, RUNNERS
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.building import building
@@ -12,6 +13,7 @@ from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.device_decoding import decode_on_device
 from mmvidformer.engine.optim.fused import use_fused
 from mmvidformer.engine.process_group import join_processes
+from mmvidformer.errors import UnknownName
 from mmvidformer.storage.files import is_remote
 
 if TYPE_CHECKING:  # takes seconds to import, and few tools need it
@@ -80,6 +82,7 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     join_processes(cfg)
     # Without a type in the config, so that other tools can read the one that the run saves.
     with building(cfg):
+        check_optimizer(cfg)
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else QuietRunner.from_cfg(cfg)
     apply_policy(runner)
     if cfg.get("decode_on_device"):
@@ -96,3 +99,13 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     if resume is not None:
         runner._resume, runner._load_from = True, resume
     return runner
+
+
+def check_optimizer(cfg: Config) -> None:
+    """Raise a ``KeyError`` if no optimizer has the name in a config; MMEngine does not say so."""
+    name = ((cfg.get("optim_wrapper") or {}).get("optimizer") or {}).get("type")
+    if not isinstance(name, str) or OPTIMIZERS.get(name) is not None:
+        return
+    near = get_close_matches(name, OPTIMIZERS.module_dict, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UnknownName(f"no optimizer named {name!r}{hint}")

@@ -96,6 +96,8 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     unit = "classes" if find_task(recipe.task).has_classes else "values"
     print(f"{len(lists.classes)} {unit}; videos: {counts}")
+    if args.weights:
+        merge(base, {"load_from": args.weights})
     cfg, notes = apply_recipe(base, lists, recipe)
     if args.shards:
         use_shards(cfg, args.shards)
@@ -110,8 +112,7 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
         check_apart(weights, path.parents[1])
     notes.append(check_start(cfg, weights))
     if recipe.method not in PROBES or not find_task(recipe.task).has_probes:
-        has_weights = bool(weights or cfg.model.backbone.get("init_from"))
-        notes += note_few_steps(cfg, lists, recipe, has_weights)
+        notes += note_few_steps(cfg, lists, recipe)
     path.parent.mkdir(parents=True, exist_ok=True)
     if recipe.method != "full":
         weights = weights or save_start(cfg, path.with_name("start.pth"), recipe.seed)

@@ -37,7 +37,8 @@ def balance_classes(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     smallest, largest = sizes[sizes > 0].min(), sizes.max()
     note = f"balanced by {how}: classes have {smallest:g} to {largest:g} {task.size_unit}"
     if how == "sampling":
-        sampler = dict(type="mmvidformer.BalancedSampler")
+        draws = cfg.train_dataloader.sampler.get("draws", 1)
+        sampler = dict(type="mmvidformer.BalancedSampler", draws=draws)
         return {"train_dataloader": replace(cfg.train_dataloader, "sampler", sampler)}, [note]
     head = cfg.model.cls_head
     loss = head.get("loss_cls") or dict(type=task.loss)
@@ -66,10 +67,11 @@ class BalancedSampler(ResumableSampler):
     """
 
     def order(self, generator: torch.Generator) -> torch.Tensor:
-        """Draw the samples of an epoch, as many as there are."""
+        """Draw the samples of an epoch, as many as without balance."""
         # torch.multinomial takes at most 2^24 samples.
         ends = self.weights.cumsum(0)
-        draws = torch.rand(len(ends), dtype=torch.double, generator=generator) * ends[-1]
+        count = len(self.samples)
+        draws = torch.rand(count, dtype=torch.double, generator=generator) * ends[-1]
         return torch.searchsorted(ends, draws, right=True).clamp_(max=len(ends) - 1)
 
     @cached_property

@@ -10,12 +10,10 @@ from mmengine.config import Config
 from mmvidformer.config.fragments import Change, Fragment, replace
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.errors import UserError
-from mmvidformer.finetune.coverage import samples_per_process
+from mmvidformer.finetune.coverage import has_weights, samples_per_process, steps_to_learn
 from mmvidformer.finetune.settings import Recipe
 
 LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
-# Steps of a run from random weights, and from others, below which it hardly learns.
-FEW_STEPS = {False: 300, True: 50}
 # Settings of a learning rate scheduler that count epochs.
 SPANS = ("begin", "end", "T_max", "step_size", "milestones", "warmup", "cosine_begin")
 
@@ -108,13 +106,13 @@ def steps_per_epoch(cfg: Config, lists: VideoLists, recipe: Recipe) -> int:
     return math.ceil(samples / cfg.train_dataloader.batch_size)
 
 
-def note_few_steps(cfg: Config, lists: VideoLists, recipe: Recipe, has_weights: bool) -> list[str]:
+def note_few_steps(cfg: Config, lists: VideoLists, recipe: Recipe) -> list[str]:
     """Say so if a run has too few steps to learn, and how many epochs would have enough."""
     steps = steps_per_epoch(cfg, lists, recipe)
-    total, needed = cfg.train_cfg.max_epochs * steps, FEW_STEPS[has_weights]
+    total, needed = cfg.train_cfg.max_epochs * steps, steps_to_learn(cfg)
     if total >= needed:
         return []
-    start = "these weights" if has_weights else "random weights"
+    start = "these weights" if has_weights(cfg) else "random weights"
     epochs = math.ceil(needed / steps)
     plural = "s" if total > 1 else ""
     return [f"{total} step{plural} in all: too few to learn from {start}; --epochs {epochs}"]

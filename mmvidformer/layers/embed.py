@@ -130,4 +130,4 @@ class TubeletEmbedding(Stem):
         return self.image_proj is not None and frames == 1
 
 
-STEMS: Registry[Stem] = Registry("stem", {"tubelets": TubeletEmbedding})
+STEMS: Registry[Stem] = Registry("stem", {"tubelets": TubeletEmbedding}, Stem)

@@ -62,11 +62,12 @@ class Registry(dict[str, Any], Generic[Built]):
     Args:
         what: What the names stand for, for the messages; such as ``'pattern'``.
         entries: Entries by name. Those that can be called are functions of their options.
+        base: Class of all that is built, which says what others read of it.
     """
 
-    def __init__(self, what: str, entries: Mapping[str, Any]) -> None:
+    def __init__(self, what: str, entries: Mapping[str, Any], base: type[Built]) -> None:
         super().__init__(entries)
-        self.what = what
+        self.what, self.base = what, base
 
     def register(self, name: str) -> Callable[[Entry], Entry]:
         """Return a decorator that adds a class or function by name.
@@ -101,13 +102,18 @@ class Registry(dict[str, Any], Generic[Built]):
 
         Raises:
             KeyError: If the name is unknown; the message lists the names.
-            UserError: If an option is unknown or lacks; the message lists the options.
+            UserError: If an option is unknown or lacks; the message lists the options. If what is
+                built is not of the class ``base``.
         """
         options = {"type": choice} if isinstance(choice, str) else dict(choice)
         name = options.pop("type", None)
         entry = look_up(self, name, self.what)
         check_options(entry, options, f"{self.what} {name}", arguments)
-        return entry(**arguments, **options) if callable(entry) else entry
+        built = entry(**arguments, **options) if callable(entry) else entry
+        if not isinstance(built, self.base):
+            wanted = f"{self.base.__module__}.{self.base.__qualname__}"
+            raise UserError(f"{self.what} {name} must be a {wanted}, got {type(built).__name__}")
+        return built
 
 
 def _source(entry: object) -> tuple:

@@ -105,4 +105,4 @@ class SwiGLU(Mlp):
             self.act.append(nn.LayerNorm(hidden_dim, eps=1e-6))
 
 
-MLPS: Registry[nn.Module] = Registry("MLP", {"mlp": Mlp, "swiglu": SwiGLU})
+MLPS: Registry[nn.Module] = Registry("MLP", {"mlp": Mlp, "swiglu": SwiGLU}, nn.Module)

@@ -29,7 +29,7 @@ class RMSNorm(nn.LayerNorm):
 
 
 NORMS: Registry[nn.Module] = Registry(
-    "norm", {"layer": partial(nn.LayerNorm, eps=1e-6), "rms": RMSNorm}
+    "norm", {"layer": partial(nn.LayerNorm, eps=1e-6), "rms": RMSNorm}, nn.Module
 )
 
 

@@ -126,5 +126,7 @@ class ProbePooling(nn.Module):
 
 
 POOLINGS: Registry[nn.Module] = Registry(
-    "pooling", {"vjepa": AttentivePooling, "videoprism": ScaledPooling, "siglip": ProbePooling}
+    "pooling",
+    {"vjepa": AttentivePooling, "videoprism": ScaledPooling, "siglip": ProbePooling},
+    nn.Module,
 )

@@ -217,7 +217,9 @@ class PositionEmbedding(Positions):
 
 TABLES = dict(none=(), space=("hw",), time=("t",), space_time=("hw", "t"), joint=("thw",))
 POSITIONS: Registry[Positions] = Registry(
-    "positions", {name: partial(PositionEmbedding, tables=row) for name, row in TABLES.items()}
+    "positions",
+    {name: partial(PositionEmbedding, tables=row) for name, row in TABLES.items()},
+    Positions,
 )
 
 

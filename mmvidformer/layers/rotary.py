@@ -190,4 +190,5 @@ ROPES: Registry[RotaryPositions] = Registry(
         ),
         "eva02": partial(RotaryEmbedding, axes="hw", places=16),
     },
+    RotaryPositions,
 )

@@ -245,6 +245,7 @@ SHIFTS: Registry[Shift] = Registry(
         "spatial": spatial_shift,
         **{name: partial(window_shift, name) for name in WINDOWS},
     },
+    Shift,
 )
 
 

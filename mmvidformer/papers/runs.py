@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from mmvidformer.config import load_config
 from mmvidformer.config.rows import Options, Row, Table
-from mmvidformer.errors import UserError
+from mmvidformer.errors import LostProcess, UserError
 
 STEP = re.compile(r"Epoch\(\w+\)\s+(?:\[ *\d+\])?\[[ \d]+/\d+\]")  # in a line of MMEngine's log
 
@@ -144,7 +144,7 @@ def _run(log: Path, *arguments: object) -> None:
                 process.terminate()
     if process.returncode:
         end = log.read_text().strip().splitlines()[-1:] or [""]
-        raise ChildProcessError(f"{' '.join(map(str, arguments[:2]))} failed: {end[0]} (see {log})")
+        raise LostProcess(f"{' '.join(map(str, arguments[:2]))} failed: {end[0]} (see {log})")
 
 
 def _end_with_parent() -> None:

@@ -17,6 +17,7 @@ from av import Packet
 from av.container import InputContainer
 from tqdm import tqdm
 
+from mmvidformer.errors import LostProcess
 from mmvidformer.video.containers import (
     decode_packets,
     open_container,
@@ -49,6 +50,9 @@ def find_faults(
         files: Arguments of ``read`` for each file, its path first.
         workers: Number of processes.
         time_limit: Seconds in which a file must get on (``note_progress``).
+
+    Raises:
+        ChildProcessError: If a process ends before it begins, for which no file is to blame.
     """
     _PROCESSES.set_forkserver_preload([__name__])
     faults: dict[str, str] = {}
@@ -157,8 +161,7 @@ class _Reader:
                 return f"made no progress for {self.time_limit:g} s and was killed"
             if not is_new:  # a file before it may have damaged the process
                 return self.find_fault(file)
-            reason = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            return f"crashed its process ({reason})"
+            return f"crashed its process ({_describe_end(code)})"
         self._files += 1
         if self._files == FILES_OF_PROCESS:
             self._stop()
@@ -181,9 +184,14 @@ class _Reader:
             process.start()
             self._process, self._files = process, 0
         end.close()
+        what = f"the process that would read {path}"
         if not self._pipe.poll(START_LIMIT):
-            raise TimeoutError(f"a process to read {path} did not start in {START_LIMIT} s")
-        self._pipe.recv()
+            raise LostProcess(f"{what} did not start in {START_LIMIT} s")
+        try:
+            self._pipe.recv()
+        except EOFError as error:
+            reason = _describe_end(self._end())
+            raise LostProcess(f"{what} ended before it began ({reason})") from error
 
     def _end(self) -> int:
         """Wait for the end of the process that has closed its pipe, and return its exit status."""
@@ -199,6 +207,11 @@ class _Reader:
                 self._process.kill()
                 self._process.join()
                 self._process = None
+
+
+def _describe_end(code: int) -> str:
+    """Describe the exit status of a process in words."""
+    return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
 
 def _read_files(pipe: Connection, read: Read, time_limit: float) -> None:

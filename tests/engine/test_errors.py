@@ -187,6 +187,14 @@ def test_wrong_values_of_a_config_end_in_one_line(change, said, config, capsys, 
     assert not isinstance(caught.value.__cause__, UserError)
 
 
+def test_an_optimizer_that_there_is_not(config, capsys):
+    """MMEngine would say that None cannot be called."""
+    change = dict(optim_wrapper=dict(optimizer=dict(type="AdmaW")))
+    assert run_tool(lambda: build_runner(config(launcher="none", **change)).train()) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == "error: no optimizer named 'AdmaW'; did you mean AdamW?"
+
+
 def test_output_that_nobody_reads_ends_the_tool_without_a_word():
     code = "from mmvidformer.engine.errors import run_tool; run_tool(lambda: print('a\\n' * 99999))"
     with subprocess.Popen(
@@ -226,7 +234,7 @@ def test_a_lost_worker_is_told_in_one_line(
     monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2)
     loader = DataLoader(dataset, num_workers=1, timeout=timeout)
     assert run_tool(in_loop(lambda: next(iter(loader)))) == 2
-    lost = "error: a dataloader worker hangs or was killed (its decoder, storage or memory): "
+    lost = "error: a worker process hangs or was killed (its decoder, storage or memory): "
     assert re.fullmatch(re.escape(lost) + message + "\n", capsys.readouterr().err)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mmvidformer import get_config
+from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.finetune.coverage import CoverSampler
@@ -86,29 +87,68 @@ def test_a_video_gives_as_many_samples_as_cover_it(lists, task, clips) -> None:
     assert cfg.val_dataloader.sampler.type == "DefaultSampler"  # each video once
 
 
-def test_clips_of_a_class_are_drawn_once(tmp_path) -> None:
-    for split in ("train", "val", "test"):
-        (tmp_path / f"{split}.txt").write_text("a.mp4 0\nb.mp4 1\n")
-    (tmp_path / "classes.txt").write_text("x\ny\n")
-    cfg, _ = apply_recipe(
-        get_config("vivit_fe_motion"), read_task_lists(tmp_path, "classes"), Recipe()
-    )
-    assert cfg.train_dataloader.sampler.type == "mmvidformer.ResumableSampler"
+@pytest.fixture
+def class_lists(tmp_path: Path):
+    """Make lists of two classes, with some videos for training and two for validation."""
+
+    def make(count: int = 2) -> VideoLists:
+        rows = [f"{number}.mp4 {number % 2}\n" for number in range(count)]
+        (tmp_path / "train.txt").write_text("".join(rows))
+        (tmp_path / "val.txt").write_text("c.mp4 0\nd.mp4 1\n")
+        (tmp_path / "classes.txt").write_text("x\ny\n")
+        return read_task_lists(tmp_path, "classes")
+
+    return make
+
+
+@pytest.mark.parametrize("balance", [None, "sampling"])
+@pytest.mark.parametrize(
+    ("count", "weights", "draws"),
+    [
+        (2, None, 40),  # 30 epochs of 10 steps of 8 clips
+        (2, "start.pth", 8),  # 30 of 2 steps, as 50 are enough
+        (79, None, 2),
+        (80, None, 1),
+    ],
+)
+def test_few_videos_of_a_class_are_drawn_more_often(
+    class_lists, count, weights, draws, balance
+) -> None:
+    """The 30 epochs of the config are 300 steps, or 50 from weights, however few the videos."""
+    base = get_config("vivit_fe_motion")
+    base.load_from = weights
+    lists, recipe = class_lists(count), Recipe(balance=balance)
+    cfg, notes = apply_recipe(base, lists, recipe)
+    loader = cfg.train_dataloader
+    assert loader.batch_size == 8 and cfg.train_cfg.max_epochs == 30
+    dataset = DATASETS.build({**loader.dataset, "pipeline": []})
+    sampler = DATA_SAMPLERS.build(dict(loader.sampler, dataset=dataset, seed=0))
+    assert len(sampler) == count * draws
+    assert {*sampler} == {*range(count)} if balance is None else {*sampler} <= {*range(count)}
+    assert f"30 epochs of {-(-count * draws // 8)} steps" in notes
+    said = f"each video is drawn {draws} times an epoch, as there are few"
+    assert (said in notes) == (draws > 1)
+    assert note_few_steps(cfg, lists, recipe) == []
+
+
+def test_ranks_share_videos_that_are_drawn_often(class_lists) -> None:
+    cfg, notes = apply_recipe(get_config("vivit_fe_motion"), class_lists(4), Recipe(procs=2))
+    assert "30 epochs of 10 steps" in notes and cfg.train_dataloader.sampler.draws == 40
 
 
 @pytest.mark.parametrize(
-    ("epochs", "has_weights", "said"),
+    ("epochs", "weights", "said"),
     [
-        (None, False, "30 steps in all: too few to learn from random weights; --epochs 300"),
-        (300, False, None),
-        (None, True, "30 steps in all: too few to learn from these weights; --epochs 50"),
-        (50, True, None),
+        (30, None, "30 steps in all: too few to learn from random weights; --epochs 300"),
+        (300, None, None),
+        (30, "start.pth", "30 steps in all: too few to learn from these weights; --epochs 50"),
+        (50, "start.pth", None),
     ],
 )
-def test_too_few_steps_are_told(tmp_path: Path, epochs, has_weights, said) -> None:
-    (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 1\n")
-    (tmp_path / "val.txt").write_text("c.mp4 0\nd.mp4 1\n")
-    (tmp_path / "classes.txt").write_text("x\ny\n")
-    lists, recipe = read_task_lists(tmp_path, "classes"), Recipe(epochs=epochs)
-    cfg, _ = apply_recipe(get_config("vivit_fe_motion"), lists, recipe)
-    assert note_few_steps(cfg, lists, recipe, has_weights) == ([said] if said else [])
+def test_too_few_steps_are_told(class_lists, epochs, weights, said) -> None:
+    """Epochs that are asked for are as long as the list."""
+    base = get_config("vivit_fe_motion")
+    base.load_from = weights
+    lists, recipe = class_lists(), Recipe(epochs=epochs)
+    cfg, _ = apply_recipe(base, lists, recipe)
+    assert note_few_steps(cfg, lists, recipe) == ([said] if said else [])

@@ -17,6 +17,7 @@ from mmvidformer.layers import (
     Attention,
     Kernel,
     Pattern,
+    Positions,
 )
 from mmvidformer.layers.abilities import ABILITIES
 from mmvidformer.layers.config import ClsPolicy
@@ -50,7 +51,7 @@ class Mean(Kernel):
         return self.scale * sums / numbers[:, None], (sums[..., -1:, :], numbers[-1:])
 
 
-class Halves(nn.Module):
+class Halves(Positions):
     def __init__(self, dim: int, size: tuple, cls: bool = False, by: float = 0.5) -> None:
         super().__init__()
         self.shape, self.by = (dim, size, cls), by
@@ -187,3 +188,15 @@ def test_a_kernel_says_what_may_be_asked_of_it() -> None:
 def test_names_are_not_taken_twice(registry: Registry) -> None:
     with pytest.raises(KeyError, match=f"there is another {registry.what} named "):
         registry.register(next(iter(registry)))(nn.Identity)
+
+
+@pytest.mark.parametrize(
+    ("registry", "base"),
+    [(POSITIONS, "Positions"), (KERNELS, "Kernel"), (NORMS, "Module")],
+    ids=["positions", "kernel", "norm"],
+)
+def test_a_part_of_another_class_is_refused(registry, base) -> None:
+    """Others read more of it than its forward pass (``static`` asks positions for ``tables``)."""
+    registry.register("bare")(lambda **options: [])
+    with pytest.raises(UserError, match=rf"{registry.what} bare must be a .*\.{base}, got list"):
+        registry.build("bare")

@@ -17,7 +17,7 @@ def open_ended(width: int, **options: object) -> tuple:
     return width, options
 
 
-TABLE = Registry("part", {"plain": plain, "strict": strict, "open": open_ended, "value": 3})
+TABLE = Registry("part", {"plain": plain, "strict": strict, "open": open_ended, "value": 3}, object)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_options_of_a_choice_are_kept() -> None:
 
 
 def test_entries_are_registered_once() -> None:
-    table = Registry("part", {})
+    table = Registry("part", {}, object)
 
     def define() -> type:
         @table.register("new")

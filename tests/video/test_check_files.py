@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 import pytest
 
+from mmvidformer.errors import LostProcess
 from mmvidformer.video.check_files import find_faults, read_to_end
 
 DAMAGED = "it is damaged, cut off, or no video"
@@ -99,6 +100,22 @@ def test_what_hangs_or_crashes_is_replaced():
         "raise": "KeyError: 'no such frame'",
     }
     assert {*active_children()} <= before
+
+
+class EndsAtOnce:
+    """A function that ends the process which unpickles it, as if its imports needed more memory."""
+
+    def __reduce__(self) -> tuple:
+        return os._exit, (3,)
+
+    def __call__(self, path: str) -> None:
+        """Read nothing."""
+
+
+def test_a_process_that_does_not_begin_is_an_error_and_no_bad_file():
+    wanted = r"the process that would read a ended before it began \(exit status 3\)"
+    with pytest.raises(LostProcess, match=wanted):
+        find_faults(EndsAtOnce(), [("a",)])
 
 
 def test_a_process_that_does_not_end_is_killed():

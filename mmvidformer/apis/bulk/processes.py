@@ -22,6 +22,7 @@ from torch._utils import ExceptionWrapper
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.data.workers import end_with_parent
 from mmvidformer.engine.launch import PRELOADED
+from mmvidformer.errors import LostProcess
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.progress import limit_silence
 
@@ -131,7 +132,7 @@ def _after_death(process: "_Process", deaths: Counter[str], time_limit: float) -
     how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     deaths[process.name] += 1
     if not process.name and deaths[process.name] > TRIES:
-        raise ChildProcessError(f"processes that read videos end before they begin ({how})")
+        raise LostProcess(f"processes that read videos end before they begin ({how})")
     names = [name for name, _ in process.group]
     if process.name not in names:  # it had finished that
         return Lost(names)

@@ -1,4 +1,5 @@
 import hashlib
+import math
 import signal
 import threading
 from collections.abc import Iterator
@@ -38,14 +39,27 @@ class ResumableSampler(DefaultSampler):
     Args:
         repeats: How often each sample comes in a row, over all ranks. Epochs keep their length, so
             that only ``1 / repeats`` of the dataset is seen in each (DeiT's repeated augmentation).
+        draws: How often each sample is drawn in an epoch, which is as many times as long.
         **kwargs: Arguments of ``DefaultSampler``.
     """
 
     skip: int = 0
 
-    def __init__(self, *args: object, repeats: int = 1, **kwargs: object) -> None:
+    def __init__(self, *args: object, repeats: int = 1, draws: int = 1, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.repeats = repeats
+        self.set_samples(torch.arange(len(self.dataset)).repeat(draws))
+
+    def set_samples(self, samples: torch.Tensor) -> None:
+        """Set the samples of an epoch (samples,), in which one may come several times."""
+        self.samples = samples
+        count = len(samples)
+        if self.round_up:
+            self.num_samples = math.ceil(count / self.world_size)
+            self.total_size = self.num_samples * self.world_size
+        else:
+            self.num_samples = math.ceil((count - self.rank) / self.world_size)
+            self.total_size = count
 
     def __iter__(self) -> Iterator[SampleIndex]:
         skip, self.skip = self.skip, 0
@@ -58,9 +72,10 @@ class ResumableSampler(DefaultSampler):
         return map(SampleIndex, indices, seeds.tolist())
 
     def order(self, generator: torch.Generator) -> torch.Tensor:
-        """Return the samples of an epoch."""
-        count = len(self.dataset)
-        return torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)
+        """Return the samples of an epoch in the order in which they are drawn."""
+        if not self.shuffle:
+            return self.samples
+        return self.samples[torch.randperm(len(self.samples), generator=generator)]
 
 
 def digest_names(dataset: Dataset) -> str | None:

@@ -39,4 +39,5 @@ KERNELS: Registry[Kernel] = Registry(
         "capped": CappedKernel,
         "recurrence": GatedRecurrenceKernel,
     },
+    Kernel,
 )

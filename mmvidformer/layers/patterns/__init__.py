@@ -30,4 +30,5 @@ PATTERNS: Registry[Pattern] = Registry(
         "frames": frames,
         "dilated_time": dilated_time,
     },
+    Pattern,
 )
