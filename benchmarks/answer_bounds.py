@@ -8,9 +8,9 @@ from collections import Counter
 import numpy as np
 from mmaction.evaluation import mean_average_precision
 
-from mmvidformer.synthetic import PRESETS
-from mmvidformer.synthetic.answers import ScriptsSpec
-from mmvidformer.synthetic.spec import Clip
+from lab.synthetic import PRESETS
+from lab.synthetic.answers import ScriptsSpec
+from lab.synthetic.spec import Clip
 
 
 def labels_bound() -> tuple[float, float]:

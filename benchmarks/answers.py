@@ -30,12 +30,12 @@ from benchmarks.answer_bounds import (
     number_bound,
     segments_bound,
 )
+from lab.papers.summary import interval
+from lab.synthetic import PRESETS
+from lab.synthetic.answers import ScriptsSpec
+from lab.synthetic.render import DIRECTIONS
+from lab.synthetic.spec import Clip
 from mmvidformer.apis import Recognizer
-from mmvidformer.papers.summary import interval
-from mmvidformer.synthetic import PRESETS
-from mmvidformer.synthetic.answers import ScriptsSpec
-from mmvidformer.synthetic.render import DIRECTIONS
-from mmvidformer.synthetic.spec import Clip
 from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.metrics import SegmentsMetric
 

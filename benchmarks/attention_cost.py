@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
+from mmvidformer.apis.complexity import count_macs
 from mmvidformer.layers import Context, Grid
 from mmvidformer.layers.lookup import look_up
 from mmvidformer.models.feature_fixation import ARCH
-from mmvidformer.papers.complexity import count_macs
 from mmvidformer.registry import MODELS
 
 BASELINES = ("linear", "performer", "cosformer", "linformer", "orthoformer", "lara", "softmax")

@@ -29,13 +29,13 @@ from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from benchmarks.transformers_models import build_classifier
+from mmvidformer.apis.complexity import count_macs
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.config import clip_shape, type_name
 from mmvidformer.errors import UserError
 from mmvidformer.models import TimeSformer, ViViT
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.fast.training import optimize_for_training
-from mmvidformer.papers.complexity import count_macs
 from mmvidformer.registry import MODELS
 
 OURS = "mmvidformer"

@@ -6,7 +6,7 @@ from itertools import pairwise
 import cv2
 import numpy as np
 
-from mmvidformer.synthetic.camera.paths import FPS, class_of
+from lab.synthetic.camera.paths import FPS, class_of
 
 PLAIN = 0.01  # smallest quality of the points, as a share of the best corner's
 Points = tuple[np.ndarray, np.ndarray]

@@ -20,15 +20,15 @@ import torch.nn.functional as F
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from lab.synthetic.camera.clips import film
+from lab.synthetic.camera.dataset import CameraMotionDataset
+from lab.synthetic.camera.paths import CLASSES, EDGE, class_of, draw_steps
+from lab.synthetic.camera.textures import SIDE, texture
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.pipeline import normalize
 from mmvidformer.config import load_config
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.models.camera_head import PER_SPEED
-from mmvidformer.synthetic.camera.clips import film
-from mmvidformer.synthetic.camera.dataset import CameraMotionDataset
-from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, class_of, draw_steps
-from mmvidformer.synthetic.camera.textures import SIDE, texture
 
 FITTED, TESTED = 1000, 2000  # first seeds of scenes; training has the pictures of seed 0
 SURE = (0.0, 0.5, 0.7, 0.9, 0.99, 1.0)

@@ -22,17 +22,17 @@ import torch
 
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_windows import FRAMES, Unusable, Window, cut_windows
-from mmvidformer.apis import Recognizer
-from mmvidformer.apis.factory import PUBLISHED
-from mmvidformer.synthetic.camera.clips import film
-from mmvidformer.synthetic.camera.paths import (
+from lab.synthetic.camera.clips import film
+from lab.synthetic.camera.paths import (
     CLASSES,
     EDGE,
     FASTEST,
     THRESHOLD,
     draw_steps,
 )
-from mmvidformer.synthetic.camera.textures import SIDE, texture
+from lab.synthetic.camera.textures import SIDE, texture
+from mmvidformer.apis import Recognizer
+from mmvidformer.apis.factory import PUBLISHED
 
 SIZE = 64  # what a model sees
 SPEEDS = (THRESHOLD, 0.1, 0.2, FASTEST)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from lab.synthetic.camera.paths import THRESHOLD
 from mmvidformer.models.camera_head import PER_SPEED
-from mmvidformer.synthetic.camera.paths import THRESHOLD
 from mmvidformer.tasks.camera_motion import RATES, UNITS
 
 TRACKING = "tracking"

@@ -33,8 +33,8 @@ import av
 import cv2
 import numpy as np
 
+from lab.synthetic.camera.paths import CLASSES, EDGE, measure_shake
 from mmvidformer.errors import UserError
-from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, measure_shake
 
 MOMENTS, RATE = 8, 8  # of a window, and per second
 HOP = 4  # moments from one window to the next

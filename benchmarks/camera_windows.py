@@ -14,7 +14,7 @@ import av
 import cv2
 import numpy as np
 
-from mmvidformer.synthetic.camera.paths import (
+from lab.synthetic.camera.paths import (
     CLASSES,
     FPS,
     THRESHOLD,

@@ -21,9 +21,9 @@ import torch
 from benchmarks.models import machine
 from benchmarks.training_time import Epoch, seconds_of, train, use_clips
 from benchmarks.versions import versions
+from lab.papers.summary import interval
+from lab.synthetic import PRESETS
 from mmvidformer.config import load_config
-from mmvidformer.papers.summary import interval
-from mmvidformer.synthetic import PRESETS
 
 TASKS = {  # preset and configs of each, HORST's first
     "early": (

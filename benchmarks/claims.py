@@ -21,7 +21,7 @@ from statistics import mean
 
 import yaml
 
-from mmvidformer.papers.summary import interval, mean_interval
+from lab.papers.summary import interval, mean_interval
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "reports" / "claims.csv"

@@ -14,7 +14,7 @@ from mmengine.config import Config
 from tqdm import tqdm
 
 from benchmarks.plots import draw_costs
-from mmvidformer.papers.complexity import count
+from mmvidformer.apis.complexity import count
 
 SCHEMES = ("joint_space_time", "divided_space_time")
 CROPS = (224, 336, 448, 560, 672)  # pixels, of 8 frames

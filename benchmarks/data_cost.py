@@ -18,10 +18,10 @@ from torch import nn
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 
+from mmvidformer.apis.complexity import count
 from mmvidformer.config.building import building
 from mmvidformer.data.bad_videos import with_inner
 from mmvidformer.errors import UserError
-from mmvidformer.papers.complexity import count
 from mmvidformer.registry import MODELS
 
 # A dataloader that is only as fast as the model still makes it wait at times.

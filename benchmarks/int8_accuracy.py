@@ -2,7 +2,7 @@
 
 python -m benchmarks.int8_accuracy --model CONFIG CHECKPOINT FOLDER [--model ...] [--split test]
 
-FOLDER has the list of the clips, as ``mmvidformer data generate`` writes it. Each clip gives one
+FOLDER has the list of the clips, as ``python -m lab generate`` writes it. Each clip gives one
 view, by the validation pipeline of the config. Float32 is the optimized model. 8 bits are those of
 PyTorch (``optimize_for_inference``), and of ONNX Runtime in the file that ``mmvidformer export
 --int8`` writes. "differ" is the number of clips whose answer is not that of float32.

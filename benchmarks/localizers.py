@@ -22,12 +22,12 @@ import torch
 from mmengine.config import Config
 from mmengine.utils import get_installed_path
 
+from lab.papers.summary import interval
+from lab.synthetic import PRESETS
+from lab.synthetic.render import DIRECTIONS, write_video
 from mmvidformer.apis import Recognizer
 from mmvidformer.config import get_config
-from mmvidformer.papers.summary import interval
 from mmvidformer.sinks.video_files import write_features
-from mmvidformer.synthetic import PRESETS
-from mmvidformer.synthetic.render import DIRECTIONS, write_video
 from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.metrics import SegmentsMetric
 

@@ -18,11 +18,11 @@ from tqdm import tqdm
 
 import mmvidformer
 from benchmarks.model_zoo_texts import INTRO, PUBLISHED_WEIGHTS
+from mmvidformer.apis.complexity import count
 from mmvidformer.checkpoints import published
 from mmvidformer.config import view_shape
 from mmvidformer.config.rows import count_rows, list_rows, read_paper
 from mmvidformer.errors import UserError
-from mmvidformer.papers.complexity import count
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -7,7 +7,7 @@ INTRO = """\
 mmvidformer models                           # all configs, with sizes and published weights
 mmvidformer models timesformer --pretrained  # a part of the name; only those with weights
 mmvidformer models --license apache-2.0      # only those with this license; also mit, cc-by-4.0
-mmvidformer paper show vivit table2          # rows of a paper, with its figures
+python -m lab paper show vivit table2          # rows of a paper, with its figures
 ```
 
 A name works wherever a config does: `mmvidformer train NAME`, `mmvidformer test NAME CHECKPOINT`.

@@ -1,6 +1,6 @@
 """Moments on generated videos: trained models beside differences of frames and their mean motion.
 
-    mmvidformer data generate data/starts --preset starts
+    python -m lab generate data/starts --preset starts
     mmvidformer finetune --config vivit_fe_motion --task moments --data data/starts --epochs 10
         --batch 4 --seed 0 --work-dir work_dirs/starts_0
     python -m benchmarks.moments data/starts work_dirs/starts_0 work_dirs/starts_1 ...

@@ -1,6 +1,6 @@
 """Bounds of the accuracies on a generated dataset: python -m benchmarks.motion_bounds FOLDER.
 
-FOLDER holds a dataset of ``mmvidformer data generate`` with the preset ``phases``,
+FOLDER holds a dataset of ``python -m lab generate`` with the preset ``phases``,
 ``sequences``, ``cues``, ``recall`` or ``images``. Prints the chance level, which is the accuracy of
 the best constant prediction, and the best possible accuracy given what can be observed.
 """
@@ -15,18 +15,18 @@ from pathlib import Path
 
 import numpy as np
 
-from mmvidformer.errors import UserError
-from mmvidformer.synthetic.cues import CuesSpec
-from mmvidformer.synthetic.directions import CLASSES, JITTER, PhasesSpec
-from mmvidformer.synthetic.render import Look
-from mmvidformer.synthetic.sequences import (
+from lab.synthetic.cues import CuesSpec
+from lab.synthetic.directions import CLASSES, JITTER, PhasesSpec
+from lab.synthetic.render import Look
+from lab.synthetic.sequences import (
     ACTIONS,
     COUNT,
     Action,
     SequencesSpec,
     distribution,
 )
-from mmvidformer.synthetic.spec import SPLITS
+from lab.synthetic.spec import SPLITS
+from mmvidformer.errors import UserError
 
 KINDS = {"CuesSpec": CuesSpec, "PhasesSpec": PhasesSpec, "SequencesSpec": SequencesSpec}
 RATIOS = (0.25, 0.5, 1.0)  # observed shares of a clip

@@ -26,12 +26,12 @@ from torch import Tensor, nn
 
 from benchmarks.attention import read_arch
 from benchmarks.camera_windows import cut_windows
+from lab.papers.summary import interval
+from lab.synthetic.directions import DirectionsSpec
+from lab.synthetic.render import Look
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.training import optimize_for_training
 from mmvidformer.models.masked import MaskedPretraining
-from mmvidformer.papers.summary import interval
-from mmvidformer.synthetic.directions import DirectionsSpec
-from mmvidformer.synthetic.render import Look
 
 FRAMES, SIZE, BATCH = 8, 32, 16
 WARMUP = 0.1  # share of the time

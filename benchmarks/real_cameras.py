@@ -33,10 +33,10 @@ from benchmarks.camera_rates import (
     rates_table,
     shares_table,
 )
+from lab.synthetic.camera.paths import CLASSES, EDGE, FPS, class_of, measure_shake
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.models.camera_head import PER_SPEED
-from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, FPS, class_of, measure_shake
 from mmvidformer.tasks.camera_motion import RATES
 
 MODEL = "camera_motion"

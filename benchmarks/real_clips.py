@@ -24,7 +24,7 @@ import cv2
 import numpy as np
 
 from benchmarks.camera_kept import resize
-from mmvidformer.synthetic.render import write_film
+from lab.synthetic.render import write_film
 
 ROWS = Path(__file__).parents[1] / "reports" / "benchmark" / "real_cameras.csv"
 CLASSES = ("static", "moving")

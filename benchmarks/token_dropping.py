@@ -26,10 +26,10 @@ from mmengine.config import Config
 from benchmarks.models import machine
 from benchmarks.training_time import Epoch, seconds_of, time_to, train, use_clips
 from benchmarks.versions import versions
+from lab.papers.summary import interval
+from lab.synthetic import PRESETS
+from lab.synthetic.spec import SPLITS
 from mmvidformer.config import load_config
-from mmvidformer.papers.summary import interval
-from mmvidformer.synthetic import PRESETS
-from mmvidformer.synthetic.spec import SPLITS
 
 TASKS = {"plain": "vivit_fsa_motion", "cues": "timesformer_motion"}  # config of each preset
 LESS = 0.02  # than the accuracy on all tokens counts as the same

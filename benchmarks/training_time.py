@@ -10,9 +10,9 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from lab.papers.summary import mean_interval
+from lab.synthetic.spec import SPLITS
 from mmvidformer.engine.launch import build_runner
-from mmvidformer.papers.summary import mean_interval
-from mmvidformer.synthetic.spec import SPLITS
 
 Epoch = tuple[float, float]  # CPU seconds of all steps so far, and accuracy of validation
 

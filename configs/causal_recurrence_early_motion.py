@@ -1,7 +1,7 @@
 # A gated linear recurrence and attention to the last four frames, both over time (Griffin): one
 # remembers, the other compares. The recurrence alone fits the training clips, and is at chance on
 # others.
-# mmvidformer data generate data/motion_phases --preset phases
+# python -m lab generate data/motion_phases --preset phases
 # mmvidformer train causal_recurrence_early_motion --procs 2
 _base_ = "./causal_transformer_early_motion.py"
 

@@ -1,6 +1,6 @@
 # The causal transformer with a gated linear recurrence in place of attention over time, on clips of
 # twelve objects, one in each frame: the class is the shape of the first.
-# mmvidformer data generate data/motion_recall --preset recall
+# python -m lab generate data/motion_recall --preset recall
 # mmvidformer train causal_recurrence_recall_motion
 _base_ = "./causal_transformer_recall_motion.py"
 

@@ -1,6 +1,6 @@
 # A causal transformer, small, trained from scratch on generated videos of scripted actions; it runs
 # frame by frame (docs/compose.md).
-# mmvidformer data generate data/motion_sequences --preset sequences
+# python -m lab generate data/motion_sequences --preset sequences
 # mmvidformer train causal_transformer_anticipation_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",

@@ -1,6 +1,6 @@
 # A causal transformer, small, trained from scratch on generated clips whose class is only visible
 # over time; it runs frame by frame (docs/compose.md).
-# mmvidformer data generate data/motion_phases --preset phases
+# python -m lab generate data/motion_phases --preset phases
 # mmvidformer train causal_transformer_early_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",

@@ -1,6 +1,6 @@
 # The causal transformer on generated clips of twelve objects, one in each frame: the class is the
 # shape of the first, which nothing later repeats.
-# mmvidformer data generate data/motion_recall --preset recall
+# python -m lab generate data/motion_recall --preset recall
 # mmvidformer train causal_transformer_recall_motion
 _base_ = [
     "./_base_/default_runtime.py",

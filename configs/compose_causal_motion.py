@@ -1,6 +1,6 @@
 # A composition of docs/compose.md, small, trained from scratch on the plain motion dataset: a token
 # for every two frames, then causal attention over these.
-# mmvidformer data generate data/motion_plain --preset plain
+# python -m lab generate data/motion_plain --preset plain
 # mmvidformer train compose_causal_motion
 _base_ = "./compose_linear_time_motion.py"
 

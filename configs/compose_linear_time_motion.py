@@ -1,6 +1,6 @@
 # A composition of docs/compose.md, small, trained from scratch on the plain motion dataset: softmax
 # attention over space, linear attention with gates over time, a class token.
-# mmvidformer data generate data/motion_plain --preset plain
+# python -m lab generate data/motion_plain --preset plain
 # mmvidformer train compose_linear_time_motion
 _base_ = [
     "./_base_/default_runtime.py",

@@ -1,6 +1,6 @@
 # A composition of docs/compose.md, small, trained from scratch on the plain motion dataset: windows
 # of 2 x 2 x 2 tokens, shifted by half a window in every other block, without a class token.
-# mmvidformer data generate data/motion_plain --preset plain
+# python -m lab generate data/motion_plain --preset plain
 # mmvidformer train compose_windows_motion
 _base_ = "./compose_linear_time_motion.py"
 

@@ -1,5 +1,5 @@
 # Feature fixation, small, on generated clips of changing objects (reports/claims.md).
-# mmvidformer data generate data/motion_cues --preset cues
+# python -m lab generate data/motion_cues --preset cues
 # mmvidformer train feature_fixation_motion
 _base_ = [
     "./_base_/default_runtime.py",

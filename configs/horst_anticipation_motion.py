@@ -1,6 +1,6 @@
 # HORST, small, trained from scratch on generated videos of scripted actions
 # (reports/generated_videos.md), with a trained stem instead of the frozen BN-Inception.
-# mmvidformer data generate data/motion_sequences --preset sequences
+# python -m lab generate data/motion_sequences --preset sequences
 # mmvidformer train horst_anticipation_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",

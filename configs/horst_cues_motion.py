@@ -1,6 +1,6 @@
 # HORST, small, trained from scratch on generated clips of three objects, one after another: the
 # class is the sequence of their shapes (reports/claims.md).
-# mmvidformer data generate data/motion_cues --preset cues
+# python -m lab generate data/motion_cues --preset cues
 # mmvidformer train horst_cues_motion
 _base_ = [
     "./_base_/default_runtime.py",

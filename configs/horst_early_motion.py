@@ -1,6 +1,6 @@
 # HORST, small, trained from scratch on generated clips whose class is only visible over time
 # (reports/generated_videos.md).
-# mmvidformer data generate data/motion_phases --preset phases
+# python -m lab generate data/motion_phases --preset phases
 # mmvidformer train horst_early_motion --procs 2
 _base_ = [
     "./_base_/default_runtime.py",

@@ -1,6 +1,6 @@
 # HORST, small, on generated clips of twelve objects, one in each frame: the class is the shape of
 # the first, which nothing later repeats (reports/claims.md).
-# mmvidformer data generate data/motion_recall --preset recall
+# python -m lab generate data/motion_recall --preset recall
 # mmvidformer train horst_recall_motion --cfg-options model.neck.order=1
 _base_ = [
     "./_base_/default_runtime.py",

@@ -1,5 +1,5 @@
 # An image model for the small models of reports/claims.md: the shape of an object in a frame.
-# mmvidformer data generate data/motion_images --preset images
+# python -m lab generate data/motion_images --preset images
 # mmvidformer train timesformer_image_motion
 _base_ = "./timesformer_motion.py"
 

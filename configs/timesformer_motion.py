@@ -1,5 +1,5 @@
 # TimeSformer, small, on generated clips of objects that replace one another (reports/claims.md).
-# mmvidformer data generate data/motion_cues --preset cues
+# python -m lab generate data/motion_cues --preset cues
 # mmvidformer train timesformer_motion --cfg-options model.backbone.scheme=axial
 _base_ = [
     "./_base_/default_runtime.py",

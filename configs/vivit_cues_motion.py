@@ -1,5 +1,5 @@
 # ViViT, small, on generated clips of objects that replace one another (reports/claims.md).
-# mmvidformer data generate data/motion_cues --preset cues
+# python -m lab generate data/motion_cues --preset cues
 # mmvidformer train vivit_cues_motion \
 #     --cfg-options model.backbone.{scheme=spacetime,temporal_depth=4}
 _base_ = "./timesformer_motion.py"

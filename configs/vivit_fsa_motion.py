@@ -1,6 +1,6 @@
 # ViViT, factorized self-attention (model 3), small, trained from scratch on the plain motion
 # dataset, for the comparison in docs/compose.md.
-# mmvidformer data generate data/motion_plain --preset plain
+# python -m lab generate data/motion_plain --preset plain
 # mmvidformer train vivit_fsa_motion
 _base_ = "./compose_linear_time_motion.py"
 

@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from typing import NamedTuple
 
 import mmvidformer
 
@@ -15,7 +16,6 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "demo": "Answer for videos, cameras and addresses",
     "web": "Classify videos on a page in the browser",
     "models": "List shipped configs and published weights",
-    "paper": "List, show and run the rows of the papers' tables",
     "finetune": "Fine-tune on videos of your own",
     "pretrain": "Pretrain on videos without labels",
     "convert": "Convert a checkpoint of a video transformer",
@@ -28,7 +28,6 @@ COMMANDS: dict[str, str | dict[str, str]] = {
         "check": "Find bad videos",
         "prepare": "Re-encode a dataset for fast decoding",
         "shard": "Pack the videos of lists into shards",
-        "generate": "Write a motion dataset",
     },
     "plot": {
         "confusion": "Draw the errors of a test",
@@ -42,13 +41,32 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     },
     "count": "Count parameters and multiply-accumulates",
 }
+IN_CLONE = {"generate", "paper"}  # commands of ``lab``, for who looks for them here
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+class Program(NamedTuple):
+    """Commands under one name.
+
+    Attributes:
+        name: What is typed before a command.
+        room: Package of the commands' modules.
+        commands: As ``COMMANDS``.
+    """
+
+    name: str
+    room: str
+    commands: Mapping[str, str | dict[str, str]]
+
+
+MMVIDFORMER = Program("mmvidformer", "mmvidformer.cli", COMMANDS)
+
+
+def main(argv: Sequence[str] | None = None, program: Program = MMVIDFORMER) -> int:
     """Run a command.
 
     Args:
         argv: Command and its arguments; default: those of the command line.
+        program: Where it is looked up.
 
     Returns:
         The exit status, 2 for a user's mistake.
@@ -56,23 +74,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be any bytes
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return run_command(argv)
+        return run_command(argv, program)
     except KeyboardInterrupt:  # while modules are imported; later, ``run_tool`` ends processes
         print("interrupted", file=sys.stderr)
         return 130
 
 
-def run_command(argv: Sequence[str] | None) -> int:
+def run_command(argv: Sequence[str] | None, program: Program) -> int:
     """Import and run a command, as ``main`` does."""
     args = list(sys.argv[1:] if argv is None else argv)
     if args == ["--version"]:
         print(f"mmvidformer {mmvidformer.__version__}")
         return 0
     words: list[str] = []
-    commands: Mapping | str = COMMANDS
+    commands: Mapping | str = program.commands
     while isinstance(commands, Mapping):
         if not args or args[0] in ("-h", "--help"):
-            print(list_commands(words, commands))
+            print(list_commands([program.name, *words], commands))
             return 0 if args else 2
         # Not above: processes that check a video import this module, and need no PyTorch.
         from mmvidformer.errors import UserError
@@ -81,7 +99,8 @@ def run_command(argv: Sequence[str] | None) -> int:
         try:
             commands = look_up(commands, args[0], "command")
         except UserError as error:
-            print(f"error: {error}", file=sys.stderr)
+            hint = f"; in a clone: python -m lab {args[0]}" if args[0] in IN_CLONE else ""
+            print(f"error: {error}{hint}", file=sys.stderr)
             return 2
         words.append(args.pop(0))
     warnings.filterwarnings("ignore", "Fail to import ``MultiScale")  # of mmcv-lite
@@ -89,14 +108,14 @@ def run_command(argv: Sequence[str] | None) -> int:
     warnings.filterwarnings("ignore", "pkg_resources is deprecated")
     from mmvidformer.engine.errors import run_tool
 
-    command = import_module(".".join(["mmvidformer.cli", *words]))
-    sys.argv[:] = [" ".join(["mmvidformer", *words]), *args]  # argparse prints the name
+    command = import_module(".".join([program.room, *words]))
+    sys.argv[:] = [" ".join([program.name, *words]), *args]  # argparse prints the name
     return run_tool(command.main)
 
 
 def list_commands(words: Sequence[str], commands: Mapping[str, str | Mapping]) -> str:
     """List the commands with their titles, and groups with their commands."""
-    name = " ".join(["mmvidformer", *words])
+    name = " ".join(words)
     lines = [f"usage: {name} COMMAND [arguments]", ""]
     for command, title in commands.items():
         text = title if isinstance(title, str) else " | ".join(title)

@@ -5,7 +5,7 @@
     python -m stress.soak runs --count 30               # runs of vivit_fe_motion
 
 ``starts`` lets each of two processes start its workers at once after a collective, in each of many
-epochs. ``runs`` needs data/motion (mmvidformer data generate). Ends with status 1 at the
+epochs. ``runs`` needs data/motion (python -m lab generate). Ends with status 1 at the
 first start or run that hangs or fails.
 """
 

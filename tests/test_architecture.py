@@ -21,10 +21,8 @@ ALLOWED = {
     "models": {"checkpoints", "layers", "registry", "video"},
     "video": {"storage"},
     "data": {"checkpoints", "layers", "registry", "storage", "video"},
-    "synthetic": {"registry", "video"},
     "tasks": {"config", "data", "registry", "storage", "video"},
     "engine": {"checkpoints", "config", "data", "registry", "storage", "video"},
-    "papers": {"config", "registry"},
     "export": {"layers", "models", "registry", "tasks"},
     "apis": {
         "checkpoints",
@@ -74,11 +72,9 @@ ALLOWED = {
         "finetune",
         "layers",
         "models",
-        "papers",
         "registry",
         "sinks",
         "storage",
-        "synthetic",
         "tasks",
         "video",
         "visualization",
@@ -143,7 +139,7 @@ def floor(room: str) -> int:
 def test_rooms_are_few_and_import_no_room_above_them() -> None:
     rooms = {subpackage(path) for path in FILES} - {"__init__", "__main__", BELOW_ALL}
     assert rooms == ALLOWED.keys() - {"__main__"}
-    assert len(rooms) <= 19
+    assert len(rooms) <= 17
     assert max(map(floor, rooms)) <= 9
 
 
@@ -231,7 +227,7 @@ def test_seconds_are_computed_in_one_place() -> None:
         if seconds.search(line)
     ]
     # Steps of a model in a second, which are compared with a rate; and a speed.
-    assert sorted(files) == ["apis/stream.py", "apis/stream.py", "synthetic/answers.py"]
+    assert sorted(files) == ["apis/stream.py", "apis/stream.py"]
 
 
 def test_names_say_what_they_hold() -> None:

@@ -13,16 +13,16 @@ from mmengine.dataset import Compose
 from mmengine.registry import DefaultScope
 
 import mmvidformer
+from lab.synthetic.camera.clips import film
+from lab.synthetic.camera.dataset import CameraMotionDataset
+from lab.synthetic.camera.paths import CLASSES, FPS, class_of
+from lab.synthetic.camera.sample import SHOTS
+from lab.synthetic.camera.textures import texture
 from mmvidformer import get_config
 from mmvidformer.apis import Recognizer, create_model
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.labels import read_labels
 from mmvidformer.engine.loading import load_recognizer
-from mmvidformer.synthetic.camera.clips import film
-from mmvidformer.synthetic.camera.dataset import CameraMotionDataset
-from mmvidformer.synthetic.camera.paths import CLASSES, FPS, class_of
-from mmvidformer.synthetic.camera.sample import SHOTS
-from mmvidformer.synthetic.camera.textures import texture
 from mmvidformer.video.writer import VideoOutput
 
 NAME, WEIGHTS = "camera_motion", "published://camera_motion"

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import mmvidformer.cli
+from lab.__main__ import LAB
 from mmvidformer import list_models
-from mmvidformer.__main__ import COMMANDS, main
+from mmvidformer.__main__ import COMMANDS, IN_CLONE, MMVIDFORMER, Program, main
 from mmvidformer.checkpoints import published
 
 CLI = Path(mmvidformer.cli.__file__).parent
@@ -31,12 +32,20 @@ def test_each_module_with_a_main_is_a_command() -> None:
     assert sorted(modules(COMMANDS)) == sorted(x for x in names if not x.endswith("__init__.py"))
 
 
-@pytest.mark.parametrize("module", [*modules(COMMANDS)])
-def test_the_help_begins_with_the_title(module: str) -> None:
+ALL = [
+    pytest.param(program, module, id=f"{program.name} {module}")
+    for program in (MMVIDFORMER, LAB)
+    for module in modules(program.commands)
+]
+
+
+@pytest.mark.parametrize("program, module", ALL)
+def test_the_help_begins_with_the_title(program: Program, module: str) -> None:
     *group, name = module.removesuffix(".py").split("/")
-    title = (COMMANDS[group[0]] if group else COMMANDS)[name]
-    text = import_module(".".join(["mmvidformer.cli", *group, name])).__doc__
-    assert text.startswith((f"{title}.", f"{title}: mmvidformer {' '.join([*group, name])} "))
+    title = (program.commands[group[0]] if group else program.commands)[name]
+    text = import_module(".".join([program.room, *group, name])).__doc__
+    usage = " ".join([program.name, *group, name])
+    assert text.startswith((f"{title}.", f"{title}: {usage} "))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +81,13 @@ def test_mistakes_are_named(arguments: list[str], message: str, capsys, monkeypa
     assert f"error: {message}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["paper"], ["data", "generate"]])
+def test_commands_of_a_clone_are_named(words: list[str], capsys) -> None:
+    assert IN_CLONE == {*LAB.commands}
+    assert main([*words, "x"]) == 2
+    assert f"; in a clone: python -m lab {words[-1]}\n" in capsys.readouterr().err
+
+
 def test_version(capsys) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"mmvidformer {mmvidformer.__version__}\n"
@@ -84,14 +100,14 @@ NOUNS = set(
 )
 
 
-@pytest.mark.parametrize("module", [*modules(COMMANDS)])
-def test_the_help_says_what_a_value_is(module: str, monkeypatch) -> None:
+@pytest.mark.parametrize("program, module", ALL)
+def test_the_help_says_what_a_value_is(program: Program, module: str, monkeypatch) -> None:
     """Seconds, a file or a number, not the name of the option again; and each option has a help."""
     parsers: list[ArgumentParser] = []
     monkeypatch.setattr(ArgumentParser, "print_help", lambda self: parsers.append(self))
     words = module.removesuffix(".py").split("/")
     with pytest.raises(SystemExit):
-        import_module(".".join(["mmvidformer.cli", *words])).main(["--help"])
+        import_module(".".join([program.room, *words])).main(["--help"])
     for action in parsers[0]._actions:
         assert action.help, f"{action.option_strings or action.dest} has no help"
         has_value = action.option_strings and action.nargs != 0 and not action.choices
@@ -105,8 +121,8 @@ def test_a_command_runs_under_its_name(capsys, monkeypatch, tmp_path: Path) -> N
     assert main() == 0
     assert "vivit_fe_k400" in capsys.readouterr().out
     with pytest.raises(SystemExit):
-        main(["paper", "--help"])
-    assert "usage: mmvidformer paper" in capsys.readouterr().out
+        main(["paper", "--help"], LAB)
+    assert "usage: python -m lab paper" in capsys.readouterr().out
 
 
 def test_models_are_listed_with_their_published_weights(capsys, monkeypatch) -> None:
@@ -155,7 +171,7 @@ def test_a_config_of_mmaction2_brings_no_warnings_of_packages(tmp_path, monkeypa
     assert not [one for one in caught if "pkg_resources" in str(one.message)]
 
 
-@pytest.mark.parametrize("command", ["check", "prepare", "generate"])
+@pytest.mark.parametrize("command", ["check", "prepare"])
 def test_commands_of_data_need_a_worker(command: str, capsys) -> None:
     with pytest.raises(SystemExit) as end:
         main(["data", command, "x", *(["y"] if command == "prepare" else []), "--workers", "0"])

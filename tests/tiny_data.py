@@ -43,10 +43,10 @@ def write_tiny_videos(root: Path) -> TinyVideos:
 
 def write_prediction_data(data: Path) -> None:
     """Write data of anticipation and early recognition, where their configs expect it."""
-    from mmvidformer.synthetic.cues import CuesSpec
-    from mmvidformer.synthetic.directions import PhasesSpec
-    from mmvidformer.synthetic.render import Look
-    from mmvidformer.synthetic.sequences import SequencesSpec
+    from lab.synthetic.cues import CuesSpec
+    from lab.synthetic.directions import PhasesSpec
+    from lab.synthetic.render import Look
+    from lab.synthetic.sequences import SequencesSpec
 
     for number in (55, 100):
         _write_kitchen(data / f"epic_kitchens{number}")

@@ -15,7 +15,7 @@ END
     step "install into ${VENV:-.venv}" bash tools/setup_env.sh lite
     PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
     step "draw 900 clips to test on" \
-        mmvidformer data generate $data --preset camera --train 0 --val 0 --test 900
+        python -m lab generate $data --preset camera --train 0 --val 0 --test 900
     step "train on 16,000 clips" train
     step "test, draw pictures" test_and_draw
     echo "$(sed -n 's/^top-1: //p' "$log") of 900 hard clips are right (chance: 11%)." \

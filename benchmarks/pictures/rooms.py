@@ -21,8 +21,6 @@ ROOMS = {
     "config": (2, "violet", "configs, rows"),
     "data": (0, "violet", "lists, transforms"),
     "engine": (0, "violet", "runs, hooks"),
-    "synthetic": (3.05, "gray", "generated videos"),
-    "papers": (4, "gray", "rows of tables"),
     "tasks": (2.1, "green", "a file for each"),
     "apis": (0.5, "green", "predictions"),
     "export": (1.8, "green", "ONNX, torch.export"),

@@ -7,10 +7,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 import mmvidformer
+from mmvidformer.apis.complexity import count
 from mmvidformer.config import config_name, is_recurrent, load_config
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.engine.tables import print_table
-from mmvidformer.papers.complexity import count
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -31,7 +31,7 @@ Further columns of ``published`` are printed as they are, such as ``tflops`` (10
 ``clips`` (of a test).
 
 Only ``title``, ``tables`` and ``rows`` are required. ``miniature`` is a small config for generated
-videos, which ``data`` generates (arguments of ``mmvidformer data generate``). ``params_tolerance``
+videos, which ``data`` generates (arguments of ``python -m lab generate``). ``params_tolerance``
 (in 10^6) and ``macs_tolerance`` (relative) of a row say how near its counts are to the published.
 """
 
@@ -102,7 +102,7 @@ class Row:
         if self.missing or self.config is None:
             raise UserError(f"{self.name} cannot be run: {self.missing or 'it has no config'}")
         if self.needs_start and not has_start:
-            need = "needs weights to start from (mmvidformer paper run ... --start WEIGHTS)"
+            need = "needs weights to start from (python -m lab paper run ... --start WEIGHTS)"
             raise UserError(f"{self.name} {need}: {self.needs_start}")
         return self.config, self.options
 

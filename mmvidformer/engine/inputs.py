@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
-from mmengine.config import Config
+from mmengine.config import Config, ConfigDict
 
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.checkpoints.reading import UnreadableCheckpoint, is_intact, read_mapped
@@ -17,7 +18,9 @@ from mmvidformer.storage.targets import identity_of
 
 
 def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) -> None:
-    """Check the files that a run needs: lists, class names and checkpoints. Addresses are not read.
+    """Check what a run needs: classes of datasets, files of lists, class names and checkpoints.
+
+    Addresses are not read.
 
     Args:
         cfg: Complete config.
@@ -25,10 +28,17 @@ def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) 
         resume: Checkpoint to resume from; ``'auto'`` is one of the run's own.
 
     Raises:
+        UserError: If a dataset is of a package that is not installed.
         FileNotFoundError: If a file is missing.
         CannotContinue: If the checkpoint has weights only.
         UnreadableCheckpoint: If it is damaged.
     """
+    for split, dataset in _datasets(cfg, splits):
+        module = str(dataset.get("type")).rpartition(".")[0]
+        package = module.partition(".")[0]
+        if package != module and not find_spec(package):  # a path of a class, no scope and name
+            text = f"{split}_dataloader: the dataset {dataset['type']} needs the package {package}"
+            raise UserError(f"{text}, which is not installed; lab is in a clone of mmvidformer")
     for place, file in _files(cfg, splits):
         if not _exists(file):
             raise MissingFile(f"there is no file {file} ({place}){_maker_of(file)}")
@@ -67,15 +77,21 @@ def check_unused(folder: str | Path) -> None:
 
 def _files(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the files of lists and class names, each after its place in the config."""
+    for split, dataset in _datasets(cfg, splits):
+        names = (dataset.get("metainfo") or {}).get("classes")
+        if isinstance(names, str):
+            yield f"metainfo.classes of {split}_dataloader", names
+        if isinstance(dataset.get("ann_file"), str) and dataset["ann_file"]:
+            file = join(dataset.get("data_root") or "", dataset["ann_file"])
+            yield f"ann_file of {split}_dataloader", file
+
+
+def _datasets(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, ConfigDict]]:
+    """Yield the datasets of splits, without what wraps them."""
     for split in splits:
         loader = cfg.get(f"{split}_dataloader") or {}
         for dataset in leaf_datasets(loader.get("dataset") or {}):
-            names = (dataset.get("metainfo") or {}).get("classes")
-            if isinstance(names, str):
-                yield f"metainfo.classes of {split}_dataloader", names
-            if isinstance(dataset.get("ann_file"), str) and dataset["ann_file"]:
-                file = join(dataset.get("data_root") or "", dataset["ann_file"])
-                yield f"ann_file of {split}_dataloader", file
+            yield split, dataset
 
 
 def _exists(source: str) -> bool:
@@ -89,4 +105,4 @@ def _maker_of(file: str) -> str:
         return ""
     preset = folder.name.removeprefix("motion").removeprefix("_")
     option = f" --preset {preset}" if preset else ""
-    return f"; make it with: mmvidformer data generate {folder}{option}"
+    return f"; make it with: python -m lab generate {folder}{option}"

@@ -60,7 +60,6 @@ DATASETS = _child(
     "mmvidformer.tasks.regression",
     "mmvidformer.data.bad_videos",
     "mmvidformer.tasks.boxes",
-    "mmvidformer.synthetic.camera.dataset",
     "mmvidformer.data.epic_kitchens",
     "mmvidformer.data.image_folder",
     "mmvidformer.data.listed_videos",

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import pytest
 from mmengine.config import Config
 
+from lab.synthetic.directions import DirectionsSpec
 from mmvidformer import get_config
 from mmvidformer.apis import class_names, class_tasks, known_names
 from mmvidformer.checkpoints.labels import read_labels
-from mmvidformer.synthetic.directions import DirectionsSpec
 
 
 def test_names_of_text_and_csv_files(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from benchmarks.attention_cost import (
     measure,
     out_of_memory,
 )
+from lab.papers.summary import size_of
+from mmvidformer.apis.complexity import count, count_macs
 from mmvidformer.config.rows import find_row
-from mmvidformer.papers.complexity import count, count_macs
-from mmvidformer.papers.summary import size_of
 
 ARCH = {"embed_dims": 64, "depth": 2, "num_heads": 2}
 

@@ -11,9 +11,9 @@ from benchmarks import pretraining_miniature
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_motion import main, share, wilson
 from benchmarks.camera_windows import Unusable, cut_windows, read_frames, still_clips
-from mmvidformer.synthetic.camera.clips import film
-from mmvidformer.synthetic.camera.paths import CLASSES, EDGE, class_of
-from mmvidformer.synthetic.camera.textures import texture
+from lab.synthetic.camera.clips import film
+from lab.synthetic.camera.paths import CLASSES, EDGE, class_of
+from lab.synthetic.camera.textures import texture
 
 
 def scene(steps: np.ndarray) -> np.ndarray:

@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.causal_accuracy import TASKS, accuracy_within, rows_of
+from lab.synthetic import PRESETS
 from mmvidformer.config import load_config
-from mmvidformer.synthetic import PRESETS
 
 
 @pytest.mark.parametrize(("seconds", "accuracy"), [(0.5, 0.0), (1.0, 0.2), (2.5, 0.9), (9, 0.8)])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.cuts import JOINS, Score, describe, draw_edit, main, score
-from mmvidformer.synthetic.camera.clips import film
-from mmvidformer.synthetic.camera.textures import texture
+from lab.synthetic.camera.clips import film
+from lab.synthetic.camera.textures import texture
 from mmvidformer.video.video import Video
 
 

@@ -6,9 +6,9 @@ from mmcv.transforms import BaseTransform
 from benchmarks.data_cost import Part, loading_rate, nominal_rate, suggest_workers
 from benchmarks.mmaction_pipeline import use_mmaction_classes
 from mmvidformer import get_config
+from mmvidformer.apis.complexity import count
 from mmvidformer.config import type_name
 from mmvidformer.config.building import building
-from mmvidformer.papers.complexity import count
 from mmvidformer.registry import TRANSFORMS
 
 

@@ -15,10 +15,10 @@ from benchmarks.motion_bounds import (
     forecast,
     main,
 )
-from mmvidformer.synthetic.cues import CuesSpec
-from mmvidformer.synthetic.directions import PhasesSpec
-from mmvidformer.synthetic.sequences import ACTIONS, SequencesSpec, distribution
-from mmvidformer.synthetic.spec import MotionSpec
+from lab.synthetic.cues import CuesSpec
+from lab.synthetic.directions import PhasesSpec
+from lab.synthetic.sequences import ACTIONS, SequencesSpec, distribution
+from lab.synthetic.spec import MotionSpec
 
 
 @pytest.mark.parametrize("past", [[], [(1, 2)], [(1, 2), (3, 3)], [(0, 1), (1, 2), (3, 0)]])

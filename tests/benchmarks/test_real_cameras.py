@@ -30,9 +30,9 @@ from benchmarks.real_cameras import (
     rates_of,
     write_rates,
 )
-from mmvidformer.synthetic.camera import paths
-from mmvidformer.synthetic.camera.clips import film
-from mmvidformer.synthetic.camera.textures import texture
+from lab.synthetic.camera import paths
+from lab.synthetic.camera.clips import film
+from lab.synthetic.camera.textures import texture
 
 
 def scene(steps: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import real_clips
-from mmvidformer.synthetic.render import write_video
+from lab.synthetic.render import write_video
 
 
 def film(frames: int = 48) -> np.ndarray:

@@ -69,7 +69,7 @@ def run(capsys: pytest.CaptureFixture, *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_wrong_arguments(command: str, capsys) -> None:
     """Two to four wrong words, of which none writes anything but a message."""
-    if command in ("count", "models", "data generate"):  # accept few words or make much of them
+    if command in ("count", "models"):  # accept few words or make much of them
         pytest.skip("has tests of its own")
 
     @settings(

@@ -7,10 +7,10 @@ import pytest
 import torch
 import transformers
 
+from lab.synthetic.render import write_video
 from mmvidformer.cli.demo import main as demo
 from mmvidformer.cli.export import main as export
 from mmvidformer.cli.speed import main as speed
-from mmvidformer.synthetic.render import write_video
 
 
 @pytest.fixture

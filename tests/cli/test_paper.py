@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from lab import paper as paper_command
+from lab.papers import run_rows
 from mmvidformer.config.rows import Row, Table, list_rows
-from mmvidformer.papers import run_rows
 
 TEXT = """\
 title: An example
@@ -30,12 +31,12 @@ tables:
 
 
 @pytest.fixture
-def paper(load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The tool in a folder with a file of rows; runs write their metrics at once."""
     monkeypatch.chdir(tmp_path)
     Path("rows.yml").write_text(TEXT)
-    tool = load("paper")
-    tool.calls = []
+    tool = paper_command
+    monkeypatch.setattr(tool, "calls", [], raising=False)
 
     def measure(table: Table, row: Row, seed: int, folder: Path, **settings: object) -> None:
         tool.calls.append((row.name, seed, settings))
@@ -93,13 +94,13 @@ def test_run_writes_the_table(paper, capsys) -> None:
     ]
 
 
-def test_run_scales_the_learning_rate_to_the_batch(load, make_config, tmp_path, monkeypatch):
+def test_run_scales_the_learning_rate_to_the_batch(make_config, tmp_path, monkeypatch):
     """One process of the two that the recipe's batch of 8 needs: half the rate of 0.5."""
     monkeypatch.chdir(tmp_path)
     config = make_config("row", train_cfg=dict(max_epochs=1), auto_scale_lr=dict(base_batch_size=8))
     table = {"title": "Tiny", "config": str(config), "rows": {"half": {}}}
     Path("tiny.yml").write_text(json.dumps({"title": "Tiny", "tables": {"t": table}}))
-    load("paper").main(["run", "tiny.yml", "t"])
+    paper_command.main(["run", "tiny.yml", "t"])
     run = tmp_path / "work_dirs" / "papers" / "full" / "tiny" / "t" / "half" / "seed_0"
     trained = torch.load(run / "epoch_1.pth", weights_only=True)
     assert trained["optimizer"]["param_groups"][0]["initial_lr"] == 0.25

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
+from lab.papers.summary import size_of
 from mmvidformer import get_config
 from mmvidformer.config import config_name, load_config, merge_overrides
 from mmvidformer.config.rows import Row, Table, expand, list_papers, list_rows, read_paper
-from mmvidformer.papers.summary import size_of
 
 MOTION = Path(__file__).parents[2] / "benchmarks" / "motion.yml"
 TABLES = [

@@ -10,8 +10,8 @@ import pytest
 from mmengine.logging import MMLogger
 from torch import Tensor
 
+from lab.synthetic.render import write_video
 from mmvidformer.registry import DATASETS
-from mmvidformer.synthetic.render import write_video
 
 pytestmark = pytest.mark.usefixtures("scope")
 

@@ -97,7 +97,7 @@ def test_official_paths_are_the_default(kitchen: Path) -> None:
 
 
 def test_motion_dataset(tmp_path: Path) -> None:
-    from mmvidformer.synthetic.sequences import SequencesSpec
+    from lab.synthetic.sequences import SequencesSpec
 
     spec = SequencesSpec(train=1, val=1, test=1, actions=4)
     spec.write(tmp_path)

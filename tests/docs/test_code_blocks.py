@@ -14,7 +14,8 @@ import pytest
 import torch
 
 import mmvidformer
-from mmvidformer.__main__ import COMMANDS
+from lab.__main__ import LAB
+from mmvidformer.__main__ import MMVIDFORMER
 from tests.docs.blocks import Block, inline_commands, is_shell, read_blocks, split_commands
 
 ROOT = Path(__file__).parents[2]
@@ -135,7 +136,7 @@ def parser_of(script: str) -> argparse.ArgumentParser:
     saved = sys.argv, [getattr(kind, name) for name in names]
     sys.argv, kind.parse_args, kind.parse_intermixed_args = [script], catch, catch
     try:
-        if script.startswith("mmvidformer."):
+        if script.startswith(("mmvidformer.", "lab.")):
             importlib.import_module(script).main([])
         else:
             runpy.run_path(str(ROOT / script), run_name="__main__")
@@ -161,11 +162,16 @@ def options_of(script: str, words: list[str]) -> set[str]:
 
 
 def check_command(block: Block, words: list[str]) -> None:
+    if words[:3] == ["python", "-m", "lab"]:
+        words = ["lab", *words[3:]]
     if words[0] in ("python", "bash") and len(words) > 1 and not words[1].startswith("-"):
         words = words[1:]
-    script, commands = words[0], COMMANDS
-    if script == "mmvidformer":
-        words, script = words[1:], "mmvidformer.cli"
+    script = words[0]
+    if script in ("mmvidformer", "lab"):
+        _, room, commands = MMVIDFORMER if script == "mmvidformer" else LAB
+        words, script = words[1:], room
+        if words == ["--help"]:
+            return
         while isinstance(commands, dict):
             assert words[0] in commands, f"{block}: no command {words[0]}"
             script, commands, *words = f"{script}.{words[0]}", commands[words[0]], *words[1:]
@@ -181,7 +187,7 @@ def check_command(block: Block, words: list[str]) -> None:
             if re.match(r"--?[a-zA-Z]", word):
                 option = word.split("=")[0]
                 assert option in known, f"{block}: {script} has no option {option}"
-    if script == "mmvidformer.cli.paper":  # names of tables and rows
+    if script == "lab.paper":  # names of tables and rows
         return
     for word in words[1:]:
         if re.fullmatch(r"configs/\w+\.py", word) and "CONFIG" not in word:

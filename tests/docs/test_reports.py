@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from benchmarks import causal_accuracy, claims, token_dropping
-from mmvidformer.papers.summary import interval
+from lab.papers.summary import interval
 
 ROOT = Path(__file__).parents[2]
 REPORTS = ROOT / "reports"

@@ -9,6 +9,7 @@ from mmengine.config import Config
 from mmvidformer.checkpoints.reading import UnreadableCheckpoint
 from mmvidformer.engine.checkpointing.settings import CannotContinue
 from mmvidformer.engine.inputs import check_apart, check_inputs, check_unused
+from mmvidformer.errors import UserError
 
 
 @pytest.fixture
@@ -51,9 +52,9 @@ def test_a_missing_file_is_named(cfg, missing, splits, reason) -> None:
 @pytest.mark.parametrize(
     ("folder", "command"),
     [
-        ("data/motion", "data generate data/motion$"),
-        ("data/motion_cues", "data generate data/motion_cues --preset cues$"),
-        ("data/camera", "data generate data/camera --preset camera$"),
+        ("data/motion", "python -m lab generate data/motion$"),
+        ("data/motion_cues", "python -m lab generate data/motion_cues --preset cues$"),
+        ("data/camera", "python -m lab generate data/camera --preset camera$"),
         ("data/sthv2", r"\(ann_file of val_dataloader\)$"),
     ],
 )
@@ -61,6 +62,14 @@ def test_the_command_that_makes_it_is_named(cfg, folder, command) -> None:
     cfg.val_dataloader.dataset.ann_file = f"{folder}/val.txt"
     with pytest.raises(FileNotFoundError, match=command):
         check_inputs(cfg, ["val"])
+
+
+def test_the_package_of_a_dataset_is_named(cfg) -> None:
+    cfg.train_dataloader.dataset.dataset.type = "no_such_package.clips.Drawn"
+    with pytest.raises(UserError, match="Drawn needs the package no_such_package, which is not in"):
+        check_inputs(cfg, ["train"])
+    cfg.train_dataloader.dataset.dataset.type = "no_such_scope.Drawn"  # the registry says so
+    check_inputs(cfg, ["train"])
 
 
 def test_a_missing_checkpoint_is_named(cfg) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lab.synthetic.render import write_video
 from mmvidformer.finetune import baseline
 from mmvidformer.finetune.baseline import frame_differences, try_baseline
 from mmvidformer.finetune.outcome import compare_share
 from mmvidformer.finetune.tally import Tally
-from mmvidformer.synthetic.render import write_video
 
 
 @pytest.fixture

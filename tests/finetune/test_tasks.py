@@ -6,6 +6,7 @@ import pytest
 import torch
 from mmengine.dataset import pseudo_collate
 
+from lab.synthetic import PRESETS
 from mmvidformer.apis import Recognizer
 from mmvidformer.config import get_config
 from mmvidformer.config.building import building
@@ -13,7 +14,6 @@ from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import check_classes
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.registry import DATASETS
-from mmvidformer.synthetic import PRESETS
 from mmvidformer.tasks.lists import read_task_lists
 
 FAMILIES = (

@@ -6,9 +6,9 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mmvidformer.apis.complexity import count_macs
 from mmvidformer.layers import PATTERNS, Attention
 from mmvidformer.models.fast.recompute import gather_again
-from mmvidformer.papers.complexity import count_macs
 from tests.layers.dense import Place
 from tests.layers.largest_tensor import LargestTensor
 from tests.layers.masked_patterns import DIM, HEADS, SPECS, build

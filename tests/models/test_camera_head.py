@@ -7,9 +7,7 @@ import pytest
 import torch
 from mmaction.structures import ActionDataSample
 
-from mmvidformer.models import camera_head
-from mmvidformer.models.camera_head import CameraMotionHead
-from mmvidformer.synthetic.camera.paths import (
+from lab.synthetic.camera.paths import (
     CLASSES,
     EDGE,
     FASTEST,
@@ -19,6 +17,8 @@ from mmvidformer.synthetic.camera.paths import (
     draw_velocity,
     integrate,
 )
+from mmvidformer.models import camera_head
+from mmvidformer.models.camera_head import CameraMotionHead
 
 LOSS = dict(type="CrossEntropyLoss")
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from mmvidformer.apis.complexity import count_macs
 from mmvidformer.layers import KERNELS, Attention, Places
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.fast.recompute import recompute
-from mmvidformer.papers.complexity import count_macs
 from mmvidformer.visualization import rollout
 from tests.layers.dense import attend
 from tests.layers.pairs import joined, split

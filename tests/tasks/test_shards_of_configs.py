@@ -9,9 +9,9 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+from lab.synthetic.render import write_video
 from mmvidformer.engine.pipelines import use_shards
 from mmvidformer.registry import DATASETS
-from mmvidformer.synthetic.render import write_video
 from mmvidformer.tasks.shards import shard_config
 
 OPEN = dict(type="mmvidformer.VideoInit")

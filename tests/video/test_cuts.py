@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmvidformer.synthetic.camera.clips import film
-from mmvidformer.synthetic.camera.textures import texture
+from lab.synthetic.camera.clips import film
+from lab.synthetic.camera.textures import texture
 from mmvidformer.video.cuts import AROUND, CutsError, mark_cuts, split_shots
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput

@@ -1,6 +1,6 @@
 # How a camera moves. Training draws its clips, without files and in their order: a batch has each
 # drawing in all its flips, and clips become harder. Testing reads videos at 8 frames per second,
-# those of mmvidformer data generate data/camera --preset camera. Frames keep their aspect ratio:
+# those of python -m lab generate data/camera --preset camera. Frames keep their aspect ratio:
 # the short side has 64 pixels, and a frame of 16:9 has 14 x 8 tokens.
 _base_ = "../loaders.py"
 
@@ -32,7 +32,7 @@ train_dataloader = dict(
     num_workers=1,
     sampler=dict(shuffle=False),
     dataset=dict(
-        type="mmvidformer.CameraMotionDataset",
+        type="lab.synthetic.camera.dataset.CameraMotionDataset",
         clips=640_000,
         curriculum=(64_000, 256_000),
         copies=16,

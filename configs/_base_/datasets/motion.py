@@ -1,4 +1,4 @@
-# The motion dataset (mmvidformer data generate). No flips: they would change the class. Frames keep
+# The motion dataset (python -m lab generate). No flips: they would change the class. Frames keep
 # their aspect ratio: the videos are square, but those of mmvidformer finetune may not be. As they
 # are square, one crop is tested; --views 4x3 takes three along the longer side.
 _base_ = "../loaders.py"

@@ -1,4 +1,4 @@
-# Generated videos of scripted actions (mmvidformer data generate --preset sequences) for
+# Generated videos of scripted actions (python -m lab generate --preset sequences) for
 # anticipation: 14 frames of 32 x 32 pixels, 0.25 s apart, before each action. 4 verbs, 4 nouns, 16
 # actions.
 _base_ = "../loaders.py"

@@ -1,4 +1,4 @@
-# Generated clips of objects that replace one another (mmvidformer data generate --preset
+# Generated clips of objects that replace one another (python -m lab generate --preset
 # cues): all 6 frames of 32 x 32 pixels, as they are. 8 classes.
 _base_ = "./motion.py"
 

@@ -1,4 +1,4 @@
-# Generated motions in three phases (mmvidformer data generate --preset phases) for early
+# Generated motions in three phases (python -m lab generate --preset phases) for early
 # recognition: the first part of each clip, frame interval 3, 32 x 32 pixels. Clips in a batch
 # differ in length. 8 classes.
 _base_ = "../loaders.py"

@@ -1,4 +1,4 @@
-# The plain motion dataset (mmvidformer data generate --preset plain): 4 frames, frame
+# The plain motion dataset (python -m lab generate --preset plain): 4 frames, frame
 # interval 3.
 _base_ = "./motion.py"
 

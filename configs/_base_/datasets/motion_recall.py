@@ -1,4 +1,4 @@
-# Generated clips of twelve objects, one in each frame (mmvidformer data generate --preset recall):
+# Generated clips of twelve objects, one in each frame (python -m lab generate --preset recall):
 # all frames of 32 x 32 pixels, as they are. 3 classes, the shape of the first.
 _base_ = "./motion_cues.py"
 

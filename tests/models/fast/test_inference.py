@@ -8,6 +8,7 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 import mmvidformer
+from mmvidformer.apis.complexity import count_macs
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import (
     FeatureFixationTransformer,
@@ -18,7 +19,6 @@ from mmvidformer.models import (
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
-from mmvidformer.papers.complexity import count_macs
 from mmvidformer.registry import MODELS
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 2}

@@ -1,0 +1,17 @@
+"""The commands of this folder: ``python -m lab COMMAND``, in a checkout."""
+
+import sys
+
+from mmvidformer.__main__ import Program, main
+
+LAB = Program(
+    "python -m lab",
+    "lab",
+    {
+        "generate": "Write a motion dataset",
+        "paper": "List, show and run the rows of the papers' tables",
+    },
+)
+
+if __name__ == "__main__":
+    sys.exit(main(program=LAB))
