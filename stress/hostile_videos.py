@@ -1,10 +1,11 @@
-"""Label videos of which some are hostile: python -m stress.hostile_videos --videos 300.
+"""Answer videos of which some are hostile: python -m stress.hostile_videos --videos 300.
 
 Ten of the videos end or hang the process that reads them, have a time stamp in 300 years or none, a
 name that is not UTF-8, no content, no video, no key or no frame, or are folders. The command must
-go on past them. The table has the exit status, the rows, and for each hostile video its rows or its
-reason in the list of failures. Exits with status 1 if a good video lacks a row, or a hostile one
-has neither rows nor a reason.
+go on past them: ``label``, ``features``, or ``demo``, whose one process reads and answers, so that
+it gets no video that ends or hangs it. The table has the exit status, the rows, and for each
+hostile video its rows or its reason among the failures. Exits with status 1 if a good video lacks
+a row, or a hostile one has neither rows nor a reason.
 """
 
 import csv
@@ -94,6 +95,14 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 }
 
 
+TROUBLE = {"ends_its_reader.mp4", "hangs.mp4"}  # of any process that reads them
+OPTIONS = {
+    "label": "--window 1 --time-limit 20",
+    "features": "--time-limit 20",
+    "demo": "--window 1",
+}
+
+
 def write_hostile_videos(folder: Path) -> None:
     """Write the ten videos."""
     for name, write in HOSTILE.items():
@@ -108,8 +117,8 @@ def write_config_with_trouble(path: Path, config: str) -> None:
     cfg.dump(str(path))
 
 
-def read_results(out: Path) -> tuple[Counter[str], dict[str, str]]:
-    """Return the number of rows of each video, and the reasons of the failures."""
+def read_parts(out: Path) -> tuple[Counter[str], dict[str, str]]:
+    """Return the number of rows of each video in Parquet files, and the reasons of the failures."""
     counts: Counter[str] = Counter()
     for file in out.glob("part-*.parquet"):
         counts.update(parquet.read_table(file, columns=["video"])["video"].to_pylist())
@@ -120,33 +129,52 @@ def read_results(out: Path) -> tuple[Counter[str], dict[str, str]]:
         return counts, {row["video"]: row["reason"] for row in csv.DictReader(file)}
 
 
+def read_table(out: Path, errors: str) -> tuple[Counter[str], dict[str, str]]:
+    """Return the number of rows of each video in a csv file, and the reasons that were printed."""
+    with out.open(encoding="utf-8", newline="") as file:
+        counts = Counter(Path(row["video"]).name for row in csv.DictReader(file))
+    reasons = {}
+    for line in errors.splitlines():
+        if line.startswith("failed: "):
+            video, _, reason = line.removeprefix("failed: ").partition(": ")
+            reasons[Path(video).name] = reason
+    return counts, reasons
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--command", choices=OPTIONS, default="label")
     parser.add_argument("--videos", type=int, default=300)
-    parser.add_argument("--options", default="--window 1 --time-limit 20", help="of label")
+    parser.add_argument("--options", help="of the command (default: a few)")
     args = parser.parse_args(argv)
+    options = OPTIONS[args.command] if args.options is None else args.options
+    is_demo = args.command == "demo"
     with tempfile.TemporaryDirectory() as root:
-        videos, out, config = Path(root, "videos"), Path(root, "labels"), Path(root, "config.py")
+        videos, out, config = Path(root, "videos"), Path(root, "out"), Path(root, "config.py")
         write_videos(videos, args.videos - len(HOSTILE), bad=False)
         good = {path.name for path in videos.iterdir()}
         write_hostile_videos(videos)
         write_config_with_trouble(config, "camera_motion")
-        command = [sys.executable, "-W", "ignore", "-m", "mmvidformer", "label", config]
-        command += ["published://camera_motion", videos, "--out", out, *args.options.split()]
+        if is_demo:
+            for name in TROUBLE:
+                (videos / name).unlink()
+        command = [sys.executable, "-W", "ignore", "-m", "mmvidformer", args.command, config]
+        command += ["published://camera_motion", videos, "--csv" if is_demo else "--out", out]
         path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(ROOT)])
         began = time.monotonic()
         run = subprocess.run(
-            [*map(str, command)],
+            [*map(str, command), *options.split()],
             env={**os.environ, "PYTHONPATH": path},
             capture_output=True,
             text=True,
             errors="replace",
         )
         seconds = time.monotonic() - began
-        counts, reasons = read_results(out)
+        counts, reasons = read_table(out, run.stderr) if is_demo else read_parts(out)
         shutil.rmtree(videos)
-    names = {os.fsencode(name).decode("utf-8", "backslashreplace") for name in HOSTILE}
+    hostile = HOSTILE.keys() - TROUBLE if is_demo else HOSTILE.keys()
+    names = {os.fsencode(name).decode("utf-8", "backslashreplace") for name in hostile}
     answered = len(counts.keys() - names)
     print(f"status {run.returncode} after {seconds:.0f} s")
     print(f"{sum(counts.values())} rows of {answered} of {len(good)} good videos")

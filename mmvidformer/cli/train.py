@@ -3,6 +3,7 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib.util import find_spec
 
 from mmengine.config import Config
@@ -19,10 +20,11 @@ from mmvidformer.engine.inputs import check_apart, check_inputs, check_unused
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import check_precision, precision_fragment
 from mmvidformer.engine.pipelines import use_shards
-from mmvidformer.engine.process_group import start_processes
+from mmvidformer.engine.process_group import is_first_process, start_processes
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.schedule import stretch
 from mmvidformer.storage.files import join, split_path
+from mmvidformer.storage.resuming import hold
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
@@ -142,4 +144,6 @@ def main(argv: Sequence[str] | None = None) -> int | None:
         check_apart(cfg.get("load_from"), cfg.work_dir)
         if not args.force:
             check_unused(_checkpoint_folder(cfg))
-    build_runner(cfg, args.resume).train()
+    is_first = is_first_process(args.launcher)
+    with hold(_checkpoint_folder(cfg)) if is_first else nullcontext():
+        build_runner(cfg, args.resume).train()

@@ -78,6 +78,12 @@ def start_processes(arguments: Sequence[str], count: int) -> int:
             signal.signal(number, handler)
 
 
+def is_first_process(launcher: str) -> bool:
+    """Whether this is the first process of a group, before they have joined."""
+    rank = {"slurm": "SLURM_PROCID", "mpi": "OMPI_COMM_WORLD_RANK"}.get(launcher, "RANK")
+    return launcher == "none" or os.environ.get(rank, "0") == "0"
+
+
 def _wait(started: Sequence[subprocess.Popen], received: Sequence[int]) -> int:
     """Wait for processes and return the exit status of the first one that failed."""
     status, deadline = 0, float("inf")

@@ -1,5 +1,6 @@
 """Results with which the same command goes on after it was stopped."""
 
+import errno
 import json
 import os
 from abc import abstractmethod
@@ -10,6 +11,7 @@ from typing import Any
 
 from mmvidformer.errors import FileThere, UserError
 from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file
+from mmvidformer.storage.lease import lease
 
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
 
@@ -87,21 +89,25 @@ def check_settings(
 
 @contextmanager
 def hold(results: str | Path, is_folder: bool = True) -> Iterator[None]:
-    """Make a folder or a file, and keep other processes from writing there; storage has no locks.
+    """Make a folder or a file, and keep other processes from writing there.
+
+    Of an address, this is as good as ``lease``.
 
     Raises:
         FileExistsError: If another one does.
         PermissionError: If it cannot be written.
+        StorageError: If storage does not answer.
     """
     if is_remote(results):
-        yield
+        with lease(str(results)):
+            yield
         return
     import fcntl  # Windows has none
 
     folder = Path(results) if is_folder else Path(results).parent
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"{folder} cannot be written")
+        raise PermissionError(errno.EACCES, "cannot be written", str(folder))
     handle = os.open(results, os.O_RDONLY if is_folder else os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

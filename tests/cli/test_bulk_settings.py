@@ -2,12 +2,18 @@
 
 import json
 import os
+import socket
+import threading
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
+from mmvidformer.errors import FileThere
 from mmvidformer.sinks.parquet import ParquetTable
+from mmvidformer.storage import lease
+from mmvidformer.storage.files import exists, read_file, write_file
 from mmvidformer.storage.resuming import check_settings, hold
 from mmvidformer.tasks.rows import Answer
 
@@ -108,6 +114,86 @@ def test_a_second_command_is_refused(main_of, model, videos, tmp_path) -> None:
         ):
             main_of(command)(words)
         assert main_of(command)(words) == 0
+
+
+def test_a_second_run_in_a_work_dir_is_refused(main_of, make_config, tmp_path) -> None:
+    """Their checkpoints would have the same names."""
+    config = make_config("held", train_cfg=dict(max_epochs=1))
+    words = [str(config), "--work-dir", str(tmp_path / "run")]
+    for more in ([], ["--resume"], ["--force"]):
+        with hold(tmp_path / "run"), pytest.raises(FileThere, match="another process writes to"):
+            main_of("train")([*words, *more])
+    assert [*(tmp_path / "run").iterdir()] == []
+
+
+def test_a_second_command_is_refused_at_an_address(
+    main_of, model, videos, tmp_path, monkeypatch, capsys
+) -> None:
+    pytest.importorskip("fsspec", reason="needs fsspec")
+    monkeypatch.setattr(lease, "SETTLING", 0.0)
+    monkeypatch.setattr(lease, "RENEWAL", 0.01)
+    out = "memory://held/labels"
+    words = [*model, str(videos), "--out", out, "--workers", "0"]
+    with hold(out):
+        first = json.loads(read_file(f"{out}/_writer.json"))
+        with pytest.raises(FileThere, match=f"process {os.getpid()} on .* writes to {out}; wait"):
+            main_of("label")(words)
+        while json.loads(read_file(f"{out}/_writer.json"))["time"] == first["time"]:
+            time.sleep(0.01)
+    assert main_of("label")(words) == 0
+    assert not exists(f"{out}/_writer.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "is_free"),
+    [
+        (dict(host="elsewhere"), False),
+        (dict(host="elsewhere", time=0), True),  # said nothing for more than two minutes
+        (dict(process=2**22 + 1), True),  # has ended, on this machine
+        (dict(process="x"), False),
+        ("no mapping", True),
+    ],
+)
+def test_a_writer_that_was_killed_does_not_hold_an_address(change, is_free, monkeypatch) -> None:
+    pytest.importorskip("fsspec", reason="needs fsspec")
+    monkeypatch.setattr(lease, "SETTLING", 0.0)
+    out = "memory://killed/labels"
+    writer = dict(host=socket.gethostname(), process=os.getpid(), token="x", time=time.time())
+    text = json.dumps(writer | change if isinstance(change, dict) else change)
+    write_file(f"{out}/_writer.json", text.encode())
+    if is_free:
+        with hold(out):
+            pass
+        assert not exists(f"{out}/_writer.json")
+    else:
+        with pytest.raises(FileThere), hold(out):
+            pass
+        assert read_file(f"{out}/_writer.json") == text.encode()
+
+
+def test_of_two_that_begin_at_once_one_stays(monkeypatch) -> None:
+    pytest.importorskip("fsspec", reason="needs fsspec")
+    monkeypatch.setattr(lease, "SETTLING", 0.5)
+    out, stayed, refused = "memory://both/labels", [], []
+    ready = threading.Barrier(4)
+
+    def begin(number: int) -> None:
+        ready.wait()
+        try:
+            with hold(out):
+                stayed.append(number)
+                limit = time.monotonic() + 60
+                while len(refused) < 3 and time.monotonic() < limit:
+                    time.sleep(0.01)
+        except FileThere:
+            refused.append(number)
+
+    threads = [threading.Thread(target=begin, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(stayed), len(refused)) == (1, 3)
 
 
 def test_a_refused_folder_stays_as_it_is(tmp_path) -> None:
