@@ -12,6 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import mmvidformer
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer
+from mmvidformer.models.fast.kept_rows import compute_kept_rows
+from mmvidformer.models.fast.prefix_only import compute_prefix_only
+from mmvidformer.models.fast.regrouped_once import regroup_once
 
 SIZE = dict(img_size=32, clip_len=4, stem=dict(tubelet=(1, 8, 8)))
 VIEWS = {
@@ -46,7 +49,21 @@ def fixation(depth: int) -> nn.Module:
     return FeatureFixationTransformer(arch=arch(depth), drop_path_rate=0.0, **SIZE)
 
 
-@pytest.mark.parametrize(("make", "most"), [(joint, 29), (divided, 76), (fixation, 177)])
+def fast(make: Callable[[int], nn.Module]) -> Callable[[int], nn.Module]:
+    """With the passes, but not oneDNN's products, which depend on the processor."""
+
+    def build(depth: int) -> nn.Module:
+        model = make(depth)
+        for apply in (regroup_once, compute_kept_rows, compute_prefix_only):
+            apply(model)
+        return model
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("make", "most"), [(joint, 29), (divided, 76), (fixation, 177), (fast(divided), 68)]
+)
 def test_operators_of_a_block_forward_and_backward(
     make: Callable[[int], nn.Module], most: int
 ) -> None:

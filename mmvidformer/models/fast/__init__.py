@@ -9,6 +9,7 @@ module               what it saves
 ``kept_rows``        updates that stochastic depth drops, in training on a CPU
 ``folded_fc``        one of two linear layers in a row, in training
 ``prefix_only``      places that nothing reads, in the last block
+``regrouped_once``   operators: queries, keys and values are regrouped as one tensor
 ``onednn``           time of linear layers, which multiply in oneDNN, on a CPU
 ``compiled_blocks``  a compiled graph for each block
 ``recompute``        memory: blocks or activations that the backward pass computes again

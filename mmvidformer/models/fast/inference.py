@@ -21,6 +21,7 @@ from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_
 from mmvidformer.models.fast.int8 import round_to_int8
 from mmvidformer.models.fast.onednn import CpuLinear, feed_forward
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
+from mmvidformer.models.fast.regrouped_once import regroup_once
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -35,6 +36,7 @@ def optimize_for_inference(
       layer scale into the linear layer before it.
     - If only the class token is read, the last block computes no output projection and MLP of the
       places (``models.fast.prefix_only``).
+    - Queries, keys and values are regrouped as one tensor (``models.fast.regrouped_once``).
     - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next, unless MKL is
       faster (``models.fast.onednn.mkl_is_fast``). For bfloat16, a copy of the weights is kept.
@@ -133,6 +135,7 @@ def _optimize(backbone: VideoTransformer) -> None:
             part.forward = partial(feed_forward, part)  # type: ignore[method-assign]
         elif is_plain(part, nn.Linear):
             part.forward = CpuLinear(part, frozen=True)  # type: ignore[method-assign]
+    regroup_once(backbone)
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from mmvidformer.models.fast.kept_rows import compute_kept_rows
 from mmvidformer.models.fast.onednn import mkl_is_slow, multiply_in_onednn
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
 from mmvidformer.models.fast.recompute import gather_again
+from mmvidformer.models.fast.regrouped_once import regroup_once
 from mmvidformer.models.fast.states_again import build_states_again
 
 
@@ -16,6 +17,7 @@ def optimize_for_training(model: nn.Module) -> None:
     - Updates that stochastic depth drops are not computed (``kept_rows``), on a CPU.
     - TimeSformer's fc after an attention is multiplied by the projection before it (``folded_fc``).
     - The last block computes the class token alone, if nothing else is read (``prefix_only``).
+    - Queries, keys and values are regrouped as one tensor (``regrouped_once``).
     - Local attention gathers its keys, which are in many groups, again (``recompute``).
     - HORST keeps each state once, not the last S at each step (``states_again``).
     - Linear layers multiply in oneDNN where MKL is slow (``onednn.mkl_is_slow``).
@@ -29,6 +31,7 @@ def optimize_for_training(model: nn.Module) -> None:
     fold_fc(model)
     compute_kept_rows(model)
     compute_prefix_only(model)
+    regroup_once(model)
     gather_again(model)
     build_states_again(model)
     if mkl_is_slow():
