@@ -8,7 +8,13 @@ from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import normalize
 from mmvidformer.errors import UserError
-from mmvidformer.layers.tokens import Tokens, pool_tokens
+from mmvidformer.layers.outputs import (
+    SomeOutputs,
+    average_places,
+    check_layers,
+    join_places,
+    join_vectors,
+)
 from mmvidformer.models.fast.shared_frames import SharedFrames
 
 
@@ -38,7 +44,7 @@ def backbone_features(
         UserError: If the model has another backbone, there is no such layer, or the tokens of
             layers are of different frames or places.
     """
-    check_layers(model, layers or ())
+    check_features(model, layers or ())
     parts = []
     for part in normalize(model, clips).split(batch_size):
         backbone = model.backbone
@@ -46,7 +52,7 @@ def backbone_features(
             parts.append(layer_features(backbone, part, tokens, layers))
             continue
         features = backbone.forward_features(part).places if tokens else backbone(part)
-        parts.append(features if tokens else _pool(features))
+        parts.append(features if tokens else average_places(features))
     return torch.cat([part.float().cpu() for part in parts])
 
 
@@ -64,80 +70,20 @@ def window_features(shared: SharedFrames, sample: dict) -> Tensor:
     features = shared.encode(views[None], [sample["data_samples"]])
     if features is None:
         return backbone_features(model, sample["inputs"])
-    return _pool(after.backbone(features[0])).float().cpu()
+    return average_places(after.backbone(features[0])).float().cpu()
 
 
-def check_layers(model: nn.Module, layers: Sequence[int] = ()) -> None:
+def check_features(model: nn.Module, layers: Sequence[int] = ()) -> None:
     """Raise a UserError if the model has no features, or a layer is none of its blocks."""
     backbone: Any = model.backbone
     if not hasattr(backbone, "forward_features"):
         raise UserError(f"{type(backbone).__name__} is not a transformer with features")
-    if not layers:
-        return
-    depth = sum(len(encoder.blocks) for encoder in backbone.encoders)
-    if wrong := [number for number in layers if not 0 <= number < depth]:
-        raise UserError(f"layers must be 0 to {depth - 1}, got {wrong[0]}")
-
-
-class _SomeOutputs(list):
-    """Tokens after each block, of which those of some blocks are kept, and None for others."""
-
-    def __init__(self, numbers: Sequence[int]) -> None:
-        super().__init__()
-        self._numbers = {*numbers}
-
-    def append(self, tokens: Tokens) -> None:
-        super().append(tokens if len(self) in self._numbers else None)
+    check_layers(backbone, layers)
 
 
 def layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence[int]) -> Tensor:
     """Return features (N, L D) of L layers, or tokens (N, T, H, W, L D)."""
-    blocks = []  # of all encoders: encoder, number in it
-    for encoder in backbone.encoders:
-        blocks += [(encoder, number) for number in range(len(encoder.blocks))]
-    outputs = _SomeOutputs(layers)
+    outputs = SomeOutputs(layers)
     backbone.forward_features(clips, outputs=outputs)
-    features_of_layers = []
-    for layer in layers:
-        encoder, number = blocks[layer]
-        end = encoder, encoder.norm_of(number), outputs[layer], len(clips)
-        features = _dense(*end) if tokens else _pool(backbone.pool_features(_finish(*end)))
-        features_of_layers.append(features)
-    if len({x.shape[:-1] for x in features_of_layers}) > 1:
-        shapes = ", ".join(str(tuple(x.shape[1:-1])) for x in features_of_layers)
-        raise UserError(
-            f"layers {' '.join(map(str, layers))} have tokens (T, H, W) of {shapes}; choose layers "
-            "of one encoder, or do without tokens"
-        )
-    return torch.cat(features_of_layers, dim=-1)
-
-
-def _dense(encoder: Any, norm: nn.Module, output: Tokens, count: int) -> Tensor:
-    """Return normalized places (N, T, H, W, D) of the tokens after a block, for N clips."""
-    places = output.places
-    if encoder.single_frames:  # (N T, 1, H, W, D)
-        places = places[:, 0].unflatten(0, (count, -1))
-    if encoder.frames == "average":
-        places = places.mean(dim=1, keepdim=True)
-    return norm(places)
-
-
-def _finish(encoder: Any, norm: nn.Module, output: Tokens, count: int) -> Tokens:
-    """Return what an encoder would return if a block were its last one, for N clips."""
-    tensor, context = output
-    if encoder.frames == "together":
-        return Tokens(norm(tensor), context)
-    if encoder.frames == "average":
-        averaged = tensor.unflatten(0, (count, -1)).mean(dim=1)
-        return Tokens(norm(averaged), context)
-    if encoder.frames == "token":
-        frames = norm(output.prefix)
-    else:
-        frames = pool_tokens(Tokens(norm(tensor), context), "cls")
-        frames = frames.unflatten(0, (count, -1))
-    return Tokens.of(frames[:, :, None, None])
-
-
-def _pool(features: Tensor) -> Tensor:
-    """Average tokens (N, T, H, W, D) to (N, D); features that are pooled stay."""
-    return features.mean(dim=(1, 2, 3)) if features.dim() == 5 else features
+    join = join_places if tokens else join_vectors
+    return join(backbone, outputs, len(clips), layers)

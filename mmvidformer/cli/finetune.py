@@ -7,7 +7,7 @@ config (finetune/config.py), with which all other tools work.
 import json
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.engine.options import read_options
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_config
-from mmvidformer.finetune.baseline import try_baseline
+from mmvidformer.finetune.baseline import try_baselines
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
 from mmvidformer.finetune.settings import AUTO, PROBES, Recipe
 from mmvidformer.finetune.tally import Tally
@@ -157,15 +157,15 @@ def run(args: Namespace, recipe: Recipe, lists: VideoLists, split: str = "val") 
         reads_files = task.name == "classes" and not args.shards
         metrics, answers = evaluate(path, str(checkpoint), split, several, reads_files)
         result[word] = metrics
-        tally = baseline = None
+        tally, baselines = None, {}
         if reads_files:
             tally = Tally.of(answers, read_groups(lists.root))
-            baseline = _baseline(lists, split)
+            baselines = _baselines(lists, split)
         if split == "test":
             result |= _describe(task, lists, split, metrics.get(task.best_metric or "acc/top1"))
-            result |= _tallies(tally, baseline)
+            result |= _tallies(tally, baselines)
         result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
-        if comparison := compare_to_chance(task, lists, metrics, split, tally, baseline):
+        if comparison := compare_to_chance(task, lists, metrics, split, tally, baselines):
             print(comparison)
     return result
 
@@ -198,11 +198,11 @@ def _run_probe(
     answers, chosen = probe(cfg, recipe, lists, features, checkpoint)
     tally = Tally.of(answers, read_groups(lists.root))
     split = "test" if lists.counts["test"] else "val"
-    baseline = _baseline(lists, split)
+    baselines = _baselines(lists, split)
     value = tally.share if tally.count else None
-    result = _describe(find_task(recipe.task), lists, split, value) | _tallies(tally, baseline)
+    result = _describe(find_task(recipe.task), lists, split, value) | _tallies(tally, baselines)
     chance = result.get("chance") or 0.0
-    comparison = compare_share(tally, chance, baseline, PROBE_ADVICE)
+    comparison = compare_share(tally, chance, baselines, PROBE_ADVICE)
     print(f"{recipe.method}, {chosen}: {comparison}")
     return result
 
@@ -214,18 +214,21 @@ def _describe(
     return {} if value is None else dict(value=value, chance=task.chance(lists, split))
 
 
-def _tallies(tally: Tally | None, baseline: Tally | None) -> dict[str, Any]:
+def _tallies(tally: Tally | None, baselines: Mapping[str, Tally]) -> dict[str, Any]:
     """Return the groups of tallies that there are."""
-    tallies = {"tally": tally, "baseline": baseline}
-    return {name: counted.groups for name, counted in tallies.items() if counted is not None}
+    if tally is None:
+        return {}
+    groups = {name: counted.groups for name, counted in baselines.items()}
+    return {"tally": tally.groups, "baselines": groups}
 
 
-def _baseline(lists: VideoLists, split: str) -> Tally | None:
-    """Return what frame differences reach on a list of one class a video."""
-    from mmvidformer.finetune.probes import videos_of
+def _baselines(lists: VideoLists, split: str) -> dict[str, Tally]:
+    """Return what needs no network, on a list of one class a video, by name."""
+    from mmvidformer.finetune.rows import videos_of
 
-    answers = try_baseline(videos_of(lists, "train"), videos_of(lists, split))
-    return None if answers is None else Tally.of(answers, read_groups(lists.root))
+    answers = try_baselines(videos_of(lists, "train"), videos_of(lists, split))
+    groups = read_groups(lists.root)
+    return {name: Tally.of(of_name, groups) for name, of_name in answers.items()}
 
 
 def evaluate(

@@ -1,12 +1,14 @@
-"""What a classifier without a network reaches in seconds: differences of small gray frames."""
+"""What classifiers without a network reach in seconds: differences of small gray frames."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -15,13 +17,15 @@ from mmvidformer.video.video import Video
 FRAMES, SIZE = 9, 24  # of a video; pixels of a side
 PENALTY = 0.01  # inverse strength of the L2 penalty
 MOST = 500  # videos of a list, so that it takes seconds
-NAME = "frame differences with logistic regression"
+NAME, NEIGHBOR = "frame differences with logistic regression", "with the nearest neighbor"
 
-Rows = Sequence[tuple[Path, int]]  # files and classes of videos
+Rows = Sequence[tuple[Any, ...]]  # file and class of a video, and what else is known
 
 
-def try_baseline(train: Rows, test: Rows) -> dict[str, bool] | None:
-    """Train and test logistic regression on differences of frames (``frame_differences``).
+def try_baselines(train: Rows, test: Rows) -> dict[str, dict[str, bool]]:
+    """Train and test classifiers on differences of frames (``frame_differences``).
+
+    They are logistic regression, ``NAME``, and the nearest neighbor by cosine, ``NEIGHBOR``.
 
     Of longer lists, ``MOST`` videos at equal distances are read.
 
@@ -30,20 +34,22 @@ def try_baseline(train: Rows, test: Rows) -> dict[str, bool] | None:
         test: Those to classify.
 
     Returns:
-        Whether each video that was tested was told right; unreadable ones were not. None if fewer
-        than two classes of training videos can be read, or there is no test.
+        By classifier, whether each video that was tested was told right; unreadable ones were not.
+        Nothing if fewer than two classes of training videos can be read, or there is no test.
     """
     inputs, labels, _ = _read(_thin(train))
     if len(set(labels)) < 2 or not test:
-        return None
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(C=PENALTY, max_iter=500))
-    classifier.fit(inputs, labels)
+        return {}
+    regression = make_pipeline(StandardScaler(), LogisticRegression(C=PENALTY, max_iter=500))
+    neighbor = KNeighborsClassifier(1, metric="cosine")
     tested = _thin(test)
     test_inputs, test_labels, read = _read(tested)
-    answers = {str(path): False for path, _ in tested}
-    if read:
-        is_right = classifier.predict(test_inputs) == test_labels
-        answers |= zip(map(str, read), is_right.tolist(), strict=True)
+    answers = {}
+    for name, classifier in ((NAME, regression), (NEIGHBOR, neighbor)):
+        answers[name] = {str(path): False for path, *_ in tested}
+        if read:
+            is_right = classifier.fit(inputs, labels).predict(test_inputs) == test_labels
+            answers[name] |= zip(map(str, read), is_right.tolist(), strict=True)
     return answers
 
 
@@ -76,7 +82,7 @@ def _thin(rows: Rows) -> Rows:
 def _read(rows: Rows) -> tuple[list[np.ndarray], list[int], list[Path]]:
     """Read the videos that can be read; return their features, classes and paths."""
     inputs, labels, read = [], [], []
-    for path, label in rows:
+    for path, label, *_ in rows:
         try:
             inputs.append(frame_differences(path))
         except (OSError, ValueError):  # the run itself names it

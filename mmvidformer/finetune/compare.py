@@ -22,9 +22,11 @@ from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.arguments import config_path, prepare, read_config
+from mmvidformer.finetune.frozen_features import compute_features
 from mmvidformer.finetune.methods import fitting_methods
-from mmvidformer.finetune.probes import PROBES, compute_features, videos_of
+from mmvidformer.finetune.probes import PROBES
 from mmvidformer.finetune.record import TableRecord
+from mmvidformer.finetune.rows import videos_of
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.storage.files import file_size
@@ -48,7 +50,7 @@ def find_right(config: Path, checkpoint: str, lists: VideoLists) -> dict[str, bo
     """Test a checkpoint on the center view of each test video; bad videos count as wrong."""
     answers = {}
     recognizer = Recognizer(str(config), checkpoint, clips=1)
-    for video, label in tqdm(videos_of(lists, "test"), unit="video", disable=None):
+    for video, label, _ in tqdm(videos_of(lists, "test"), unit="video", disable=None):
         answers[str(video)] = False
         try:
             answers[str(video)] = recognizer(video).top(1)[0][0] == label

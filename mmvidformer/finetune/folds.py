@@ -114,21 +114,21 @@ def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path, meth
     metric = task.best_metric or "acc/top1"
     if all("tally" in row for row in rows):
         tallies = [Tally.read(row["tally"]) for row in rows]
-        baselines = [Tally.read(row["baseline"]) if row.get("baseline") else None for row in rows]
+        names = [
+            name for name in rows[0]["baselines"] if all(name in row["baselines"] for row in rows)
+        ]
         cells = []
-        for row, tally, baseline in zip(rows, tallies, baselines, strict=True):
-            chance = f"{100 * row['chance']:.1f}%"
-            cells.append(
-                [row["fold"], str(tally), chance, "-" if baseline is None else str(baseline)]
-            )
-        columns = ["fold", "accuracy (95% interval)", "chance", "frame differences"]
-        print_table(columns, cells, file=file)
+        for row, tally in zip(rows, tallies, strict=True):
+            beside = [str(Tally.read(row["baselines"][name])) for name in names]
+            cells.append([row["fold"], str(tally), f"{100 * row['chance']:.1f}%", *beside])
+        print_table(["fold", "accuracy (95% interval)", "chance", *names], cells, file=file)
         pooled = Tally.pool(tallies)
         chance = sum(row["chance"] * x.count for row, x in zip(rows, tallies, strict=True))
-        known = [baseline for baseline in baselines if baseline is not None]
-        baseline = Tally.pool(known) if len(known) == len(rows) else None
+        baselines = {}
+        for name in names:
+            baselines[name] = Tally.pool(Tally.read(row["baselines"][name]) for row in rows)
         advice = PROBE_ADVICE if method in PROBES else ADVICE
-        text = compare_share(pooled, chance / pooled.count, baseline, advice)
+        text = compare_share(pooled, chance / pooled.count, baselines, advice)
         shares = [100 * tally.share for tally in tallies]
         print(f"{len(rows)} of {count} folds, {min(shares):.1f}% to {max(shares):.1f}%: {text}")
         return

@@ -11,6 +11,7 @@ from mmvidformer.config.fragments import Change, Fragment, replace, without
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.errors import UserError
+from mmvidformer.finetune.frozen_features import change_layers
 from mmvidformer.finetune.settings import METHODS, Recipe
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import find_task
@@ -95,6 +96,9 @@ def _probe_config(
         heads = backbone.configs[-1].sizes["num_heads"]
         return dict(pool="none"), dict(type="mmvidformer.AttentiveHead", num_heads=heads, **kept)
     if method == "temporal":
-        return dict(pool="none"), dict(type="mmvidformer.ChangeHead", **kept)
+        layers = change_layers(backbone)
+        kept["in_channels"] *= len(layers)
+        head_config = dict(type="mmvidformer.ChangeHead", layers=len(layers), **kept)
+        return dict(pool="none", out_layers=layers), head_config
     pool = dict(pool="mean") if backbone.pool == "none" else {}
     return pool, dict(type="TimeSformerHead", **kept)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from mmvidformer.data.own_videos import VideoLists
-from mmvidformer.finetune.baseline import NAME
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.base import Task
 
@@ -17,7 +16,7 @@ def compare_to_chance(
     metrics: Mapping[str, float],
     split: str = "val",
     tally: Tally | None = None,
-    baseline: Tally | None = None,
+    baselines: Mapping[str, Tally] | None = None,
 ) -> str | None:
     """Say what a result is worth beside answers that need no model.
 
@@ -27,7 +26,7 @@ def compare_to_chance(
         metrics: Metrics of a list.
         split: The list.
         tally: Right answers, of the task ``classes``.
-        baseline: What frame differences reach, of the task ``classes`` (``try_baseline``).
+        baselines: What needs no network, of the task ``classes``, by name (``try_baselines``).
 
     Returns None if the task does not know such an answer.
     """
@@ -37,24 +36,27 @@ def compare_to_chance(
         return None
     called = "validation" if split == "val" else "test"
     if tally is not None:
-        return f"{called}: {compare_share(tally, chance, baseline)}"
+        return f"{called}: {compare_share(tally, chance, baselines)}"
     text = f"{called}: {name} {value:.3f}; without looking at the videos: {chance:.3f}"
     return text if value > chance else f"{text}. Nothing was learned: {ADVICE}"
 
 
 def compare_share(
-    tally: Tally, chance: float, baseline: Tally | None = None, advice: str = ADVICE
+    tally: Tally,
+    chance: float,
+    baselines: Mapping[str, Tally] | None = None,
+    advice: str = ADVICE,
 ) -> str:
-    """Describe a share of right videos, and whether it is above chance and a cheap baseline."""
+    """Describe a share of right videos, and whether it is above chance and cheap baselines."""
     if not tally.count:
         return str(tally)
     text = f"{tally}; without looking at the videos: {100 * chance:.1f}%"
-    if baseline is not None:
-        text = f"{text}; {NAME}: {baseline}"
+    for name, baseline in (baselines or {}).items():
+        text = f"{text}; {name}: {baseline}"
     if tally.right <= chance * tally.count:
         return f"{text}. Nothing was learned: {advice}"
-    if baseline is not None and tally.share <= baseline.share:
-        return f"{text}. This does not beat it: {advice}"
+    if baselines and tally.share <= max(baseline.share for baseline in baselines.values()):
+        return f"{text}. This does not beat them: {advice}"
     if tally.interval()[0] <= chance:
         return f"{text}. {tally.count} videos are too few to tell whether it is above chance"
     return text

@@ -11,25 +11,29 @@ from mmvidformer.layers.changes import count_changes, measure_changes
 
 @MODELS.register_module()
 class ChangeHead(BaseHead):
-    """Classify absolute differences of successive tokens, over parts of time and places.
+    """Classify absolute differences of successive tokens (``layers.changes``).
 
     It takes the tokens of a backbone with ``pool="none"``. The mean of the tokens, which other
     heads read, loses what happens between frames.
 
     Args:
         num_classes: Number of classes.
-        in_channels: Token width D.
+        in_channels: Width L D of the tokens.
+        layers: Number L of blocks, the ``out_layers`` of the backbone.
         **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
+    def __init__(
+        self, num_classes: int, in_channels: int, layers: int = 1, **kwargs: object
+    ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
-        self.fc_cls = nn.Linear(count_changes(in_channels), num_classes)
+        self.layers, self.width = layers, in_channels // layers
+        self.fc_cls = nn.Linear(count_changes(self.width, layers), num_classes)
 
     def init_weights(self) -> None:
         """Draw linear weights from a truncated normal (deviation 0.02), and set biases to zero."""
         self.apply(INITS["timm"])
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
-        """Map tokens (N, T, H, W, D), or their changes (N, C), to logits (N, num_classes)."""
-        return self.fc_cls(x if x.dim() == 2 else measure_changes(x))
+        """Map tokens (N, T, H, W, L D), or their changes (N, C), to logits (N, num_classes)."""
+        return self.fc_cls(x if x.dim() == 2 else measure_changes(x, self.layers))

@@ -29,6 +29,8 @@ class VideoConfig(EncoderConfig):
         pool: Output: ``'cls'``, the class token of the last encoder (the mean of those of all
             frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens, or
             ``'none'``, those tokens themselves. Default: ``'cls'`` with a class token.
+        out_layers: Numbers of blocks, from 0 over all encoders, whose tokens follow each other in
+            the width of the output, each normalized; it needs ``pool='none'``. Default: the last.
         fc_norm: Norm of the output, after ``pool``, in place of the last encoder's (VideoMAE); as
             ``norm``. None: the tokens are normalized before they are pooled.
         init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
@@ -55,6 +57,7 @@ class VideoConfig(EncoderConfig):
     stem: Mapping[str, Any] = field(default_factory=lambda: {"tubelet": (1, 16, 16)})
     encoders: Sequence[EncoderConfig | Mapping[str, Any]] = ({},)
     pool: str | None = None
+    out_layers: Sequence[int] = ()
     fc_norm: Choice | None = None
     init: str = "timm"
     init_from: str | Mapping[str, Any] | None = None

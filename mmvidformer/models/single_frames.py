@@ -12,7 +12,12 @@ from mmvidformer.models.lengths import run_by_length
 
 
 def encodes_frames(model: Any) -> bool:
-    """Return whether the first encoder of a ``VideoTransformer`` sees each tubelet on its own."""
+    """Return whether the first encoder of a ``VideoTransformer`` sees each tubelet on its own.
+
+    One whose output joins blocks is run as a whole.
+    """
+    if model.out_layers:
+        return False
     return model.embed.separate_frames and model.encoders[0].single_frames
 
 

@@ -13,6 +13,13 @@ from mmvidformer.layers.abilities import Conflict, find_conflicts, refuse, stem_
 from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.lookup import check_options, look_up
+from mmvidformer.layers.outputs import (
+    SomeOutputs,
+    check_layers,
+    join_places,
+    normalize_layers,
+    width_of_layers,
+)
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.compose import image_options
@@ -34,7 +41,7 @@ class VideoTransformer(nn.Module):
         **options: The other fields of ``VideoConfig``.
 
     Attributes:
-        embed_dims: Width D of the features.
+        embed_dims: Width D of the features, of all ``out_layers`` together.
         embed: Tubelet embedding.
         grid: Grid (T, H, W) of the tokens of a clip of ``clip_len`` and ``img_size``.
         encoders: The encoders.
@@ -92,7 +99,13 @@ class VideoTransformer(nn.Module):
             self.encoders.append(encoder)
             grid, axes = encoder.out_grid(grid), encoder.out_grid(axes)
             dim = part.sizes["embed_dims"]
-        self.embed_dims = dim
+        check_layers(self, config.out_layers)
+        if config.out_layers and self.pool != "none":
+            raise UserError(f"out_layers needs pool='none', got {self.pool!r}")
+        if config.out_layers and config.static is not None:
+            raise UserError("out_layers cannot be used with static")
+        self.out_layers = tuple(config.out_layers)
+        self.embed_dims = width_of_layers(self, self.out_layers) or dim
         self.fc_norm: nn.Module = nn.Identity()
         if config.fc_norm is not None:
             self.fc_norm = NORMS.build(config.fc_norm, normalized_shape=dim)
@@ -118,6 +131,8 @@ class VideoTransformer(nn.Module):
                 yield conflict._replace(part=f"encoders.{number}: {conflict.part}")
         if self.pool != "none":
             yield Conflict("streams", "the output", "is pooled over time; use pool='none'")
+        if self.out_layers:
+            yield Conflict("streams", "the output", "joins several blocks; use out_layers=()")
 
     def stages(self) -> list[nn.ModuleList]:
         """Parts by depth, for freezing and for learning rates that decay with it.
@@ -213,12 +228,23 @@ class VideoTransformer(nn.Module):
             Tokens of the last encoder; normalized unless there is an ``fc_norm``. Their ``places``
             are (B, T, H, W, D), after ``frames='pool'`` or ``'token'`` (B, T, 1, 1, D), and after
             ``'average'`` (B, 1, H, W, D). Their ``prefix`` is (B, 1 + registers, D), or (B, 0, D)
-            without a class token.
+            without a class token. With ``out_layers`` there are places alone, of their width.
         """
         tokens = Tokens.of(self.embed(clip, kept), kept=kept, counts=counts)
+        if self.out_layers:
+            return self._join_layers(tokens, outputs)
         for encoder in self.encoders:
             tokens = encoder(tokens, outputs)
         return tokens
+
+    def _join_layers(self, tokens: Tokens, outputs: list[Tokens] | None) -> Tokens:
+        blocks: list[Tokens] = SomeOutputs(self.out_layers) if outputs is None else []
+        count = len(tokens.tensor)
+        for encoder in self.encoders:
+            tokens = encoder(tokens, blocks)
+        if outputs is not None:
+            outputs.extend(blocks)
+        return Tokens.of(join_places(self, blocks, count, self.out_layers))
 
     def forward(
         self,
@@ -253,6 +279,8 @@ class VideoTransformer(nn.Module):
             apart = encodes_frames(self)
             features = run_clips(self, clips) if apart else run_by_length(self.forward, clips)
             return features if self.pool == "none" else torch.stack(features)
+        if self.out_layers:
+            return self.pool_features(self.forward_features(clip, None, kept, counts))
         options = dict(kept=kept, counts=counts, prefix_only=True)
         tokens = Tokens.of(self.embed(clip, kept), **options)
         for encoder in self.encoders:
@@ -262,7 +290,7 @@ class VideoTransformer(nn.Module):
     def pool_features(self, tokens: Tokens) -> Tensor:
         """Return the output for the result of ``forward_features``."""
         if self.pool == "none":
-            return self.fc_norm(tokens.places)
+            return normalize_layers(self, tokens.places)
         return self.fc_norm(pool_tokens(tokens, self.pool))
 
     def check_causal(self) -> None:

@@ -12,7 +12,7 @@ from mmvidformer.apis import Recognizer, VideoPipeline, backbone_features
 from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
 from mmvidformer.data.own_videos import VideoLists
-from mmvidformer.finetune.probes import compute_features
+from mmvidformer.finetune.frozen_features import compute_features
 
 
 def test_features_are_written_once_and_completely(main_of, model, folder, tmp_path, capsys) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from lab.synthetic.render import write_video
 from mmvidformer.finetune import baseline
-from mmvidformer.finetune.baseline import frame_differences, try_baseline
+from mmvidformer.finetune.baseline import NAME, NEIGHBOR, frame_differences, try_baselines
 from mmvidformer.finetune.outcome import compare_share
 from mmvidformer.finetune.tally import Tally
 
@@ -30,26 +30,28 @@ def squares(tmp_path) -> list[tuple[Path, int]]:
 
 
 def test_directions_are_told_apart(squares) -> None:
-    answers = try_baseline(squares[:8], squares[8:])
-    assert answers == {str(path): True for path, _ in squares[8:]}
+    answers = try_baselines(squares[:8], squares[8:])
+    right = {str(path): True for path, _ in squares[8:]}
+    assert answers == {NAME: right, NEIGHBOR: right}
 
 
 def test_unreadable_videos_count_as_wrong(squares, tmp_path) -> None:
     (tmp_path / "bad.mp4").write_bytes(b"no video")
     bad = [(tmp_path / "bad.mp4", 0), (tmp_path / "missing.mp4", 1)]
-    answers = try_baseline([*bad, *squares[:8]], [*squares[8:], *bad])
-    assert sum(answers.values()) == 4 and len(answers) == 6
-    assert not answers[str(tmp_path / "bad.mp4")]
+    of_classifiers = try_baselines([*bad, *squares[:8]], [*squares[8:], *bad])
+    for answers in of_classifiers.values():
+        assert sum(answers.values()) == 4 and len(answers) == 6
+        assert not answers[str(tmp_path / "bad.mp4")]
 
 
 def test_nothing_to_learn_or_to_test(squares) -> None:
-    assert try_baseline(squares[:8:2], squares[8:]) is None  # one class
-    assert try_baseline(squares[:8], []) is None
+    assert not try_baselines(squares[:8:2], squares[8:])  # one class
+    assert not try_baselines(squares[:8], [])
 
 
 def test_long_lists_are_read_in_part(squares, monkeypatch) -> None:
     monkeypatch.setattr(baseline, "MOST", 4)
-    assert len(try_baseline(squares, squares)) == 4
+    assert len(try_baselines(squares, squares)[NEIGHBOR]) == 4
 
 
 def test_a_still_video_has_no_differences(tmp_path) -> None:
@@ -60,9 +62,11 @@ def test_a_still_video_has_no_differences(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("right", "said"),
-    [(9, "50.0% (23.7-76.3, n = 10)"), (5, "This does not beat it: try"), (1, "Nothing was")],
+    [(9, "50.0% (23.7-76.3, n = 10)"), (5, "This does not beat them: try"), (1, "Nothing was")],
 )
 def test_a_result_beside_the_baseline(right, said) -> None:
-    text = compare_share(Tally.without_groups(right, 10), 0.2, Tally.without_groups(5, 10))
+    baselines = {NAME: Tally.without_groups(5, 10), NEIGHBOR: Tally.without_groups(4, 10)}
+    text = compare_share(Tally.without_groups(right, 10), 0.2, baselines)
     assert said in text and "frame differences with logistic regression: 50.0%" in text
+    assert "; with the nearest neighbor: 40.0%" in text
     assert ("This does not" in text) == (right == 5)

@@ -9,7 +9,10 @@ from torch import Tensor, nn
 from mmvidformer.finetune import ridge
 from mmvidformer.finetune.ridge import fit_changes
 from mmvidformer.layers.changes import (
+    PARTS,
+    SHARES,
     count_changes,
+    group_changes,
     measure_changes,
     mirror_changes,
     split_changes,
@@ -21,10 +24,10 @@ WIDTH = 3
 class Head(nn.Module):
     """What ``fit_changes`` reads of a head."""
 
-    def __init__(self, num_classes: int) -> None:
+    def __init__(self, num_classes: int, layers: int = 1) -> None:
         super().__init__()
-        self.in_channels, self.num_classes = WIDTH, num_classes
-        self.fc_cls = nn.Linear(count_changes(WIDTH), num_classes)
+        self.width, self.layers, self.num_classes = WIDTH, layers, num_classes
+        self.fc_cls = nn.Linear(count_changes(WIDTH, layers), num_classes)
 
 
 def test_parts_of_time_and_places() -> None:
@@ -40,13 +43,54 @@ def test_parts_of_time_and_places() -> None:
     assert int((blocks["amount"] != 0).sum()) == int((blocks["coarse"] != 0).sum()) == 1
 
 
+@pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("size", [(2, 2, 2), (16, 14, 14), (5, 7, 3)])
-def test_mirrored_tokens_have_mirrored_changes(size) -> None:
-    tokens = torch.randn(2, *size, WIDTH)
-    changes = measure_changes(tokens)
-    assert changes.shape == (2, count_changes(WIDTH))
-    mirrored = measure_changes(tokens.flip(3))
-    torch.testing.assert_close(mirror_changes(changes, WIDTH), mirrored)
+def test_mirrored_tokens_have_mirrored_changes(size, layers) -> None:
+    tokens = torch.randn(2, *size, layers * WIDTH)
+    changes = measure_changes(tokens, layers)
+    assert changes.shape == (2, count_changes(WIDTH, layers))
+    mirrored = measure_changes(tokens.flip(3), layers)
+    torch.testing.assert_close(mirror_changes(changes, WIDTH, layers), mirrored)
+
+
+def test_changes_anywhere_do_not_depend_on_the_place() -> None:
+    tokens = torch.randn(2, 6, 8, 8, WIDTH)
+    moved = tokens.roll((3, 2), (2, 3))
+    blocks, of_moved = (split_changes(measure_changes(x), WIDTH) for x in (tokens, moved))
+    for name in group_changes(1)["layer 0"]:
+        torch.testing.assert_close(blocks[name], of_moved[name])
+    assert not torch.allclose(blocks["coarse"], of_moved["coarse"])
+
+
+def test_what_changes_anywhere() -> None:
+    """One place of 64 that is 4 at the fourth of 11 moments, and 0 otherwise."""
+    tokens = torch.zeros(1, 11, 8, 8, WIDTH)
+    tokens[:, 3, 2, 5, 1] = 4.0
+    blocks = split_changes(measure_changes(tokens), WIDTH)
+    differences, turns = 10 * 64, 9 * 64
+    counts = [round(share * differences) for share in SHARES]
+    largest = blocks["largest 0"].unflatten(1, (len(SHARES), WIDTH))
+    torch.testing.assert_close(largest[0, :, 1], torch.tensor([8 / count for count in counts]))
+    assert not largest[..., [0, 2]].any()
+    second = blocks["turns 0"].unflatten(1, (len(SHARES), WIDTH))
+    counts = [round(share * turns) for share in SHARES]  # of 4, 8 and 4
+    torch.testing.assert_close(second[0, :, 1], torch.tensor([16 / count for count in counts]))
+    lengths = blocks["sorted 0"].unflatten(1, (8 * 8, PARTS))
+    assert lengths[0, 0].tolist() == [0, 0, 0, 0, 4] and not lengths[0, 1:].any()
+    middle, difference = blocks["moving 0"].unflatten(1, (2, WIDTH))[0, :, 1].tolist()
+    assert (middle, difference) == (2, 4)
+
+
+def test_each_layer_has_its_changes() -> None:
+    layers = torch.randn(2, 3, 6, 8, 8, WIDTH)
+    changes = measure_changes(torch.cat([*layers], dim=-1), 2)
+    joined = split_changes(changes, WIDTH, 2)
+    for number, layer in enumerate(layers):
+        alone = split_changes(measure_changes(layer), WIDTH)
+        for name in group_changes(1)["layer 0"]:
+            there = joined[name.replace("0", str(number))]
+            torch.testing.assert_close(there, alone[name])
+    torch.testing.assert_close(joined["fine"], alone["fine"])  # of the last layer
 
 
 def test_one_moment_has_no_changes() -> None:
@@ -68,26 +112,57 @@ def test_order_in_time_is_learned() -> None:
     changes, labels = draw_videos(48)
     head = Head(3)  # a class has no video
     said = fit_changes(head, changes[:32], labels[:32], mirror=True)
-    assert said.startswith("inverse L2 penalty ")
+    assert said.startswith("places, inverse L2 penalty ")
     scores = head.fc_cls(changes[32:])
     assert (scores.argmax(1) == labels[32:]).all()
     torch.testing.assert_close(head.fc_cls(mirror_changes(changes, WIDTH)), head.fc_cls(changes))
 
 
+def test_what_happens_anywhere_is_read_of_one_layer() -> None:
+    """One place, anywhere, changes more in one class; in the first of two layers alone."""
+    torch.manual_seed(1)
+    labels = torch.arange(60) % 2
+    tokens = torch.randn(60, 8, 8, 8, 2 * WIDTH)
+    for row, label in enumerate(labels.tolist()):
+        y, x = torch.randint(8, (2,)).tolist()
+        tokens[row, :, y, x, :WIDTH] *= 1 + label
+    changes = measure_changes(tokens, 2)
+    head = Head(2, layers=2)
+    said = fit_changes(head, changes[:40], labels[:40], mirror=True)
+    assert said.startswith("layer 0, ")
+    assert (head.fc_cls(changes[40:]).argmax(1) == labels[40:]).sum() >= 16
+    weights = split_changes(head.fc_cls.weight.data, WIDTH, 2)
+    read = {name for name, weight in weights.items() if weight.any()}
+    assert read == {*group_changes(2)["layer 0"]}
+
+
+def test_alike_videos_are_held_out_together() -> None:
+    labels = np.arange(24) % 2
+    people = [row // 4 for row in range(24)]
+    splits = ridge._draw_splits(labels, people)
+    assert len(splits) == 6
+    for train, test in splits:
+        assert not {people[row] for row in train} & {people[row] for row in test}
+
+
 def test_weights_are_those_of_scikit_learn(monkeypatch) -> None:
-    """On values that are standardized, and weighted by block, with an intercept."""
+    """On values that are standardized, and weighted by block and group, with an intercept."""
     monkeypatch.setattr(ridge, "PENALTIES", (10.0,))
+    monkeypatch.setattr(ridge, "_draw_splits", lambda labels, alike: [])  # all groups are read
     monkeypatch.setattr(ridge, "SCALES", np.array([1.0]))
     changes, labels = draw_videos(20)
     changes = changes.double()
     head = Head(2).double()
     fit_changes(head, changes, labels, mirror=False)
     columns = []
-    for block in split_changes(changes, WIDTH).values():
-        values = block.flatten(1).numpy()
-        deviations = values.std(0)
-        values = (values - values.mean(0)) / deviations.clip(0.1 * np.median(deviations))
-        columns.append(values / np.sqrt((values**2).sum(1).mean()))
+    blocks = split_changes(changes, WIDTH)
+    for names in group_changes(1).values():
+        for name in names:
+            values = blocks[name].flatten(1).numpy()
+            deviations = values.std(0)
+            values = (values - values.mean(0)) / deviations.clip(0.1 * np.median(deviations))
+            energy = (values**2).sum(1).mean()
+            columns.append(values / np.sqrt(energy * len(names) * 2))  # of two groups
     rows = np.concatenate(columns, axis=1)
     wanted = Ridge(alpha=0.1).fit(rows, np.eye(2)[labels.numpy()]).predict(rows)
     scores = head.fc_cls(changes).detach().numpy()
@@ -96,7 +171,8 @@ def test_weights_are_those_of_scikit_learn(monkeypatch) -> None:
 
 def test_a_class_of_one_video_leaves_nothing_to_choose_by() -> None:
     changes, labels = draw_videos(3)
-    assert fit_changes(Head(2), changes, labels, mirror=True) == "inverse L2 penalty 10"
+    said = fit_changes(Head(2), changes, labels, mirror=True)
+    assert said == "places + layer 0, inverse L2 penalty 10"
 
 
 def test_too_many_videos(monkeypatch) -> None:

@@ -11,7 +11,7 @@ from torch import nn
 
 from mmvidformer.apis.bulk.reading import VIDEOS_AT_ONCE, Clip, Where, WholeVideos
 from mmvidformer.apis.factory import find_model
-from mmvidformer.apis.features import backbone_features, check_layers, window_features
+from mmvidformer.apis.features import backbone_features, check_features, window_features
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.windows import check_step, list_windows, times_of
@@ -84,7 +84,7 @@ class FeatureExtractor:
         needs_all_tokens = tokens or layers is not None
         cfg, checkpoint = find_model(config, checkpoint)
         model = load_recognizer(cfg, checkpoint, device, head=False)
-        check_layers(model, layers or ())
+        check_features(model, layers or ())
         self.check = None
         has_runs = static is not None or getattr(model.backbone, "static", None) is not None
         if int8 or has_runs or not needs_all_tokens:

@@ -1,0 +1,131 @@
+"""Features of a frozen backbone, computed once for all classifiers on them."""
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.config import Config
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from mmvidformer.apis.bulk.processes import Lost
+from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
+from mmvidformer.apis.bulk.run import cut
+from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
+from mmvidformer.checkpoints.download import hash_of
+from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.splits import SPLITS
+from mmvidformer.finetune.rows import videos_of
+from mmvidformer.layers.changes import measure_changes
+from mmvidformer.layers.outputs import (
+    SomeOutputs,
+    average_places,
+    join_places,
+    normalize_layers,
+)
+from mmvidformer.sinks.video_files import place_of, write_features
+from mmvidformer.storage.resuming import check_settings
+
+CLIPS = 4  # of a forward pass
+LAYER_SHARES = (1 / 2, 3 / 4, 1)  # of the depth, whose tokens show changes
+
+
+@torch.no_grad()
+def compute_features(
+    cfg: Config,
+    model: nn.Module,
+    lists: VideoLists,
+    folder: Path,
+    forms: Sequence[str],
+    workers: int = 0,
+) -> None:
+    """Compute the features that are not in a folder yet, of the center view of each video.
+
+    The model, a recognizer in evaluation mode, has the weights that its config names as
+    ``load_from``. Files are ``FOLDER/FORM/PATH_OF_VIDEO.npy``. Forms are ``'vectors'`` (D,),
+    averaged over the tokens if the backbone leaves that to its head, ``'tokens'`` (T H W, D), and
+    ``'changes'`` (C,) (``layers.changes``) of the tokens of ``change_layers``.
+    Videos are read by ``workers`` processes, by this one if there are none.
+
+    Raises:
+        FileExistsError: If the folder has features of other weights or settings.
+    """
+    backbone = model.backbone
+    settings = feature_settings(cfg)
+    for form in forms:
+        pool = {"pool": backbone.pool} if form == "vectors" else {}
+        has_features = any((folder / form).rglob("*.npy"))
+        check_settings(folder / form, settings | pool, has_features)
+    targets: dict[Path, dict[str, Path]] = {}  # file of each form, by video
+    for split in SPLITS:
+        for video, *_ in videos_of(lists, split):
+            place = place_of(video, lists.root)
+            targets[video] = {form: folder / form / place for form in forms}
+    missing = [video for video in targets if not all(map(Path.exists, targets[video].values()))]
+    progress = tqdm(total=len(missing), unit="video", disable=None)
+    groups = cut([(str(video), str(video)) for video in missing], CLIPS)
+    read_clips = WholeVideos(VideoPipeline(cfg, 1))
+    for message in read_groups(read_clips, groups, CLIPS, workers):
+        if isinstance(message, Lost):
+            for name, reason in message.failed:
+                tqdm.write(f"left out: {name}: {reason}", file=sys.stderr)
+            continue
+        progress.update(len(message.finished))
+        by_shape: dict[torch.Size, list[tuple[Path, Tensor]]] = {}
+        for clip in message.clips:
+            if clip.error is not None:
+                tqdm.write(f"left out: {clip.error}", file=sys.stderr)
+                continue
+            views = clip.sample["inputs"]
+            by_shape.setdefault(views.shape, []).append((Path(clip.name), views))
+        for videos in by_shape.values():
+            pixels = normalize(model, torch.cat([clips for _, clips in videos]))
+            features = _encode(backbone, pixels, forms)
+            for row, (video, _) in enumerate(videos):
+                for form, target in targets[video].items():
+                    write_features(target, features[form][row].float().cpu().numpy())
+    progress.close()
+
+
+def change_layers(backbone: nn.Module) -> tuple[int, ...]:
+    """Return the blocks whose tokens show changes: in the middle of the last encoder, and later."""
+    depths = [len(encoder.blocks) for encoder in backbone.encoders]
+    first, depth = sum(depths[:-1]), depths[-1]
+    numbers = {first + math.ceil(share * depth) - 1 for share in LAYER_SHARES}
+    return tuple(sorted(numbers))
+
+
+def _encode(backbone: Any, pixels: Tensor, forms: Sequence[str]) -> dict[str, Tensor]:
+    """Return features of each form, of normalized clips."""
+    layers = change_layers(backbone)
+    outputs = SomeOutputs(layers)
+    tokens = backbone.forward_features(pixels, outputs)
+    features = {}
+    if "vectors" in forms:
+        features["vectors"] = average_places(backbone.pool_features(tokens))
+    if "tokens" in forms:
+        features["tokens"] = backbone.fc_norm(tokens.places).flatten(1, 3)
+    if "changes" in forms:
+        joined = join_places(backbone, outputs, len(pixels), layers)
+        features["changes"] = measure_changes(normalize_layers(backbone, joined), len(layers))
+    return features
+
+
+def feature_settings(cfg: Config) -> dict[str, str]:
+    """Return what the features of a config depend on, but for the pooling."""
+    base = cfg.load_from
+    backbone = {
+        name: value
+        for name, value in cfg.model.backbone.items()
+        if name not in ("pool", "out_layers", "frozen_stages")
+    }
+    preprocessor = cfg.model.get("data_preprocessor") or {}
+    return {
+        "base": hash_of(Path(base)) if Path(base).is_file() else base,
+        "pipeline": repr(inference_transforms(cfg, 1)),
+        "backbone": repr(backbone),
+        "pixels": repr([preprocessor.get("mean"), preprocessor.get("std")]),
+    }

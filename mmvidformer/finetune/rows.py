@@ -1,0 +1,61 @@
+"""Videos of lists, or files of their features, with their classes and groups."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import default_collate
+
+from mmvidformer.data.lists import read_list
+from mmvidformer.data.own_videos import VideoLists, read_groups
+from mmvidformer.data.splits import SPLITS
+from mmvidformer.errors import UserError
+from mmvidformer.storage.targets import identity_of
+
+logger = logging.getLogger("mmvidformer")
+
+
+class Row(NamedTuple):
+    """A file of a video, or of its features, its class, and the group that a list states."""
+
+    file: Path
+    label: int
+    group: str | None = None
+
+
+def warn_of_shared_videos(lists: VideoLists) -> None:
+    """Say which videos of training are in another list too, as training does."""
+    of_training = {identity_of(row.file) for row in videos_of(lists, "train")}
+    for split in SPLITS[1:]:
+        videos = [row.file for row in videos_of(lists, split)] if lists.counts[split] else []
+        shared = [video for video in videos if identity_of(video) in of_training]
+        if shared:
+            logger.warning(
+                "%d of %d videos of %s are in train too, such as %s: they measure no new videos",
+                *(len(shared), len(videos), split, shared[0]),
+            )
+
+
+def videos_of(lists: VideoLists, split: str) -> list[Row]:
+    """Return path, class and group of each video of a list; of ``val`` if ``test`` is empty."""
+    if split == "test" and not lists.counts["test"]:
+        split = "val"
+    if not lists.counts[split]:
+        return []
+    videos = []
+    groups = read_groups(lists.root)
+    file = lists.root / f"{split}.txt"
+    for number, line in enumerate(read_list(file), start=1):
+        if len(line.labels) != 1:
+            raise UserError(f"{file}, line {number}: {line.path} must have one label")
+        video = lists.root / line.path
+        videos.append(Row(video, line.labels[0], groups.get(str(video))))
+    return videos
+
+
+def load_rows(rows: Sequence[Row]) -> list[Tensor]:
+    """Read features (N, ...) and classes (N,)."""
+    return default_collate([(np.load(row.file), row.label) for row in rows])
