@@ -24,5 +24,5 @@ PUBLISHED_WEIGHTS = """\
 `published://NAME` is the address of the weights of a config above ([addresses](checkpoints.md)).
 `mmvidformer models --pretrained` lists further ones: mirrors, weights of other projects, and
 backbones without a head. `camera_motion` comes with the package. The others were not downloaded or
-tested here. `mmvidformer models --verify NAME` checks them, and writes a page that can be shared.
+tested here. `python -m lab verify NAME` checks them, in a clone.
 """

@@ -10,6 +10,14 @@ LAB = Program(
     {
         "generate": "Write a motion dataset",
         "paper": "List, show and run the rows of the papers' tables",
+        "verify": "Check published weights",
+        "plot": {
+            "field": "Draw the receptive field of a token",
+            "horst": "Show what HORST attends to",
+            "matrices": "Draw attention weights",
+            "tsne": "Draw features of videos",
+            "views": "Draw accuracy against views",
+        },
     },
 )
 

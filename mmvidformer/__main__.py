@@ -32,16 +32,17 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "plot": {
         "confusion": "Draw the errors of a test",
         "curves": "Draw training curves",
-        "field": "Draw the receptive field of a token",
-        "horst": "Show what HORST attends to",
         "masked": "Show what masked pretraining predicts",
         "rollout": "Show what a model attends to",
-        "tsne": "Draw features of videos",
-        "views": "Draw accuracy against views",
     },
     "count": "Count parameters and multiply-accumulates",
 }
-IN_CLONE = {"generate", "paper"}  # commands of ``lab``, for who looks for them here
+# Commands of ``lab``, by where a user may look for them.
+IN_CLONE = {
+    "data generate": "generate",
+    "paper": "paper",
+    **{f"plot {name}": f"plot {name}" for name in ("field", "horst", "matrices", "tsne", "views")},
+}
 
 
 class Program(NamedTuple):
@@ -99,7 +100,8 @@ def run_command(argv: Sequence[str] | None, program: Program) -> int:
         try:
             commands = look_up(commands, args[0], "command")
         except UserError as error:
-            hint = f"; in a clone: python -m lab {args[0]}" if args[0] in IN_CLONE else ""
+            moved = IN_CLONE.get(" ".join([*words, args[0]]))
+            hint = f"; in a clone: python -m lab {moved}" if moved else ""
             print(f"error: {error}{hint}", file=sys.stderr)
             return 2
         words.append(args.pop(0))

@@ -108,7 +108,9 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load_tool(name: str) -> ModuleType:
-    """Import a command, as ``data.list``, or a script of ``tools/``, which is no package."""
+    """Import a command, as ``data.list``, one of ``lab``, or a script of ``tools/``."""
+    if name.startswith("lab."):
+        return importlib.import_module(name)
     if not (ROOT / "tools" / f"{name}.py").is_file() or name in ("train", "test"):
         return importlib.import_module(f"mmvidformer.cli.{name}")
     spec = importlib.util.spec_from_file_location(f"tool_{name}", ROOT / "tools" / f"{name}.py")

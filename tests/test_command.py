@@ -81,11 +81,11 @@ def test_mistakes_are_named(arguments: list[str], message: str, capsys, monkeypa
     assert f"error: {message}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["paper"], ["data", "generate"]])
-def test_commands_of_a_clone_are_named(words: list[str], capsys) -> None:
-    assert IN_CLONE == {*LAB.commands}
-    assert main([*words, "x"]) == 2
-    assert f"; in a clone: python -m lab {words[-1]}\n" in capsys.readouterr().err
+@pytest.mark.parametrize("words", IN_CLONE)
+def test_commands_of_a_clone_are_named(words: str, capsys) -> None:
+    assert f"{IN_CLONE[words].replace(' ', '/')}.py" in [*modules(LAB.commands)]
+    assert main([*words.split(), "x"]) == 2
+    assert f"; in a clone: python -m lab {IN_CLONE[words]}\n" in capsys.readouterr().err
 
 
 def test_version(capsys) -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SHIPPED = ("configs", "tools")
 SCRIPTS = (
     *("memory.py", "benchmark_data.py", "check_install.sh", "coverage.sh", "gpu_check.sh"),
-    *("quickstart.sh", "run_tests.sh", "set_address.py", "setup_env.sh", "verify_published.py"),
+    *("quickstart.sh", "run_tests.sh", "set_address.py", "setup_env.sh"),
 )
 DEVELOPMENT = {f"mmvidformer/.mim/tools/{name}" for name in SCRIPTS}
 # Of extras: they need a newer PyTorch, or a newer NumPy.

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.pictures.svg import Drawing, Point
+from lab.receptive_field import receptive_field
 from mmvidformer.layers import SubLayer
 from mmvidformer.layers.config import name_of
 from mmvidformer.models import VideoTransformer, timesformer, vivit
-from mmvidformer.visualization.receptive_field import receptive_field
 
 GRID = (3, 6, 6)
 TOKEN = (1, 3, 2)

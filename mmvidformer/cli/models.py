@@ -1,27 +1,20 @@
 """List shipped configs and published weights: mmvidformer models [FILTER] [--license NAME].
 
 Sizes are those of one view (docs/model_zoo.md); the accuracy is as published, not measured here.
-With --verify NAME, weights are fetched, converted, and compared with logits that their authors
-publish and with the code of transformers. A page that can be shared says what came out.
 """
 
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from fnmatch import fnmatch
-from pathlib import Path
 
 import yaml
 
-from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of
+from mmvidformer.checkpoints.published import Published, by_name
 from mmvidformer.checkpoints.published import rows as published_rows
-from mmvidformer.checkpoints.timm_models import PREFIX as TIMM
 from mmvidformer.config import list_models
 from mmvidformer.config.shipped import config_folder
-from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.engine.tables import print_table
-from mmvidformer.errors import UserError
-from mmvidformer.storage.atomic import write_atomically
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,19 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--license",
         help="as --pretrained, only weights with this license, such as apache-2.0",
     )
-    parser.add_argument("--verify", metavar="NAME", help="check the weights published://NAME")
-    parser.add_argument("--by", default="", help="with --verify: who verifies, for the page")
-    parser.add_argument(
-        "--out", type=Path, help="with --verify: file of the page (.md)", metavar="FILE"
-    )
-    add_force_argument(parser)
     args = parser.parse_args(argv)
-    if args.out:
-        check_outputs(vars(args), [("--out", args.out)], "out")
-    if args.verify:
-        return verify_weights(args.verify, args.by, args.out)
-    if args.by or args.out:
-        parser.error("--by and --out need --verify")
     pattern = f"*{args.filter}*"
     with_weights = args.pretrained or bool(args.license)
     names, weights = list_models(pattern, with_weights), by_name()
@@ -84,22 +65,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     columns = ("config", "T x H x W", "M params", "G MACs", "published weights", "license")
     print_table(columns, rows)
     return 0
-
-
-def verify_weights(name: str, by: str, out: Path | None) -> int:
-    """Verify published weights and print, or write, the page; returns the exit status."""
-    from mmvidformer.apis.verify import report, verify  # loads MMAction2's models
-
-    row = row_of(f"{PREFIX}{name}")
-    assert row is not None, "other names are a KeyError"
-    if row.address.startswith(TIMM):
-        raise UserError(f"{name} is an image model, which timm itself loads; nothing to verify")
-    result = verify(row)
-    page = "\n".join(report(row, result, by)) + "\n"
-    if out is None:
-        print(page, end="")
-    else:
-        with write_atomically(out) as part:
-            part.write_text(page, encoding="utf-8")
-        print(f"{name}: {result.verdict}; written: {out}")
-    return 0 if result.passed else 1

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.errors import UserError
-from mmvidformer.visualization.heatmaps import HeatStrip, enlarge, fade, overlay
+from mmvidformer.visualization.heatmaps import enlarge, fade, overlay
 
 
 class StateWeights(NamedTuple):
@@ -103,21 +103,6 @@ class LookBack:
             captions = [f"{weight:.2f}" for weight in weights]
             annotations["past"] = list(zip(faded, captions, strict=True))
         return annotations
-
-    def to_strip(self, title: str) -> HeatStrip:
-        """Frames of the states and the current one, with weights and heat, for ``draw_strips``.
-
-        The heat of a past frame is the weights of its places; that of the current frame is their
-        mean over the states (``StateWeights.seen``).
-        """
-        frames = [*self.past, self.frame]
-        pictures = np.stack([frame.picture for frame in frames])
-        places = torch.cat([self.attention.places, self.attention.seen[None]]).numpy()
-        captions = [f"{frame.seconds:.2f} s" for frame in frames]
-        captions[-1] += " (current)"
-        heat = enlarge(places, pictures.shape[1:3])
-        weights = self.attention.states.numpy()
-        return HeatStrip(title, pictures, heat, captions, "weight of a place", weights)
 
 
 def look_back(

@@ -1,4 +1,4 @@
-"""Plots: points by class, the saved scores of a test, and training curves of MMEngine's logs."""
+"""Plots: the saved scores of a test, and training curves of MMEngine's logs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -20,28 +19,6 @@ Curve = dict[float, float]
 
 # Numbers in the log that are not about the model.
 _OTHER = {"step", "time", "data_time", "memory", "iter", "epoch"}
-
-
-def draw_classes(
-    points: np.ndarray, labels: np.ndarray, names: Sequence[str], title: str = "", most: int = 20
-) -> Figure:
-    """Draw points (N, 2) colored by class (N,), with a legend.
-
-    The ``most`` frequent classes have colors and names, the others are gray.
-    """
-    classes, counts = np.unique(labels, return_counts=True)
-    common = np.sort(classes[np.argsort(-counts, kind="stable")[:most]])
-    colors = colormaps["tab10" if len(common) <= 10 else "tab20"].colors
-    figure = Figure(figsize=(8, 6.5), dpi=120, layout="constrained")
-    axes = figure.add_subplot(title=title, xticks=[], yticks=[], aspect="equal")
-    if len(common) < len(classes):
-        name = f"{len(classes) - len(common)} other classes"
-        axes.scatter(*points[~np.isin(labels, common)].T, s=10, color="0.8", label=name)
-    for i, label in enumerate(common):
-        color = colors[i % len(colors)]
-        axes.scatter(*points[labels == label].T, s=18, color=color, label=names[label])
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, markerscale=1.5)
-    return without_formulas(figure)
 
 
 class Scores(NamedTuple):
@@ -152,21 +129,6 @@ def draw_class_accuracy(
     axes.bar_label(bars, texts, padding=3, fontsize=8)
     axes.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
     axes.invert_yaxis()
-    return without_formulas(figure)
-
-
-def draw_views(
-    accuracy: Mapping[str, Mapping[int, float]], metric: str = "top-1 accuracy", title: str = ""
-) -> Figure:
-    """Draw accuracies, from 0 to 1, by the number of clips: a curve for each name."""
-    figure = Figure(figsize=(6, 4), dpi=110, layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel="clips per video")
-    for name, curve in accuracy.items():
-        axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=name)
-    clips = {count for curve in accuracy.values() for count in curve}
-    axes.set(ylabel=f"{metric} in %", xticks=sorted(clips))
-    axes.grid(alpha=0.3)
-    axes.legend()
     return without_formulas(figure)
 
 

@@ -105,7 +105,7 @@ def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
         main([*causal, clip, "--out", str(tmp_path / "out.mp4"), "--overlay"])
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
-        main_of("plot.horst")([*causal, clip, "--out-dir", str(tmp_path)])
+        main_of("lab.plot.horst")([*causal, clip, "--out-dir", str(tmp_path)])
 
 
 def test_online_action_detection_of_a_camera(
@@ -267,7 +267,7 @@ def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, mon
 
 
 def test_strips_of_moments(main_of, unrolling, sequence, tmp_path, capsys) -> None:
-    main = main_of("plot.horst")
+    main = main_of("lab.plot.horst")
     main([*unrolling, sequence, "--out-dir", str(tmp_path), "--at", "0.6", "3", "--layer", "0"])
     path = tmp_path / f"{Path(sequence).stem}_mp4_horst.png"
     assert str(path) in capsys.readouterr().out

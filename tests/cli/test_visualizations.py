@@ -47,8 +47,8 @@ def test_rollout_writes_a_strip_and_a_video(
 
 def test_attention_writes_a_picture(main_of, model_files, tiny_videos, tmp_path: Path) -> None:
     video = str(tiny_videos.root / "val_0.mp4")
-    options = ["--out-dir", str(tmp_path), "--matrices", "0"]
-    main_of("plot.rollout")([*model_files, video, *options])
+    options = ["--out-dir", str(tmp_path), "--block", "0"]
+    main_of("lab.plot.matrices")([*model_files, video, *options])
     assert cv2.imread(str(tmp_path / "val_0_mp4_attention.png")).std() > 20
 
 
@@ -81,7 +81,7 @@ def test_rollout_names_wrong_videos_first(
 
 def test_tsne_draws_saved_features(main_of, model_files, tiny_videos, tmp_path: Path) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn of setup.cfg is not installed")
-    main, videos = main_of("plot.tsne"), str(tiny_videos.val)
+    main, videos = main_of("lab.plot.tsne"), str(tiny_videos.val)
     out, names = tmp_path / "new" / "map.png", tmp_path / "names.txt"
     files = [str(tmp_path / "features"), videos, "--out", str(out), "--classes", str(names)]
     names.write_text("red\ngreen\n")
@@ -159,7 +159,7 @@ def test_accuracy_by_views_is_that_of_the_tests(
         "savefig",
         lambda figure, *a, **k: draw(figure, *a, **k) or drawn.append(figure.axes[0]),
     )
-    main, options = main_of("plot.views"), [str(tmp_path), "--out", str(tmp_path / "views.png")]
+    main, options = main_of("lab.plot.views"), [str(tmp_path), "--out", str(tmp_path / "views.png")]
     with pytest.raises(ValueError, match="has no test_<views>_<fusion>.json with acc/top1"):
         main(options)
     for views in ("2x1", "1x1", "1x3"):

@@ -9,15 +9,14 @@ from mmvidformer.data.prepare import prepare_list
 from mmvidformer.tasks.boxes import VideoBoxes
 
 PLOTS = {
-    "plot.field": ["CONFIG", "--out", "TARGET"],
+    "lab.plot.field": ["CONFIG", "--out", "TARGET"],
     "plot.curves": ["FOLDER", "--out", "TARGET"],
-    "plot.views": ["FOLDER", "--out", "TARGET"],
-    "plot.tsne": ["FOLDER", "INPUT", "--out", "TARGET"],
+    "lab.plot.views": ["FOLDER", "--out", "TARGET"],
+    "lab.plot.tsne": ["FOLDER", "INPUT", "--out", "TARGET"],
     "export": ["CONFIG", "CHECKPOINT", "--out", "TARGET"],
     "convert": ["CHECKPOINT", "TARGET"],
     "count": ["CONFIG", "--csv", "TARGET"],
     "speed": ["CONFIG", "CHECKPOINT", "--json", "TARGET"],
-    "models": ["--verify", "INPUT", "--out", "TARGET"],
     "test": ["CONFIG", "CHECKPOINT", "--dump", "TARGET"],
 }
 SUFFIXES = {"export": ".pt2", "convert": ".pth", "test": ".npz", "count": ".csv", "speed": ".json"}
@@ -109,7 +108,7 @@ def test_a_table_of_failures_of_others_stays(main_of, model, tiny_videos, tmp_pa
 def test_generated_videos_do_not_replace_lists(main_of, tmp_path) -> None:
     (tmp_path / "train.txt").write_text("a.mp4 0\n")
     with pytest.raises(FileExistsError, match="has train.txt already; choose another folder"):
-        main_of("data.generate")([str(tmp_path), "--train", "1", "--val", "1", "--test", "1"])
+        main_of("lab.generate")([str(tmp_path), "--train", "1", "--val", "1", "--test", "1"])
     assert (tmp_path / "train.txt").read_text() == "a.mp4 0\n"
 
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
-from mmvidformer.layers.kernels.naive import WEIGHTS, attend_naively
 from mmvidformer.layers.masks import Causal, Mask
+from tests.layers.naive import WEIGHTS, attend_naively
 
 D = 6
 OPTIONS = {

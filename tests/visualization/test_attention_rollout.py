@@ -6,10 +6,10 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidformer.layers import Attention
-from mmvidformer.layers.kernels.naive import attend_naively
 from mmvidformer.models import VideoTransformer, timesformer, vivit
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.visualization.attention_rollout import rollout
+from tests.layers.naive import attend_naively
 from tests.visualization.dense_rollout import dense_rollout
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 4}

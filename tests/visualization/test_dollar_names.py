@@ -9,19 +9,19 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from lab.attention_matrices import draw_matrices
+from lab.plot.tsne import draw_classes
+from lab.plot.views import draw_views
+from lab.receptive_field import Field, draw_receptive_field
 from mmvidformer.apis import Prediction
 from mmvidformer.sinks.timeline import draw_timeline
-from mmvidformer.visualization.attention_matrices import draw_matrices
 from mmvidformer.visualization.heatmaps import ROWS, HeatStrip, draw_masked, draw_strips
 from mmvidformer.visualization.plots import (
     TrainingLog,
     draw_class_accuracy,
-    draw_classes,
     draw_confusion,
     draw_training,
-    draw_views,
 )
-from mmvidformer.visualization.receptive_field import Field, draw_receptive_field
 
 FILE, NAMES = "price_$5_to_$9.mp4", ["a$_b$", "$\\c$"]
 COUNTS, PIXELS = np.array([[2, 1], [1, 2]]), np.zeros((2, 8, 8, 3), np.uint8)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.running_mean import RunningMean
+from lab.plot.horst import to_strip
 from mmvidformer.apis import StreamFrame
 from mmvidformer.models import Horst
 from mmvidformer.visualization.heatmaps import fade
@@ -107,7 +108,7 @@ def test_pages_and_strips_show_the_past_by_weight() -> None:
     ):
         np.testing.assert_array_equal(picture, expected)
         assert text == weight
-    strip = found.to_strip("title")
+    strip = to_strip(found, "title")
     assert strip.captions == ["0.25 s", "0.50 s", "0.75 s (current)"]
     assert strip.weights.tolist() == pytest.approx([0.2, 0.8])
     corners = strip.heat[:, 0, 0].tolist(), strip.heat[:, -1, -1].tolist()

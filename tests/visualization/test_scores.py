@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from lab.plot.views import draw_views
 from mmvidformer.visualization.plots import (
     draw_class_accuracy,
     draw_confusion,
-    draw_views,
     read_scores,
 )
 

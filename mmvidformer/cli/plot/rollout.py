@@ -1,7 +1,6 @@
 """Show what a model attends to: mmvidformer plot rollout CONFIG CHECKPOINT VIDEO ...
 
-For each video a strip of frames (.png) and a video (.mp4) with the attention rollout as heat maps,
-or the attention weights of a block as matrices (figure 2 of feature fixation).
+For each video a strip of frames (.png) and a video (.mp4) with the attention rollout as heat maps.
 """
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from mmvidformer.apis import Recognizer, normalize
+from mmvidformer.apis import Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import (
     add_classes_argument,
@@ -20,7 +19,6 @@ from mmvidformer.engine.arguments import (
 )
 from mmvidformer.sinks.figures import save_figure
 from mmvidformer.video.writer import VideoOutput, picture_paths
-from mmvidformer.visualization.attention_matrices import attention_matrices, draw_matrices
 from mmvidformer.visualization.heatmaps import draw_strips, rollout_clips
 
 
@@ -41,28 +39,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--fps", type=float, default=4, help="of the written video (default: 4)", metavar="FPS"
     )
-    text = "draw the attention weights of this block (from 0; last: -1) of any kernel instead"
-    parser.add_argument("--matrices", type=int, metavar="BLOCK", help=text)
     add_classes_argument(parser)
     add_force_argument(parser)
     args = parser.parse_args(argv)
-    ending = "_rollout" if args.matrices is None else "_attention"
-    paths = picture_paths(args.videos, args.out_dir, f"{ending}.png")
-    films = [path.with_suffix(".mp4") for path in paths] if args.matrices is None else []
-    targets = zip(map(str, [*args.videos, *args.videos]), [*paths, *films], strict=False)
+    paths = picture_paths(args.videos, args.out_dir, "_rollout.png")
+    films = [path.with_suffix(".mp4") for path in paths]
+    targets = zip(map(str, [*args.videos, *args.videos]), [*paths, *films], strict=True)
     check_outputs(vars(args), targets, "out_dir")
     cfg = load_config(args.config, args.cfg_options)
     recognizer = Recognizer(cfg, args.checkpoint, args.device, args.classes, clips=args.clips)
-    for video, path in zip(tqdm(args.videos, unit="video", disable=None), paths, strict=True):
+    videos = tqdm(args.videos, unit="video", disable=None)
+    for video, path, film in zip(videos, paths, films, strict=True):
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video))
-        if args.matrices is not None:
-            clip = normalize(recognizer._model, sample["inputs"][:1])
-            matrices = attention_matrices(recognizer._model.backbone, clip, args.matrices)
-            save_figure(draw_matrices(matrices, title=video.name), path)
-            tqdm.write(f"written: {path}")
-            continue
         strips = []
-        film = path.with_suffix(".mp4")
         with VideoOutput(film, args.fps) as output:
             for strip, images in rollout_clips(recognizer, sample, video.name):
                 strips.append(strip)

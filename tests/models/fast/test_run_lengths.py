@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lab.attention_matrices import attention_matrices
+from lab.receptive_field import receptive_field
 from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models import ViViT
 from mmvidformer.models.fast import run_lengths
@@ -15,9 +17,7 @@ from mmvidformer.models.fast.run_lengths import (
     share_computed,
     share_moving,
 )
-from mmvidformer.visualization.attention_matrices import attention_matrices
 from mmvidformer.visualization.attention_rollout import rollout
-from mmvidformer.visualization.receptive_field import receptive_field
 from tests.models.test_keep import COUNTING, JOINT, assert_same, build, noise
 
 SIZE = dict(arch=dict(embed_dims=16, depth=2, num_heads=2), clip_len=4, img_size=16)

@@ -1,7 +1,7 @@
 import numpy as np
 from matplotlib.colors import to_rgba
 
-from mmvidformer.visualization.plots import draw_classes
+from lab.plot.tsne import draw_classes
 
 
 def test_each_class_has_its_color_and_name() -> None:

@@ -1,4 +1,4 @@
-"""Draw features of videos: mmvidformer plot tsne FEATURES LIST --out FILE.
+"""Draw features of videos: python -m lab plot tsne FEATURES LIST --out FILE.
 
 FEATURES is the folder that mmvidformer features --files wrote for the videos of LIST, a list in
 MMAction2's format. The features are embedded in the plane by t-SNE (van der Maaten & Hinton, JMLR
@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
 from mmvidformer.data.lists import read_list
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.errors import UserError
-from mmvidformer.sinks.figures import save_figure
+from mmvidformer.sinks.figures import save_figure, without_formulas
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.visualization.plots import draw_classes
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -67,3 +68,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     with write_atomically(table) as part, part.open("wb") as file:
         np.savez(file, features=features, labels=labels, points=points)
     print(f"written: {args.out}, {table}")
+
+
+def draw_classes(
+    points: np.ndarray, labels: np.ndarray, names: Sequence[str], title: str = "", most: int = 20
+) -> Figure:
+    """Draw points (N, 2) colored by class (N,), with a legend.
+
+    The ``most`` frequent classes have colors and names, the others are gray.
+    """
+    classes, counts = np.unique(labels, return_counts=True)
+    common = np.sort(classes[np.argsort(-counts, kind="stable")[:most]])
+    colors = colormaps["tab10" if len(common) <= 10 else "tab20"].colors
+    figure = Figure(figsize=(8, 6.5), dpi=120, layout="constrained")
+    axes = figure.add_subplot(title=title, xticks=[], yticks=[], aspect="equal")
+    if len(common) < len(classes):
+        name = f"{len(classes) - len(common)} other classes"
+        axes.scatter(*points[~np.isin(labels, common)].T, s=10, color="0.8", label=name)
+    for i, label in enumerate(common):
+        color = colors[i % len(colors)]
+        axes.scatter(*points[labels == label].T, s=18, color=color, label=names[label])
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, markerscale=1.5)
+    return without_formulas(figure)

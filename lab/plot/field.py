@@ -1,4 +1,4 @@
-"""Draw the receptive field of a token: mmvidformer plot field CONFIG --out FILE.
+"""Draw the receptive field of a token: python -m lab plot field CONFIG --out FILE.
 
 Follows a token through the blocks of a config's backbone, and draws the input tokens that it
 depends on after each. The size of the grid does not have to be the config's.
@@ -8,12 +8,12 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab.receptive_field import draw_receptive_field, receptive_field
 from mmvidformer.config import load_config
 from mmvidformer.config.building import building
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
 from mmvidformer.registry import MODELS
 from mmvidformer.sinks.figures import save_figure
-from mmvidformer.visualization.receptive_field import draw_receptive_field, receptive_field
 
 
 def main(argv: Sequence[str] | None = None) -> None:

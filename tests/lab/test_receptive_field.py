@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lab.receptive_field import draw_receptive_field, receptive_field
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
-from mmvidformer.visualization.receptive_field import draw_receptive_field, receptive_field
 from tests.layers.dense import allowed
 
 ARCH = dict(embed_dims=32, depth=2, num_heads=4)
@@ -145,6 +145,6 @@ def test_mistakes_are_named() -> None:
 def test_tool(main_of, tmp_path: Path, capsys) -> None:
     small = ["--cfg-options", "model.backbone.arch.embed_dims=16", "--grid", "2", "4", "4"]
     out = tmp_path / "field.png"
-    main_of("plot.field")(["compose_windows_motion", "--out", str(out), *small])
+    main_of("lab.plot.field")(["compose_windows_motion", "--out", str(out), *small])
     assert out.stat().st_size > 1000
     assert f"written: {out}" in capsys.readouterr().out

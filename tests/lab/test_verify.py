@@ -20,18 +20,14 @@ from transformers import (
 )
 from transformers.models.videoprism import VideoPrismVisionConfig
 
+from lab import verify
+from lab.verification import CHECKS, Verified, check_clip, report
 from mmvidformer.apis import checkpoint_config
-from mmvidformer.apis.verify import CHECKS, Verified, check_clip, report
 from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import hash_of
 
 # That of transformers 4; 5 has one on the GPU, too.
 VideoMAE = getattr(transformers, "VideoMAEImageProcessorPil", VideoMAEImageProcessor)
-
-
-@pytest.fixture(scope="module")
-def tool(load):
-    return load("verify_published")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +79,8 @@ def table(web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     published.rows.cache_clear()
 
 
-def test_differences_and_hashes(tool, table: Path, capsys: pytest.CaptureFixture) -> None:
-    assert tool.main(["right", "--write"]) == 0
+def test_differences_and_hashes(table: Path, capsys: pytest.CaptureFixture) -> None:
+    assert verify.main(["right", "--write"]) == 0
     printed = capsys.readouterr().out
     sha256 = hash_of(table / "hf" / "model.safetensors")
     (differences,) = re.findall(rf"right +(\S+) +(\S+) +224 +{sha256}$", printed, re.MULTILINE)
@@ -93,7 +89,7 @@ def test_differences_and_hashes(tool, table: Path, capsys: pytest.CaptureFixture
     assert published.row_of("published://right").license == "MIT"
     assert published.TABLE.read_text().startswith("# Table\n- address: hf://org/tiny")
 
-    assert tool.main([]) == 1
+    assert verify.main([]) == 1
     printed = capsys.readouterr().out
     assert re.search(r"wrong +1\.0e-03 +\S+ +224 +[0-9a-f]{64}  DIFFERS", printed)
     assert re.search(
@@ -101,12 +97,11 @@ def test_differences_and_hashes(tool, table: Path, capsys: pytest.CaptureFixture
     )
 
 
-def test_the_page_of_a_user(main_of, table: Path, tmp_path: Path, capsys) -> None:
+def test_the_page_of_a_user(table: Path, tmp_path: Path, capsys) -> None:
     """Published logits and the model of transformers: equal, different, and not there."""
     page = tmp_path / "pages" / "right.md"
-    command = main_of("models")
-    assert command(["--verify", "right", "--by", "A. User", "--out", str(page)]) == 0
-    assert f"right: equal; written: {page}" in capsys.readouterr().out
+    assert verify.main(["right", "--by", "A. User", "--out", str(page)]) == 0
+    assert f"written: {page}" in capsys.readouterr().out
     text = page.read_text()
     lines = dict(re.findall(r"^\| ([\w -]+) \| (.*) \|$", text, re.MULTILINE))
     assert text.startswith("# right: equal\n")
@@ -121,15 +116,16 @@ def test_the_page_of_a_user(main_of, table: Path, tmp_path: Path, capsys) -> Non
     assert transformers.__version__ in lines["versions"]
     assert len(text.splitlines()) < 40
 
-    assert command(["--verify", "wrong"]) == 1
-    printed = capsys.readouterr().out
-    assert "# wrong: differs\n" in printed and "verified: " not in printed
-    assert command(["--verify", "absent"]) == 1
-    assert "# absent: could not be loaded" in capsys.readouterr().out
+    assert verify.main(["wrong", "--out", str(page), "--force"]) == 1
+    text = page.read_text()
+    assert "# wrong: differs\n" in text and "verified: " not in text
+    assert verify.main(["absent", "--out", str(page), "--force"]) == 1
+    assert "# absent: could not be loaded" in page.read_text()
     with pytest.raises(KeyError, match="rihgt"):
-        command(["--verify", "rihgt"])
-    with pytest.raises(SystemExit):
-        command(["--by", "A. User"])
+        verify.main(["rihgt"])
+    for words in (["--by", "A. User"], ["right", "wrong", "--out", str(page)]):
+        with pytest.raises(SystemExit):
+            verify.main(words)
 
 
 def test_what_was_compared_with_nothing_is_not_verified() -> None:
@@ -141,7 +137,7 @@ def test_what_was_compared_with_nothing_is_not_verified() -> None:
 
 @pytest.mark.parametrize("family", ["vivit", "videomae", "vjepa2", "videoprism"])
 def test_encoders_are_compared_with_transformers(
-    family: str, web, main_of, tmp_path: Path, monkeypatch, capsys
+    family: str, web, tmp_path: Path, monkeypatch
 ) -> None:
     """Tokens of a model without a classifier."""
     torch.manual_seed(0)
@@ -152,12 +148,12 @@ def test_encoders_are_compared_with_transformers(
     monkeypatch.setattr(published, "TABLE", tmp_path / "published.yml")
     published.rows.cache_clear()
     try:
-        assert main_of("models")(["--verify", "tiny"]) == 0
+        assert verify.main(["tiny", "--out", str(tmp_path / "tiny.md")]) == 0
     finally:
         published.rows.cache_clear()
-    printed = capsys.readouterr().out
-    assert "# tiny: equal\n" in printed
-    found = re.search(r"largest difference (\S+), transformers' \w+, tokens", printed)
+    page = (tmp_path / "tiny.md").read_text()
+    assert "# tiny: equal\n" in page
+    found = re.search(r"largest difference (\S+), transformers' \w+, tokens", page)
     assert float(found[1]) <= 1e-5
 
 

@@ -12,8 +12,8 @@ mteb = pytest.importorskip("mteb", reason='needs pip install "mmvidformer[mteb]"
 from datasets import Dataset, Video  # noqa: E402
 from mteb.mocks.mock_tasks import MockClassificationTask, MockVideoClassification  # noqa: E402
 
+from lab.mteb_encoder import VideoEncoder  # noqa: E402
 from mmvidformer.apis import Recognizer, backbone_features  # noqa: E402
-from mmvidformer.apis.mteb import VideoEncoder  # noqa: E402
 
 
 @pytest.fixture

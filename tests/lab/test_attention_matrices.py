@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from lab.attention_matrices import attention_matrices, draw_matrices
 from mmvidformer.layers import KERNELS
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, ViViT
-from mmvidformer.visualization.attention_matrices import attention_matrices, draw_matrices
 
 ARCH = dict(embed_dims=16, depth=2, num_heads=2)
 SMALL = dict(arch=ARCH, img_size=8, clip_len=4)

@@ -1,20 +1,22 @@
-"""Check published checkpoints: python tools/verify_published.py [NAME ...].
+"""Check published weights: python -m lab verify [NAME ...].
 
-Does what mmvidformer models --verify does for several names, without names for all of the table
+Weights are fetched, converted, and compared with logits that their authors publish and with the
+code of transformers. Without names those of the whole table are checked
 (mmvidformer/checkpoints/published.yml), several GB. The exit status is 1 if one fails.
-Needs a clone of the repository, since --write changes the table.
 """
 
 import re
-import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import yaml
 
-from mmvidformer.apis.verify import Verified, verify
+from lab.verification import Verified, report, verify
 from mmvidformer.checkpoints import published
-from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.errors import UserError
+from mmvidformer.storage.atomic import write_atomically
 
 
 def write_hashes(results: list[Verified]) -> None:
@@ -43,16 +45,28 @@ def list_results(results: list[Verified]) -> Iterator[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of published://NAME")
     parser.add_argument("--write", action="store_true", help="write hashes into the table")
+    parser.add_argument("--out", type=Path, help="page of one (.md), to be shared", metavar="FILE")
+    parser.add_argument("--by", default="", help="who verifies, for the page")
+    add_force_argument(parser)
     args = parser.parse_args(argv)
-    rows = [published.row_of(published.PREFIX + name) for name in args.names] or published.rows()
-    results = [verify(row) for row in rows if not row.address.startswith("timm:")]
+    if (args.by or args.out) and not (args.out and len(args.names) == 1):
+        parser.error("--by goes with --out, and --out with one NAME")
+    if args.out:
+        check_outputs(vars(args), [("--out", args.out)], "out")
+    rows = [published.row_of(published.PREFIX + name) for name in args.names]
+    for row in rows:
+        if row.address.startswith("timm:"):
+            raise UserError(f"{row.name} is an image model, which timm itself loads")
+    rows = rows or [row for row in published.rows() if not row.address.startswith("timm:")]
+    results = [verify(row) for row in rows]
     print("\n".join(list_results(results)))
     if args.write:
         write_hashes(results)
+    if args.out:
+        with write_atomically(args.out) as part:
+            page = "\n".join(report(rows[0], results[0], args.by))
+            part.write_text(f"{page}\n", encoding="utf-8")
+        print(f"written: {args.out}")
     return 0 if all(result.passed for result in results) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(run_tool(main))

@@ -1,4 +1,4 @@
-"""Show what HORST attends to: mmvidformer plot horst CONFIG CHECKPOINT VIDEO ... --out-dir DIR.
+"""Show what HORST attends to: python -m lab plot horst CONFIG CHECKPOINT VIDEO ... --out-dir DIR.
 
 For each video a strip (.png) of the frames that a layer remembers, with their temporal attention
 as weights and their spatial attention as heat, as in figures 4 and 5 of the paper.
@@ -8,6 +8,8 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import torch
 from tqdm import tqdm
 
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
@@ -22,8 +24,8 @@ from mmvidformer.errors import UserError
 from mmvidformer.sinks.annotate import list_bars
 from mmvidformer.sinks.figures import save_figure
 from mmvidformer.video.writer import picture_paths
-from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
-from mmvidformer.visualization.horst import look_back
+from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips, enlarge
+from mmvidformer.visualization.horst import LookBack, look_back
 
 
 def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[HeatStrip]:
@@ -38,12 +40,28 @@ def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[H
             count = len(recognizer.model.neck.layers)  # of a model that has been found to have some
             layer = f"layer {args.layer % count + 1} of {count}"
             title = f"{video.name} at {now:.2f} s, {layer}, {best_classes(look.frame)}"
-            strip = look.to_strip(title)
+            strip = to_strip(look, title)
             strips |= {moment: strip for moment in moments if now <= moment + 1e-6}
     for moment in moments:
         if moment not in strips:
             raise UserError(f"{video} has no earlier states at {moment} s: no second step")
     return [strips[moment] for moment in moments]
+
+
+def to_strip(look: LookBack, title: str) -> HeatStrip:
+    """Frames of the states and the current one, with weights and heat, for ``draw_strips``.
+
+    The heat of a past frame is the weights of its places; that of the current frame is their
+    mean over the states (``StateWeights.seen``).
+    """
+    frames = [*look.past, look.frame]
+    pictures = np.stack([frame.picture for frame in frames])
+    places = torch.cat([look.attention.places, look.attention.seen[None]]).numpy()
+    captions = [f"{frame.seconds:.2f} s" for frame in frames]
+    captions[-1] += " (current)"
+    heat = enlarge(places, pictures.shape[1:3])
+    weights = look.attention.states.numpy()
+    return HeatStrip(title, pictures, heat, captions, "weight of a place", weights)
 
 
 def best_classes(frame: StreamFrame) -> str:

@@ -1,4 +1,4 @@
-"""Draw accuracy against views: mmvidformer plot views WORK_DIR --out FILE.
+"""Draw accuracy against views: python -m lab plot views WORK_DIR --out FILE.
 
 Reads test_<views>_<fusion>.json, which mmvidformer test saved in the work dir: first test a
 checkpoint with --views 1x1, 2x1, 4x1, 1x3 and so on. There is a curve for each number of crops.
@@ -7,13 +7,14 @@ checkpoint with --views 1x1, 2x1, 4x1, 1x3 and so on. There is a curve for each 
 import json
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from matplotlib.figure import Figure
 
 from mmvidformer.engine.arguments import add_force_argument, check_outputs
 from mmvidformer.errors import UserError
-from mmvidformer.sinks.figures import save_figure
-from mmvidformer.visualization.plots import draw_views
+from mmvidformer.sinks.figures import save_figure, without_formulas
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -48,3 +49,18 @@ def views_of(test: dict) -> tuple[int, int]:
     """Return the numbers of clips and crops of a test."""
     clips, crops = test["views"].split("x")
     return int(clips), int(crops)
+
+
+def draw_views(
+    accuracy: Mapping[str, Mapping[int, float]], metric: str = "top-1 accuracy", title: str = ""
+) -> Figure:
+    """Draw accuracies, from 0 to 1, by the number of clips: a curve for each name."""
+    figure = Figure(figsize=(6, 4), dpi=110, layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel="clips per video")
+    for name, curve in accuracy.items():
+        axes.plot(list(curve), [100 * value for value in curve.values()], marker="o", label=name)
+    clips = {count for curve in accuracy.values() for count in curve}
+    axes.set(ylabel=f"{metric} in %", xticks=sorted(clips))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return without_formulas(figure)

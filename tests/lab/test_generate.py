@@ -8,7 +8,7 @@ def make(main_of, capsys):
     """Run the tool in one process; returns what it prints."""
 
     def run(*arguments: object) -> str:
-        main_of("data.generate")([*map(str, arguments), "--workers", "1"])
+        main_of("lab.generate")([*map(str, arguments), "--workers", "1"])
         return capsys.readouterr().out
 
     return run
@@ -49,7 +49,7 @@ def test_every_setting_of_a_preset_has_an_option(main_of, capsys):
         ("sequences", "--certainty"),
     ):
         with pytest.raises(SystemExit):
-            main_of("data.generate")(["--preset", preset, "--help"])
+            main_of("lab.generate")(["--preset", preset, "--help"])
         said = capsys.readouterr().out
         assert option in said and "--object-size" in said
         assert ("--frames" in said) == (preset != "sequences")

@@ -1,0 +1,1 @@
+"""Pictures of the papers, and of what was built."""
