@@ -24,6 +24,7 @@ import torch
 from tqdm import tqdm
 
 from benchmarks.attention_cost import KERNELS, Cost, cases, growth, measure
+from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.plots import draw_growth
 from mmvidformer.engine.loading import default_device
 from mmvidformer.engine.tables import print_table
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--memory-limit", type=float, metavar="GIB",
         help="memory that a clip may take on a CPU; default: all free memory",
     )  # fmt: skip
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(".csv", "_growth.csv", ".png"))
     limit = None if args.memory_limit is None else int(args.memory_limit * 2**30)
     planned = cases(
         args.kernels, args.attention, args.frames, args.sizes,

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from benchmarks.compare import TOLERANCE
 from benchmarks.models import machine
+from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.timing import time_call
 from benchmarks.versions import versions
 from mmvidformer.checkpoints import read_model
@@ -186,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--jax-python", default=sys.executable, help="interpreter with JAX")
     parser.add_argument("--rounds", type=int, default=3, help="timed rounds (default 3)")
     parser.add_argument("--out", type=Path, help="csv file")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     torch.set_num_threads(1)
     print(f"{machine('cpu', 1)}; {versions()}")
     rows = []

@@ -22,6 +22,7 @@ import torch
 
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_windows import FRAMES, Unusable, Window, cut_windows
+from benchmarks.outputs import parse_with_results, with_suffixes
 from lab.synthetic.camera.clips import film
 from lab.synthetic.camera.paths import (
     CLASSES,
@@ -175,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="random seed of the windows")
     parser.add_argument("--model", nargs="+", default=["camera_motion"], help="CONFIG [CHECKPOINT]")
     parser.add_argument("--out", type=Path, help="csv file for the answers of every clip")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     cv2.setNumThreads(1)
     torch.set_num_threads(1)
     methods = METHODS | {"model": by_model(*args.model)}

@@ -13,6 +13,7 @@ from pathlib import Path
 from mmengine.config import Config
 from tqdm import tqdm
 
+from benchmarks.outputs import parse_with_results
 from benchmarks.plots import draw_costs
 from mmvidformer.apis.complexity import count
 
@@ -62,7 +63,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="image file (.png, .pdf, .svg)")
     parser.add_argument("--csv", type=Path, help="csv file to write the numbers to")
-    args = parser.parse_args(argv)
+    args = parse_with_results(
+        parser, argv, lambda args: [file for file in (args.out, args.csv) if file]
+    )
     curves = count_curves()
     tera: dict[str, dict[str, dict[int, float]]] = {}
     for axis, schemes in curves.items():

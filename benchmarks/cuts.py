@@ -16,6 +16,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
+from benchmarks.outputs import parse_with_results
 from mmvidformer.video.cuts import FINDERS, check_finder
 from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
@@ -117,6 +118,11 @@ def describe(scores: Sequence[Score], column: str, draws: int = 2000) -> str:
     return f"{100 * right / max(of, 1):.1f}% ({low:.1f}-{high:.1f}, n = {of})"
 
 
+def edits_of(args: argparse.Namespace) -> list[Path]:
+    """Return the files of the edits."""
+    return [args.out / f"{args.join}_{number:02d}.mp4" for number in range(args.edits)]
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -126,16 +132,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--shots", type=int, default=15, help="shots of an edit (default: 15)")
     parser.add_argument("--seed", type=int, default=1, help="random seed of the edits (default: 1)")
     parser.add_argument("--join", choices=JOINS, default="cut", help="how shots meet")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, edits_of)
     cv2.setNumThreads(1)
     videos = []
     for path in args.videos:
         video = Video.open(path)
         videos.append(np.stack(video.frames(range(len(video)))))
     edits = []
-    for number in range(args.edits):
+    for number, path in enumerate(edits_of(args)):
         rng = np.random.default_rng([args.seed, number, JOINS.index(args.join)])
-        path = args.out / f"{args.join}_{number:02d}.mp4"
         edits.append(draw_edit(videos, path, args.shots, args.join, rng))
     print("| way | precision | recall |\n|---|---|---|")
     for how in FINDERS:

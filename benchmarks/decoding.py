@@ -22,6 +22,7 @@ import torch
 from mmengine.dataset import Compose
 from mmengine.registry import init_default_scope
 
+from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer.data.transforms.decode import VideoInit
 from mmvidformer.engine.tables import print_table
 from mmvidformer.video.encode import encode_video
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5, help="alternating rounds (default: 5)")
     parser.add_argument("--clips", type=int, default=5, help="clips per round (default: 5)")
     parser.add_argument("--out", type=Path, help=".csv file to write")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     torch.set_num_threads(1)
     cv2.setNumThreads(0)
     init_default_scope("mmaction")

@@ -22,6 +22,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from benchmarks.memory import peak_memory
+from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.timing import time_call
 from mmvidformer.layers import AttentionSubLayer, Context, Grid, TransformerBlock
 from mmvidformer.layers.shift import Shift
@@ -105,7 +106,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5, help="timed rounds")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, help="path of the table, without suffix")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(".csv"))
     if args.optimize and args.training:
         parser.error("an optimized model cannot be trained: --optimize or --training")
     return args

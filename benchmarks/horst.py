@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer.models.horst.layer import HorstLayer
 from mmvidformer.models.horst.statt import Entry, States
 
@@ -101,7 +102,7 @@ def parse_args(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
     parser.add_argument("--out", type=Path, help="path of the table, without suffix")
-    return parser.parse_args(argv)
+    return parse_with_results(parser, argv, with_suffixes(".csv"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

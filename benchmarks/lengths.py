@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.attention import read_arch
+from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.timing import time_call
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 
@@ -79,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, required=True, help="path of the table, without suffix")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(".csv"))
     torch.set_num_threads(args.threads)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     exceeded = False

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.stream import resident
 from mmvidformer.config import load_config, view_shape
 from mmvidformer.config.building import building
@@ -102,7 +103,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument("--window", type=int, default=32, help="frames of a window (32)")
     parser.add_argument("--size", type=int, nargs=2, metavar=("H", "W"), help="of a frame")
     parser.add_argument("--kernel", help="kernel over time, which keeps all of the past")
-    return parser.parse_args(argv)
+    return parse_with_results(parser, argv, with_suffixes(""))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -30,6 +30,7 @@ import torch
 from rich.progress import track
 
 from benchmarks.compare import COMPILED, PASSES, Result, Settings, compare
+from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.page import COLUMNS, fill_page, row_of, write_results
 from benchmarks.plots import draw_bars
 from benchmarks.versions import versions
@@ -88,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--no-memory", action="store_true", help="skip peak memory")
     parser.add_argument("--without", nargs="+", default=[], help="baselines to leave out")
     parser.add_argument("--page", type=Path, nargs="+", default=[], help="pages to update")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(".csv", ".json", ".png"))
     if args.configs and not args.out:
         parser.error("--out is required: the path of the files to write")
     if not args.configs and not args.page:

@@ -20,6 +20,7 @@ import cv2
 import numpy as np
 import torch
 
+from benchmarks.outputs import parse_with_results
 from mmvidformer.cli import test
 from mmvidformer.data.text import read_text
 from mmvidformer.engine.tables import print_table
@@ -105,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("root", type=Path, help="folder of the videos and their lists")
     parser.add_argument("runs", type=Path, nargs="*", help="work directories of finetune")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, lambda args: [args.root / "moments.csv"])
     names = read_text(args.root / "classes.txt").splitlines()
     metrics = {"rise of differences, nearest mean flow": score_flow(args.root, names)}
     for run in args.runs:

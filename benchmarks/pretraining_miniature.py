@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from benchmarks.attention import read_arch
 from benchmarks.camera_windows import cut_windows
+from benchmarks.outputs import parse_with_results, with_suffixes
 from lab.papers.summary import interval
 from lab.synthetic.directions import DirectionsSpec
 from lab.synthetic.render import Look
@@ -140,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--pretrain-lr", type=float, default=1e-3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, help="json file")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     torch.set_num_threads(1)
     rows = []
     for seed in range(args.seeds):

@@ -33,6 +33,7 @@ from benchmarks.camera_rates import (
     rates_table,
     shares_table,
 )
+from benchmarks.outputs import parse_with_results, with_suffixes
 from lab.synthetic.camera.paths import CLASSES, EDGE, FPS, class_of, measure_shake
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
@@ -212,7 +213,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--videos", type=Path, help="csv file with the part of each video")
     parser.add_argument("--out", type=Path, help="csv file for the answers")
     parser.add_argument("--model", nargs="+", default=[MODEL], help="CONFIG [CHECKPOINT]")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     if not args.source.is_dir():
         with open(args.source, newline="") as file:
             print_tables(list(csv.DictReader(file)))

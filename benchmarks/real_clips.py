@@ -24,9 +24,11 @@ import cv2
 import numpy as np
 
 from benchmarks.camera_kept import resize
+from benchmarks.outputs import parse_with_results
 from lab.synthetic.render import write_film
 
 ROWS = Path(__file__).parents[1] / "reports" / "benchmark" / "real_cameras.csv"
+LISTS = ("train.txt", "val.txt", "classes.txt")
 CLASSES = ("static", "moving")
 FRAMES, FPS, SIDE = 17, 16, 112
 MOST_STATIC = 24  # of a video
@@ -76,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("videos", type=Path, help="folder of videos")
     parser.add_argument("out", type=Path, help="folder for the clips")
     parser.add_argument("--rows", type=Path, default=ROWS, help="csv of benchmarks.real_cameras")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, lambda args: [args.out / name for name in LISTS])
     cv2.setNumThreads(1)
     rng = random.Random(0)
     seconds = read_rows(args.rows, args.videos)

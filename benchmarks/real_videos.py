@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.outputs import parse_with_results
 from benchmarks.real_rivals import RIVALS, test_rival
 from mmvidformer.cli import finetune
 from mmvidformer.data.own_videos import find_folds
@@ -42,7 +43,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "--rival-minutes", type=float, default=8.0, help="of a processor, for each training"
     )
     parser.add_argument("--cfg-options", nargs="+", default=[], help="overrides of the config")
-    return parser.parse_args(argv)
+    return parse_with_results(parser, argv, lambda args: [args.out / "real_videos.csv"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

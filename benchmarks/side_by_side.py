@@ -29,6 +29,7 @@ from benchmarks.compare import Settings, check_equal, take_turns
 from benchmarks.inexact import TOLERANCE, still_clip
 from benchmarks.models import machine
 from benchmarks.onnx_models import OnnxModel, export_onnx, round_to_int8
+from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.versions import versions
 from mmvidformer.config import clip_shape, config_name, load_config
 from mmvidformer.models.fast.inference import optimize_for_inference
@@ -122,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5, help="timed rounds (default 5)")
     parser.add_argument("--out", type=Path, help="csv file")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     torch.set_num_threads(args.threads)
     settings = Settings(threads=args.threads, repeats=args.rounds)
     print(f"{machine('cpu', args.threads)}; {versions()}")

@@ -24,6 +24,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 
 from benchmarks.baselines import fill_zeros, remove_noise
+from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer.config import clip_shape, is_recurrent, load_config
 from mmvidformer.config.building import building
 from mmvidformer.engine.fsdp import shard_model
@@ -148,7 +149,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", default=default_device())
     parser.add_argument("--backend", default="inductor", help="of torch.compile")
     parser.add_argument("--out", type=Path, required=True, help="path of the table, without suffix")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(".csv"))
     torch.backends.cudnn.allow_tf32 = False
     if {"ddp", "fsdp"} & set(args.modes):
         distributed.init_process_group(

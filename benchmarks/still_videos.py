@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from benchmarks.models import machine
+from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.versions import versions
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
@@ -98,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="csv file")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     *checkpoints, folder = args.inputs
     if len(checkpoints) + args.random > 1:
         parser.error(f"at most a checkpoint before the folder, got {checkpoints}")

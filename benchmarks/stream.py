@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from benchmarks.outputs import parse_with_results
 from benchmarks.plots import draw_minutes
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
@@ -89,7 +90,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         metavar=("H", "W"),
         help="of the video (default: 256 456)",
     )
-    return parser.parse_args(argv)
+    return parse_with_results(parser, argv, lambda args: [args.out, args.out.with_suffix(".png")])
 
 
 def main(argv: Sequence[str] | None = None) -> None:

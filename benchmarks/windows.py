@@ -28,6 +28,7 @@ from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
 
 from benchmarks.live_server import LiveServer
+from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.pipelines import align_clips
@@ -287,7 +288,7 @@ def main() -> None:
     parser.add_argument("--stride", type=float, default=32 / 30, help="seconds (default: 1.07)")
     parser.add_argument("--video", help="of 'static'")
     parser.add_argument("--out", type=Path, help="csv file")
-    args = parser.parse_args()
+    args = parse_with_results(parser, None, with_suffixes(""))
     torch.set_num_threads(1)
     cv2.setNumThreads(0)
     with tempfile.TemporaryDirectory(prefix="windows_") as folder:

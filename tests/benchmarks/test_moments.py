@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.moments import find_rises, flow_after, score_flow
-from mmvidformer.cli.data import generate
+from lab import generate
 
 START = 8
 
