@@ -13,6 +13,7 @@ from mmvidformer.cli.answering import AnswerOptions
 from mmvidformer.config import config_name, load_config
 from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.data.sources import Source, is_source, list_sources
+from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.arguments import (
     add_classes_argument,
     add_overrides,
@@ -24,6 +25,7 @@ from mmvidformer.engine.options import add_options, option, read_options
 from mmvidformer.sinks import SINKS, Film, Sink
 from mmvidformer.sinks.film import SHOWN
 from mmvidformer.tasks.annotations import Span, match_spans
+from mmvidformer.tasks.imports import select_rows
 from mmvidformer.video.writer import check_display
 
 SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
@@ -46,7 +48,9 @@ class DemoOptions:
     true_spans: dict[str, list[Span]] = field(default_factory=dict)
     topk: int = option("number of classes", 5, type=positive, metavar="N")
     truth: Path | None = option(
-        "csv of the true segments, for the timeline", type=Path, metavar="FILE"
+        "true segments or moments, for the timeline: a csv file or an export of a tool",
+        type=Path,
+        metavar="FILE",
     )
     force: bool = option(
         "replace results that are there already, when the new ones are whole; without it that is "
@@ -89,8 +93,10 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
         options = replace(options, asked=replace(options.asked, window=WINDOW))
     if options.truth is None:
         return options
+    table = read_options(AnnotationOptions, args).open(options.truth)
     videos = [source.name for source in options.sources]
-    return replace(options, true_spans=match_spans(options.truth, videos))
+    true_spans = match_spans(select_rows(table, ("segment", "moment")), videos)
+    return replace(options, true_spans=true_spans)
 
 
 def make_parser(description: str | None) -> ArgumentParser:
@@ -119,6 +125,7 @@ def make_parser(description: str | None) -> ArgumentParser:
         flag = f"--{name.replace('_', '-')}"
         files.add_argument(flag, type=Path, help=sink.help, metavar="PATH")
     add_options(parser, DemoOptions, "output")
+    add_options(parser, AnnotationOptions, "annotations of --truth")
     return parser
 
 

@@ -1,12 +1,13 @@
-"""Fine-tune on videos of your own: mmvidformer finetune --config NAME --data FOLDER.
+"""Fine-tune on videos of your own: mmvidformer finetune --config NAME --data DATA.
 
-FOLDER has the lists that mmvidformer data list writes. The work dir gets the complete
-config (finetune/config.py), with which all other tools work.
+DATA is a folder of lists that mmvidformer data list wrote, or all that it reads: folders of
+classes, an export of a tool, a csv file. Then the lists go to WORK_DIR/lists. The work dir gets the
+complete config (finetune/config.py), with which all other tools work.
 """
 
 import json
 import sys
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,45 +20,28 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.cli import test, train
+from mmvidformer.cli.run_options import add_run_options
 from mmvidformer.data.own_videos import VideoLists, read_groups
+from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
-from mmvidformer.engine.options import read_options
+from mmvidformer.engine.options import add_options, read_options
 from mmvidformer.errors import UserError
-from mmvidformer.finetune.arguments import add_run_arguments, prepare, read_config
 from mmvidformer.finetune.baseline import try_baselines
+from mmvidformer.finetune.open_data import open_data
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
-from mmvidformer.finetune.settings import AUTO, PROBES, Recipe
+from mmvidformer.finetune.prepare import prepare, read_config
+from mmvidformer.finetune.settings import AUTO, PROBES, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.base import Task
-from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
 
 
-def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+def parse_options(argv: Sequence[str]) -> FinetuneOptions:
     """Read the command line."""
     parser = ArgumentParser(description=__doc__)
-    add_run_arguments(parser, "folder of the lists", Recipe)
-    parser.add_argument(
-        "--weights",
-        help="checkpoint or address to start from, of this project or any that "
-        "mmvidformer convert reads (default: as in the config)",
-        metavar="FILE",
-    )
-    parser.add_argument(
-        "--compare",
-        action=BooleanOptionalAction,
-        help="run several methods, or all that fit, and print what they reach and cost",
-    )
-    parser.add_argument(
-        "--features",
-        type=Path,
-        help="folder of features (default: WORK_DIR/features)",
-        metavar="FOLDER",
-    )
-    parser.add_argument(
-        "--shards", metavar="FOLDER", help="folder or address with the shards of the lists"
-    )
-    parser.add_argument("--prepare", action="store_true", help="write the config, do not train")
+    data = "folder of the lists, or what mmvidformer data list reads"
+    add_run_options(parser, data, FinetuneOptions, Recipe)
+    add_options(parser, AnnotationOptions, "annotations, if --data has no lists")
     folds = parser.add_mutually_exclusive_group()
     folds.add_argument(
         "--fold", help="train and test on one fold of data list --folds", metavar="NAME"
@@ -71,72 +55,83 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     args = parser.parse_args(argv)
     if args.method and len(args.method) > 1 and not args.compare:
         parser.error("several methods need --compare")
-    methods = args.method or [AUTO]
-    if args.resume and (args.compare or methods[0] in PROBES):
+    args.methods, args.method = args.method, (args.method or [AUTO])[0]
+    args.guesses_task = args.task is None
+    args.recipe = read_options(Recipe, args)
+    args.annotations = read_options(AnnotationOptions, args)
+    options = read_options(FinetuneOptions, args)
+    _check_options(parser, options, has_lora=bool(args.lora_rank or args.lora_alpha))
+    return options
+
+
+def _check_options(parser: ArgumentParser, options: FinetuneOptions, has_lora: bool) -> None:
+    """End with an error if options do not go together."""
+    methods = options.methods or [AUTO]
+    if options.resume and (options.compare or methods[0] in PROBES):
         parser.error(f"--resume goes on with one run, not with --compare or {', '.join(PROBES)}")
-    if (args.fold or args.folds) and (args.compare or args.prepare or args.resume or args.shards):
+    if (options.fold or options.folds) and (
+        options.compare or options.prepare or options.resume or options.shards
+    ):
         parser.error("--fold and --folds go without --compare, --prepare, --resume and --shards")
-    if args.shards and (args.compare or {*methods} & {*PROBES}):
+    if options.shards and (options.compare or {*methods} & {*PROBES}):
         parser.error(f"--compare, {', '.join(PROBES)} read the files of the lists, not --shards")
-    if args.compare is None:  # which --compare passes on is another matter
-        if "lora" not in methods and (args.lora_rank or args.lora_alpha or args.lora_layers):
-            parser.error("--lora-rank, --lora-alpha and --lora-layers need --method lora")
-        if args.features and methods[0] not in (AUTO, *PROBES):
-            parser.error(f"--features is for {', '.join(PROBES)}")
-    args.methods, args.method = args.method, methods[0]
-    return args
+    if options.compare is not None:  # what --compare passes on is another matter
+        return
+    if "lora" not in methods and (has_lora or options.recipe.lora_layers != Recipe.lora_layers):
+        parser.error("--lora-rank, --lora-alpha and --lora-layers need --method lora")
+    if options.features and methods[0] not in (AUTO, *PROBES):
+        parser.error(f"--features is for {', '.join(PROBES)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare and train, print the commands that follow, and return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
-    args = parse_args(argv)
-    recipe = read_options(Recipe, args)
-    if args.fold or args.folds:
+    options = parse_options(argv)
+    if options.fold or options.folds:
         from mmvidformer.finetune.folds import run_folds
 
-        run_folds(args, recipe, partial(run, split="test"))
+        run_folds(options, partial(run, split="test"))
         return 0
-    lists = read_task_lists(args.data, recipe.task)
-    if args.compare:
+    options, lists = open_data(options)
+    if options.compare:
         from mmvidformer.finetune.compare import compare_methods
 
-        compare_methods(args, argv, recipe, lists)
+        compare_methods(options, argv, lists)
         return 0
-    run(args, recipe, lists)
+    run(options, lists)
     return 0
 
 
-def run(args: Namespace, recipe: Recipe, lists: VideoLists, split: str = "val") -> dict[str, Any]:
+def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict[str, Any]:
     """Prepare, train and test, and print what the run reached and the commands that follow.
 
     Args:
-        args: Parsed arguments.
-        recipe: The same, as settings.
+        options: All options of the command.
         lists: Lists of the task.
         split: List to test on after training; probes are tested on ``test``.
 
     Returns:
-        What ``result.json`` in the folder of the config says.
+        What ``result.json`` in the folder of the config says, and the ``method``.
 
     Raises:
         UserError: If a process of several fails.
     """
-    if args.method == AUTO:
-        recipe = _choose(args, recipe, lists)
-    cfg, path = prepare(args, recipe, lists)
-    if args.prepare:
+    if options.recipe.method == AUTO:
+        options = replace(options, recipe=_choose(options, lists))
+    recipe = options.recipe
+    cfg, path = prepare(options, lists)
+    if options.prepare:
         return {}
     work_dir, task = path.parents[1], find_task(recipe.task)
     result: dict[str, Any] = {}
-    several = ["--procs", str(args.procs)] if args.procs and args.procs > 1 else []
+    several = ["--procs", str(recipe.procs)] if recipe.procs > 1 else []
     if recipe.method in PROBES and task.has_probes:
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
-        result = _run_probe(args, cfg, recipe, lists, checkpoint)
+        result = _run_probe(options, cfg, lists, checkpoint)
     else:
-        if not args.resume:
+        if not options.resume:
             (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
-        start = ["--resume"] if args.resume else ["--force"]  # as the work dir was checked
+        start = ["--resume"] if options.resume else ["--force"]  # as the work dir was checked
         if status := train.main([str(path), *start, *several]):
             raise UserError(f"training ended with status {status}")
         checkpoint = best_checkpoint(work_dir)
@@ -154,7 +149,7 @@ def run(args: Namespace, recipe: Recipe, lists: VideoLists, split: str = "val") 
     if "tally" not in result and checkpoint and cfg.get(f"{split}_dataloader"):
         word = {"val": "validation", "test": "test"}[split]
         print(f"the {word} list, by the test pipeline:", flush=True)
-        reads_files = task.name == "classes" and not args.shards
+        reads_files = task.name == "classes" and not options.shards
         metrics, answers = evaluate(path, str(checkpoint), split, several, reads_files)
         result[word] = metrics
         tally, baselines = None, {}
@@ -167,34 +162,37 @@ def run(args: Namespace, recipe: Recipe, lists: VideoLists, split: str = "val") 
         result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
         if comparison := compare_to_chance(task, lists, metrics, split, tally, baselines):
             print(comparison)
-    return result
+    return {"method": recipe.method, **result}
 
 
-def _choose(args: Namespace, recipe: Recipe, lists: VideoLists) -> Recipe:
+def _choose(options: FinetuneOptions, lists: VideoLists) -> Recipe:
     """Choose the method of a run, and say which."""
-    args.method = "full"  # a run that goes on, and one that reads shards, train weights
-    if not (args.resume or args.shards):
+    method = "full"  # a run that goes on, and one that reads shards, train weights
+    if not (options.resume or options.shards):
         from mmvidformer.finetune.automatic import choose_method
 
-        cfg = read_config(args)
-        weights = args.weights or cfg.get("load_from")
-        task = find_task(recipe.task)
-        args.method, line = choose_method(cfg, lists, recipe, task, weights)
+        cfg = read_config(options)
+        weights = options.weights or cfg.get("load_from")
+        task = find_task(options.recipe.task)
+        method, line = choose_method(cfg, lists, options.recipe, task, weights)
         print(line, flush=True)
-    return replace(recipe, method=args.method)
+    return replace(options.recipe, method=method)
 
 
 def _run_probe(
-    args: Namespace, cfg: Config, recipe: Recipe, lists: VideoLists, checkpoint: Path | None
+    options: FinetuneOptions, cfg: Config, lists: VideoLists, checkpoint: Path | None
 ) -> dict[str, Any]:
     """Fit a classifier on features, and return what it reaches on the test list."""
     from mmvidformer.finetune.probes import probe
 
-    features = args.features or Path(cfg.work_dir) / "features"
-    options = "lr epochs batch procs amp workers balance layer_decay token_keep".split()
-    options = options[3:] if recipe.method == "attentive" else options
-    if unused := [f"--{name.replace('_', '-')}" for name in options if getattr(args, name)]:
-        print(f"{recipe.method} does not use {', '.join(unused)}")
+    recipe = options.recipe
+    features = options.features or Path(cfg.work_dir) / "features"
+    names = "lr epochs batch procs amp workers balance layer_decay token_keep".split()
+    names = names[3:] if recipe.method == "attentive" else names
+    unused = [name for name in names if getattr(recipe, name) != getattr(Recipe, name)]
+    if unused:
+        flags = [f"--{name.replace('_', '-')}" for name in unused]
+        print(f"{recipe.method} does not use {', '.join(flags)}")
     answers, chosen = probe(cfg, recipe, lists, features, checkpoint)
     tally = Tally.of(answers, read_groups(lists.root))
     split = "test" if lists.counts["test"] else "val"

@@ -10,36 +10,34 @@ from pathlib import Path
 from shlex import join
 
 from mmvidformer.cli import train
+from mmvidformer.cli.run_options import add_run_options
 from mmvidformer.config import merge_overrides
 from mmvidformer.data.sources import list_video_files
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.engine.options import read_options
 from mmvidformer.finetune import Pretraining, apply_pretraining
-from mmvidformer.finetune.arguments import (
-    add_run_arguments,
-    config_path,
-    read_config,
-)
+from mmvidformer.finetune.prepare import config_path, read_config
+from mmvidformer.finetune.settings import RunOptions
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the config, train, print the commands that follow, and return the exit status."""
     parser = ArgumentParser(description=__doc__)
     data = "folder of videos, also in its subfolders, or a list of them"
-    add_run_arguments(parser, data, Pretraining)
+    add_run_options(parser, data, RunOptions, Pretraining)
     args = parser.parse_args(argv)
-    path = config_path(args, "pretrain")
-    settings = read_options(Pretraining, args)
-    base, videos = read_config(args), [Path(path) for path in list_video_files(args.data)]
+    options, settings = read_options(RunOptions, args), read_options(Pretraining, args)
+    path = config_path(options, "pretrain")
+    base, videos = read_config(options), [Path(path) for path in list_video_files(options.data)]
     cfg, notes = apply_pretraining(base, videos, path.parent, settings)
-    merge_overrides(cfg, args.cfg_options)
+    merge_overrides(cfg, options.cfg_options)
     cfg.work_dir = str(path.parents[1])
     cfg.dump(path)
     print(*notes, f"config: {path}", sep="\n", flush=True)
-    if not args.resume:
+    if not options.resume:
         (path.parents[1] / LAST).unlink(missing_ok=True)  # of an earlier run
     several = ["--procs", str(settings.procs)] if settings.procs > 1 else []
-    start = ["--resume"] if args.resume else ["--force"]  # as the work dir was checked
+    start = ["--resume"] if options.resume else ["--force"]  # as the work dir was checked
     status = train.main([str(path), *start, *several])
     if status:
         return status
@@ -47,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if checkpoint is None:
         return 0
     to_plot = join([str(path), checkpoint, str(videos[0])])
-    to_finetune = join(["--config", args.config, "--weights", checkpoint])
+    to_finetune = join(["--config", options.config, "--weights", checkpoint])
     print(f"done; look:      mmvidformer plot masked {to_plot}")
     print(f"      fine-tune: mmvidformer finetune {to_finetune} --data LABELED")
     return 0

@@ -25,6 +25,7 @@ STATED_SEPARATOR = re.compile(r"sep=([,;\t])\r?\n")  # Excel's first line
 INDEX_NAMES = ("", "Unnamed: 0")  # of pandas' column of row numbers
 NUMBER = re.compile(r"[+-]?[0-9]+(?P<mark>[.,])(?P<digits>[0-9]+)")
 TIME = re.compile(r"(?:([0-9]+):(?=[0-5]?[0-9]:))?([0-9]+):([0-5]?[0-9])(?:[.,]([0-9]+))?")
+MOST_SHOWN = 200  # characters of the columns and values that a message names
 THOUSANDS = 3  # digits after a comma that may separate thousands
 Row = dict[Any, Any]  # text by the name of the column; under None what is beyond the last column
 
@@ -64,6 +65,31 @@ class Table:
         """Return the table of a file whose first row is one of values, with names of columns."""
         rows = self.rows if self.header is None else [self.header, *self.rows]
         return replace(self, names=[*names], rows=rows, header=None)
+
+    def select(self, pairs: Iterable[tuple[str, str]]) -> Table:
+        """Return the rows that have a value in a column, or one of several; count the others.
+
+        Raises:
+            UserError: If there is no such column, or no row has the value.
+        """
+        wanted: dict[str, set[str]] = {}
+        for column, value in pairs:
+            wanted.setdefault(column, set()).add(value)
+        rows, left_out = self.rows, Counter(self.left_out)
+        for column, values in wanted.items():
+            if column not in self.names:
+                what = f"{self.file} has no column {column!r}"
+                raise UserError(f"{what}, only {self._shown_columns()}")
+            place = self.names.index(column)
+            counts = Counter(row[place] for row, _ in self.rows if place < len(row))
+            if missing := sorted(values.difference(counts)):
+                known = ", ".join(map(repr, counts))
+                what = f"{self.file} has no row with {column} {missing[0]!r}"
+                raise UserError(f"{what}, only {known[:MOST_SHOWN]}")
+            kept = [row for row in rows if row[0][place : place + 1] and row[0][place] in values]
+            left_out[f"row of another {column}"] += len(rows) - len(kept)
+            rows = kept
+        return replace(self, rows=rows, left_out=left_out)
 
     def rename(self, columns: Mapping[str, str]) -> Table:
         """Return a table with other names of columns: the name here by the new name.
@@ -127,7 +153,7 @@ class Table:
             yield row, place
 
     def _shown_columns(self) -> str:
-        return str(self.columns)[:200]
+        return str(self.columns)[:MOST_SHOWN]
 
 
 def read_rows(

@@ -1,7 +1,7 @@
 import math
 import os
 import re
-from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 from mmengine.config import Config, DictAction
 
 from mmvidformer.config import config_name
-from mmvidformer.data.importers import IMPORTERS
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.errors import UserError
 from mmvidformer.storage.targets import Target, check_targets
@@ -53,44 +52,6 @@ def add_model_arguments(
     if device:
         parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
     add_overrides(parser)
-
-
-def add_annotation_arguments(parser: ArgumentParser) -> None:
-    """Add what ``open_annotations`` takes: ``--root``, ``--columns``, ``--format``, ``--fps``."""
-    parser.add_argument(
-        "--root", help="folder of the videos (default: that of the annotations)", metavar="FOLDER"
-    )
-    parser.add_argument(
-        "--columns",
-        nargs="+",
-        action=_Pairs,
-        default={},
-        metavar="NAME=COLUMN",
-        help='other names of columns: start="Start (s)" label=Behavior',
-    )
-    parser.add_argument(
-        "--format",
-        metavar="NAME",
-        help=f"tool that wrote the annotations: {', '.join(IMPORTERS)}, or a module of your own "
-        "(default: found by the content)",
-    )
-    parser.add_argument(
-        "--fps",
-        type=positive_number,
-        metavar="N",
-        help="frames a second of a tool that numbers frames, such as Label Studio's frameRate "
-        "(default: those of each video)",
-    )
-
-
-class _Pairs(Action):
-    """Names and values of ``NAME=VALUE``."""
-
-    def __call__(self, parser: ArgumentParser, args: Namespace, texts: Any, *_: object) -> None:
-        pairs = [text.partition("=") for text in texts]
-        if wrong := [name for name, _, value in pairs if not (name and value)]:
-            parser.error(f"{self.option_strings[0]} must be NAME=COLUMN, got {wrong[0]!r}")
-        setattr(args, self.dest, {name: value for name, _, value in pairs})
 
 
 def add_classes_argument(parser: ArgumentParser) -> None:

@@ -6,7 +6,6 @@ import resource
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,13 +20,13 @@ from mmvidformer.data.own_videos import VideoLists, read_groups
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
-from mmvidformer.finetune.arguments import config_path, prepare, read_config
 from mmvidformer.finetune.frozen_features import compute_features
 from mmvidformer.finetune.methods import fitting_methods
+from mmvidformer.finetune.prepare import config_path, prepare, read_config
 from mmvidformer.finetune.probes import PROBES
 from mmvidformer.finetune.record import TableRecord
 from mmvidformer.finetune.rows import videos_of
-from mmvidformer.finetune.settings import Recipe
+from mmvidformer.finetune.settings import FinetuneOptions
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.storage.files import file_size
 from mmvidformer.tasks.table import find_task
@@ -90,51 +89,50 @@ def measure_features(cfg: Config, folder: Path, lists: VideoLists, forms: Sequen
     )
 
 
-def compare_methods(
-    args: Namespace, argv: Sequence[str], recipe: Recipe, lists: VideoLists
-) -> None:
+def compare_methods(options: FinetuneOptions, argv: Sequence[str], lists: VideoLists) -> None:
     """Fine-tune with each method, from the same weights; print and save a table.
 
     ``WORK_DIR/compare.json`` gets the result of each method when it is known. The same command goes
     on after the methods that it has.
 
     Args:
-        args: Parsed arguments of ``mmvidformer finetune``; ``methods`` are compared (default: all).
+        options: Options of ``mmvidformer finetune``; ``methods`` are compared (default: all).
         argv: The arguments, with which each run starts.
-        recipe: The same, as settings.
         lists: Lists of one class a video.
 
     Raises:
         FileExistsError: If the work dir is that of another command, and not ``--force``.
         UserError: If the model or the task do not allow a method.
     """
-    task = find_task(recipe.task)
+    task = find_task(options.recipe.task)
     if not task.has_probes:
         raise UserError(f"--compare needs the task classes, got {task.name}")
-    available = fitting_methods(read_config(args), task)
-    methods = args.methods or available
+    available = fitting_methods(read_config(options), task)
+    methods = options.methods or available
     for method in methods:
         if method not in available:
             raise UserError(
-                f"{args.config} can be trained by {', '.join(available)}, not by {method}"
+                f"{options.config} can be trained by {', '.join(available)}, not by {method}"
             )
-    command = {name: str(value) for name, value in vars(args).items() if name not in UNRECORDED}
-    path = config_path(Namespace(**{**vars(args), "force": True}), "finetune")
+    argv = [*argv, "--data", str(lists.root)]
+    command = options.describe(*UNRECORDED)
+    path = config_path(replace(options, force=True), "finetune")
     folder = path.parents[1]
     table_file = folder / "compare.json"
-    record = TableRecord(table_file, "method", command, args.force)
+    record = TableRecord(table_file, "method", command, options.force)
     rows = record.rows
     if rows:
         print(f"{table_file} has {', '.join(row['method'] for row in rows)} already")
     else:
-        config_path(args, "finetune")  # must be new
+        config_path(options, "finetune")  # must be new
     done = {row["method"] for row in rows}
     if available != ("full",):  # all start from the same weights
         if rows:
             cfg = Config.fromfile(path)
         else:
-            cfg, _ = prepare(args, replace(recipe, method="linear"), lists)
-        features = (args.features or folder / "features").absolute()
+            linear = replace(options, recipe=replace(options.recipe, method="linear"))
+            cfg, _ = prepare(linear, lists)
+        features = (options.features or folder / "features").absolute()
         argv = [*argv, "--weights", cfg.load_from, "--features", str(features)]
         forms = sorted({PROBES[method].form for method in methods if method in PROBES})
         if forms and "features" not in done:

@@ -1,6 +1,5 @@
 """Runs on folds: each is the test once, of a model that the others train."""
 
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -14,10 +13,10 @@ from mmvidformer.data.splits import order_of_fold
 from mmvidformer.engine.checkpointing.resume import LAST
 from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
-from mmvidformer.finetune.arguments import config_path
 from mmvidformer.finetune.outcome import ADVICE, PROBE_ADVICE, compare_share
+from mmvidformer.finetune.prepare import config_path
 from mmvidformer.finetune.record import TableRecord
-from mmvidformer.finetune.settings import PROBES, Recipe
+from mmvidformer.finetune.settings import FinetuneOptions
 from mmvidformer.finetune.tally import Tally, mean_interval
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.lists import read_task_lists
@@ -25,10 +24,10 @@ from mmvidformer.tasks.table import find_task
 
 LEAST = 3  # folds whose mean has an interval
 UNRECORDED = ("fold", "folds", "force", "compare", "methods", "prepare", "resume")
-Run = Callable[[Namespace, Recipe, VideoLists], dict[str, Any]]
+Run = Callable[[FinetuneOptions, VideoLists], dict[str, Any]]
 
 
-def run_folds(args: Namespace, recipe: Recipe, run: Run) -> None:
+def run_folds(options: FinetuneOptions, run: Run) -> None:
     """Train and test on one fold, or on all, and print what they reach together.
 
     A fold's work dir is ``WORK_DIR/fold_NAME``. ``WORK_DIR/folds.json`` gets the result of each
@@ -36,31 +35,31 @@ def run_folds(args: Namespace, recipe: Recipe, run: Run) -> None:
     one. Features of videos are shared.
 
     Args:
-        args: Parsed arguments of ``mmvidformer finetune``; ``fold`` is the only one, if given.
-        recipe: The same, as settings.
+        options: Options of ``mmvidformer finetune``; ``fold`` is the only one, if given.
         run: Trains and tests on lists; returns its result.
 
     Raises:
         FileExistsError: If the work dir is that of another command, and not ``--force``.
         UserError: If there are no such folds.
     """
-    folders = find_folds(args.data)
+    folders = find_folds(options.data)
     if not folders:
-        raise UserError(f"{args.data} has no folds; mmvidformer data list --folds 5 makes them")
-    if args.fold is not None and args.fold not in folders:
-        raise UserError(f"{args.data} has no fold {args.fold}, but {', '.join(folders)}")
-    work_dir = config_path(Namespace(**{**vars(args), "force": True}), "finetune").parents[1]
-    command = {name: str(value) for name, value in vars(args).items() if name not in UNRECORDED}
-    command["lists"] = _digest(folders.values())
-    names = [args.fold] if args.fold else [*folders]
-    record = TableRecord(work_dir / "folds.json", "fold", command, args.force and args.fold is None)
-    if args.force:
+        raise UserError(f"{options.data} has no folds; mmvidformer data list --folds 5 makes them")
+    if options.fold is not None and options.fold not in folders:
+        raise UserError(f"{options.data} has no fold {options.fold}, but {', '.join(folders)}")
+    work_dir = config_path(replace(options, force=True), "finetune").parents[1]
+    command = {**options.describe(*UNRECORDED), "lists": _digest(folders.values())}
+    names = [options.fold] if options.fold else [*folders]
+    starts_again = options.force and options.fold is None
+    record = TableRecord(work_dir / "folds.json", "fold", command, starts_again)
+    if options.force:
         record.rows = [row for row in record.rows if row["fold"] not in names]
     begun = {row["fold"] for row in record.rows}
     done = {row["fold"] for row in record.rows if len(row) > 1}
     for name in names:
         if name not in begun:
-            config_path(_fold_arguments(args, folders[name], work_dir), "finetune")  # must be new
+            of_fold = _options_of_fold(options, folders[name], work_dir)
+            config_path(of_fold, "finetune")  # must be new
     work_dir.mkdir(parents=True, exist_ok=True)
     chosen = {row["method"] for row in record.rows if "method" in row}
     for name in names:
@@ -68,30 +67,27 @@ def run_folds(args: Namespace, recipe: Recipe, run: Run) -> None:
             print(f"fold {name} is in {record.file} already")
             continue
         print(f"fold {name} ...", flush=True)
-        arguments = _fold_arguments(args, folders[name], work_dir)
-        if name in begun:
-            _go_on(arguments, Path(arguments.work_dir))
+        of_fold = _options_of_fold(options, folders[name], work_dir)
+        if name in begun:  # by an earlier run of the same command: it goes on, or begins again
+            is_trained = of_fold.trains and (work_dir / folders[name].name / LAST).is_file()
+            of_fold = replace(of_fold, resume=is_trained, force=not is_trained)
         if chosen:  # by --method auto, whose measured times differ: one method for all folds
-            (arguments.method,) = chosen
+            of_fold = replace(of_fold, recipe=replace(options.recipe, method=min(chosen)))
         record.put({"fold": name})  # begun
-        fold_recipe = replace(recipe, method=arguments.method)
-        result = run(arguments, fold_recipe, read_task_lists(arguments.data, recipe.task))
-        chosen = {arguments.method}
-        record.put({"fold": name, "method": arguments.method, **result})
-    _summarize(record, find_task(recipe.task), len(folders), work_dir, recipe.method)
+        result = run(of_fold, read_task_lists(of_fold.data, options.recipe.task))
+        chosen = {result["method"]}
+        record.put({"fold": name, **result})
+    _summarize(record, find_task(options.recipe.task), len(folders), work_dir, options.trains)
 
 
-def _fold_arguments(args: Namespace, folder: Path, work_dir: Path) -> Namespace:
-    """Return the arguments of the run on one fold."""
-    features = args.features or work_dir / "features"
-    values = dict(data=str(folder), work_dir=str(work_dir / folder.name), features=features)
-    return Namespace(**{**vars(args), **values})
-
-
-def _go_on(args: Namespace, work_dir: Path) -> None:
-    """Let a fold that an earlier run of the same command began go on, or begin again."""
-    is_trained = args.method not in PROBES and (work_dir / LAST).is_file()
-    args.resume, args.force = is_trained, not is_trained
+def _options_of_fold(options: FinetuneOptions, folder: Path, work_dir: Path) -> FinetuneOptions:
+    """Return the options of the run on one fold."""
+    return replace(
+        options,
+        data=str(folder),
+        work_dir=str(work_dir / folder.name),
+        features=options.features or work_dir / "features",
+    )
 
 
 def _digest(folders: Sequence[Path]) -> str:
@@ -104,7 +100,7 @@ def _digest(folders: Sequence[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path, method: str) -> None:
+def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path, trains: bool) -> None:
     """Print and write a table of the folds, and what they reach together."""
     rows = [row for row in record.rows if "value" in row]
     rows.sort(key=lambda row: order_of_fold(row["fold"]))
@@ -127,7 +123,7 @@ def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path, meth
         baselines = {}
         for name in names:
             baselines[name] = Tally.pool(Tally.read(row["baselines"][name]) for row in rows)
-        advice = PROBE_ADVICE if method in PROBES else ADVICE
+        advice = ADVICE if trains else PROBE_ADVICE
         text = compare_share(pooled, chance / pooled.count, baselines, advice)
         shares = [100 * tally.share for tally in tallies]
         print(f"{len(rows)} of {count} folds, {min(shares):.1f}% to {max(shares):.1f}%: {text}")

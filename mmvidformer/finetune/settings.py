@@ -1,14 +1,19 @@
 """The settings of the commands that train on your videos, and their options."""
 
 import os
+from argparse import BooleanOptionalAction
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
 
 from mmengine.config import Config
 
 from mmvidformer.config.fragments import Fragment, replace
 from mmvidformer.data.splits import SPLITS
+from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.optim.precision import precision_fragment
+from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks
 
@@ -145,3 +150,69 @@ class Recipe(RunSettings):
             help="balance the classes by weights of the loss, or by sampling",
         ),
     )
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a command that trains on your videos reads, and where it writes."""
+
+    config: str
+    data: str
+    cfg_options: dict[str, Any] | None = None
+    force: bool = False
+    resume: bool = False
+    work_dir: str | None = option("default: work_dirs/<config>_<command>", metavar="FOLDER")
+
+    @property
+    def trains(self) -> bool:
+        """Whether the run can go on after an interruption."""
+        return True
+
+
+@dataclass(frozen=True)
+class FinetuneOptions(RunOptions):
+    """All options of ``mmvidformer finetune``.
+
+    Attributes:
+        recipe: The settings of the training.
+        annotations: How ``data`` is read if it is no folder of lists.
+        guesses_task: Whether no task is given: that of an export is found.
+        methods: Those that ``compare`` runs; empty for all that fit.
+        fold: The fold to train and test on.
+        folds: Whether to train and test on all folds.
+    """
+
+    recipe: Recipe = Recipe()
+    annotations: AnnotationOptions = AnnotationOptions()
+    guesses_task: bool = False
+    methods: Sequence[str] = ()
+    fold: str | None = None
+    folds: bool = False
+    weights: str | None = option(
+        "checkpoint or address to start from, of this project or any that mmvidformer convert "
+        "reads (default: as in the config)",
+        metavar="FILE",
+    )
+    compare: bool | None = option(
+        "run several methods, or all that fit, and print what they reach and cost",
+        action=BooleanOptionalAction,
+    )
+    features: Path | None = option(
+        "folder of features (default: WORK_DIR/features)", type=Path, metavar="FOLDER"
+    )
+    shards: str | None = option("folder or address with the shards of the lists", metavar="FOLDER")
+    prepare: bool = option("write the config, do not train", False, action="store_true")
+
+    @property
+    def trains(self) -> bool:
+        """Whether the run can go on after an interruption: no probe can."""
+        return self.recipe.method not in PROBES
+
+    def describe(self, *unrecorded: str) -> dict[str, str]:
+        """Return the options by name as text, but some, to compare commands with each other."""
+        values = {}
+        for owner in (self, self.recipe, self.annotations):
+            for setting in fields(owner):
+                if setting.name not in ("recipe", "annotations", *unrecorded):
+                    values[setting.name] = str(getattr(owner, setting.name))
+        return values

@@ -47,17 +47,17 @@ def read_spans(file: str | Path, overlap: bool = False) -> dict[str, list[Span]]
     return parse_spans(read_table(file), overlap, moments=overlap).check().videos
 
 
-def match_spans(file: str | Path, videos: Iterable[str]) -> dict[str, list[Span]]:
-    """Return the spans of videos by path; a warning names a video without any.
+def match_spans(table: Table, videos: Iterable[str]) -> dict[str, list[Span]]:
+    """Return the spans, or moments, of videos by path; a warning names a video without any.
 
-    Names in the file are relative to its folder. A name without such a file is that of the only
+    Names in the table are relative to its folder. A name without such a file is that of the only
     video whose file is called so.
 
     Raises:
         UserError: As ``read_spans``.
     """
-    spans = read_spans(file, overlap=True)
-    by_path = {(Path(file).parent / name).resolve(): name for name in spans}
+    spans = parse_spans(table, overlap=True, moments=True).check().videos
+    by_path = {(table.folder / name).resolve(): name for name in spans}
     by_name, videos = defaultdict(list), [*videos]
     for name in spans:
         by_name[PureWindowsPath(name).name].append(name)
@@ -72,7 +72,7 @@ def match_spans(file: str | Path, videos: Iterable[str]) -> dict[str, list[Span]
             spans_of[video] = spans[names[0]]
         else:
             known = ", ".join([*spans][:MOST_NAMES]) or "no video"
-            print(f"{file} has no rows for {video}; it has those of {known}", file=sys.stderr)
+            print(f"{table.file} has no rows for {video}; it has those of {known}", file=sys.stderr)
     return spans_of
 
 

@@ -42,7 +42,7 @@ def find_annotation_faults(
     if classes is None:
         names = file.parent / CLASSES
         classes = read_text(names).splitlines() if names.is_file() else []
-    annotations = found_task.read(select_rows(table, found_task), classes)
+    annotations = found_task.read(select_rows(table, found_task.nouns), classes)
     faults = list(annotations.faults)
     if not annotations.rows and not faults:
         faults.append(f"{file} has no rows")

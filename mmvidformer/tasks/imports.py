@@ -1,10 +1,12 @@
 """Which rows of an export a task takes, and which task an export is for."""
 
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from dataclasses import replace
 
 from mmvidformer.data.lists import say_count
 from mmvidformer.data.tables import Row, Table
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import TASKS
 
@@ -27,8 +29,22 @@ def guess_task(table: Table) -> Task:
     return TASKS["classes" if has_one_label else "labels"]
 
 
-def select_rows(table: Table, task: Task) -> Table:
-    """Return the rows of an export that a task takes, and count the others as left out.
+def name_task(table: Table, task: str | None) -> str:
+    """Return the name of the task of annotations, and say what of an export is found.
+
+    Raises:
+        UserError: If no task is given, and the table is of no tool: columns fit several tasks.
+    """
+    if not task and not table.importer:
+        raise UserError(f"{table.file}: --task must be {', '.join(TASKS)}")
+    task = task or guess_task(table).name
+    if table.importer:
+        print(f"{table.file}: read as {table.importer}, --task {task}")
+    return task
+
+
+def select_rows(table: Table, nouns: Collection[str]) -> Table:
+    """Return the rows of an export that a task takes (``Task.nouns``), and count the others.
 
     Of a table of text, all rows stay: what a task does not take is a mistake there.
     """
@@ -38,7 +54,7 @@ def select_rows(table: Table, task: Task) -> Table:
     left_out = Counter(table.left_out)
     for (row, _), values in zip(table.read("video"), table.rows, strict=True):
         noun = noun_of(row)
-        if noun in task.nouns:
+        if noun in nouns:
             kept.append(values)
         else:
             left_out[noun or "video without annotations"] += 1

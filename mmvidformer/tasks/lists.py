@@ -142,7 +142,7 @@ def _read(table: Table, task: Task, check: bool) -> Annotations:
     classes: list[str] = []
     if task.has_classes_file and (table.file.parent / CLASSES).is_file():
         classes = read_text(table.file.parent / CLASSES).splitlines()
-    annotations = task.read(select_rows(table, task), classes)
+    annotations = task.read(select_rows(table, task.nouns), classes)
     if check:
         _leave_out_bad(task, annotations)
         _check(task, annotations)

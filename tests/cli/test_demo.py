@@ -262,16 +262,27 @@ def test_true_segments_are_found_by_name_or_missed_aloud(
     folder.mkdir()
     shutil.copy(tiny_videos.root / "val_0.mp4", folder / "a.mp4")
     truth, bare, elsewhere = (tmp_path / name for name in ("t.csv", "bare.csv", "else.csv"))
+    export, named = tmp_path / "export.json", tmp_path / "named.csv"
+    spans = [{"segment": [0, 1], "label": "red"}]
+    video = {"subset": "training", "annotations": spans}
+    export.write_text(json.dumps({"database": {"a": video, "gone": video}}))
+    named.write_text("clip,from,to,what,who\na.mp4,0,1,red,me\na.mp4,1,2,blue,you\n")
+    options_of = {
+        export: ["--root", folder],
+        named: ["--columns", "video=clip", "start=from", "end=to", "label=what", "--only=who=me"],
+    }
     rows = "video,start,end,label\n{},0,1,red\n"
     truth.write_text(rows.format("videos/a.mp4"))
     bare.write_text(rows.format(r"C:\films\a.mp4"))
     elsewhere.write_text(rows.format("b.mp4"))
     pictures = {}
-    for file in (truth, bare, elsewhere):
+    for file in (truth, bare, elsewhere, export, named):
         options = ["--window", 1, "--timeline", picture, "--truth", file, "--force"]
+        options += options_of.get(file, [])
         assert demo(main_of, model, folder / "a.mp4", *options) == 0
         pictures[file.name] = picture.read_bytes(), capsys.readouterr().err
     assert pictures["t.csv"][0] == pictures["bare.csv"][0] != pictures["else.csv"][0]
+    assert pictures["export.json"][0] == pictures["named.csv"][0] == pictures["t.csv"][0]
     assert "no rows" not in pictures["t.csv"][1] + pictures["bare.csv"][1]
     warning = f"else.csv has no rows for {folder / 'a.mp4'}; it has those of b.mp4"
     assert warning in pictures["else.csv"][1]

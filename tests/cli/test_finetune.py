@@ -13,6 +13,8 @@ from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.finetune.rows import warn_of_shared_videos
 from mmvidformer.finetune.tally import Tally
+from mmvidformer.tasks.lists import read_task_lists
+from mmvidformer.tasks.table import task_of
 
 
 def test_lora_from_weights_of_other_classes(
@@ -253,7 +255,8 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
     said = capsys.readouterr().out
     assert "knn, 8 neighbors: " in said
     assert said.count("n = 7); without looking at the videos: 42.9%; frame differences with") == 4
-    assert "linear does not use --epochs, --batch" in said and "attentive does not" not in said
+    assert "linear does not use --epochs, --batch, --workers\n" in said
+    assert "attentive does not use --workers\n" in said
     for method in ("linear", "temporal", "attentive"):
         run = tmp_path / method
         test([str(run / "finetune" / "config.py"), str(run / f"{method}.pth")])
@@ -340,3 +343,48 @@ def test_a_comparison_goes_on_where_it_ended(
     assert "compare.json has features, linear already" in capsys.readouterr().out
     with pytest.raises(FileExistsError, match="of a command with another lr; --force starts"):
         main_of("finetune")([*options, "--lr", "1"])
+
+
+def test_data_may_be_whatever_data_list_reads(
+    main_of, pretrained, tiny_videos, tmp_path, capsys
+) -> None:
+    """Folders of classes, a csv file with other columns, and an export, whose task is found."""
+    classes = tmp_path / "classes"
+    for number in range(6):
+        path = classes / ("run", "sit")[number % 2] / f"{number}.mp4"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(tiny_videos.root / f"val_{number}.mp4", path)
+    table = tmp_path / "notes.csv"
+    videos = [path.relative_to(tmp_path) for path in sorted(classes.glob("*/*"))]
+    rows = [f"{path};{path.parent.name};me" for path in videos]
+    table.write_text("\n".join(["clip;what;who", *rows, "gone.mp4;other;you"]))
+    span = {"segment": [0, 1], "label": "run"}
+    subsets = ("training", "validation", "training")
+    database = {str(n): {"subset": x, "annotations": [span]} for n, x in enumerate(subsets)}
+    export = tmp_path / "anet.json"
+    export.write_text(json.dumps({"database": database}))
+    named = ["--columns", "label=what", "video=clip", "--only", "who=me"]
+    found = {}
+    for data, task, options in (
+        (classes, "classes", []),
+        (table, "classes", named),
+        (export, "segments", ["--root", str(classes)]),
+    ):
+        work_dir = tmp_path / f"run_{data.stem}"
+        arguments = ["--config", pretrained[0], "--data", str(data), "--prepare", *options]
+        arguments += ["--work-dir", str(work_dir)]
+        main_of("finetune")(arguments)
+        cfg = Config.fromfile(work_dir / "finetune" / "config.py")
+        assert Path(cfg.train_dataloader.dataset.ann_file).parent == work_dir / "lists"
+        assert task_of(cfg).name == task
+        found[data] = read_task_lists(work_dir / "lists", task)
+        with pytest.raises(FileExistsError, match="--force"):
+            main_of("finetune")(arguments)
+        main_of("finetune")([*arguments, "--force"])
+    assert found[classes].counts == found[table].counts == {"train": 2, "val": 2, "test": 2}
+    assert found[classes].classes == found[table].classes == ("run", "sit")
+    assert found[export].counts == {"train": 2, "val": 1, "test": 0}
+    assert "anet.json: read as activitynet, --task segments" in capsys.readouterr().out
+    lists = str(tmp_path / "run_anet" / "lists")
+    with pytest.raises(ValueError, match="has lists, or does not exist; --root, --columns"):
+        main_of("finetune")(["--config", pretrained[0], "--data", lists, *named])

@@ -137,3 +137,25 @@ def test_thousands_stay_for_the_reader_to_refuse(tmp_path: Path) -> None:
     for row, place in read_table(path).read("a", times=("a",)):
         with pytest.raises(ValueError, match="a must be a number"):
             read_float(row, "a", place)
+
+
+def test_rows_with_a_value(tmp_path) -> None:
+    """Of one column any of its values, of several columns all of them."""
+    file = tmp_path / "a.csv"
+    file.write_text("video,tier,who\na,feed,me\nb,sing,me\nc,feed,you\nd,rest,me\ne\n")
+    for pairs, videos, left_out in (
+        ([("tier", "feed")], "ac", {"row of another tier": 3}),
+        ([("tier", "feed"), ("tier", "sing")], "abc", {"row of another tier": 2}),
+        (
+            [("who", "me"), ("tier", "feed")],
+            "a",
+            {"row of another who": 2, "row of another tier": 2},
+        ),
+    ):
+        table = read_table(file).select(pairs)
+        assert "".join(row["video"] for row, _ in table.read("video")) == videos
+        assert table.left_out == left_out
+    with pytest.raises(ValueError, match="no column 'layer', only .'video', 'tier', 'who'"):
+        read_table(file).select([("layer", "x")])
+    with pytest.raises(ValueError, match="no row with tier 'fed', only 'feed', 'sing', 'rest'"):
+        read_table(file).select([("tier", "fed")])

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmvidformer.data.folders import is_video
-from mmvidformer.data.importers import find_format, open_annotations
+from mmvidformer.data.importers import find_format
 from mmvidformer.data.lists import (
     check_report,
     find_repeated,
@@ -21,7 +21,9 @@ from mmvidformer.data.lists import (
     write_report,
 )
 from mmvidformer.data.sources import list_video_files
-from mmvidformer.engine.arguments import add_annotation_arguments, positive
+from mmvidformer.engine.annotation_options import AnnotationOptions
+from mmvidformer.engine.arguments import positive
+from mmvidformer.engine.options import add_options, read_options
 from mmvidformer.storage.files import is_remote
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.imports import guess_task, say_left_out, select_rows
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("ann_file", help="annotation file, folder of videos, or video")
     names = describe_tasks()
     parser.add_argument("--task", help=f"what is annotated: {names}, or MODULE:CLASS")
-    add_annotation_arguments(parser)
+    add_options(parser, AnnotationOptions)
     parser.add_argument(
         "--workers", type=positive, default=4, help="number of processes (default: 4)", metavar="N"
     )
@@ -47,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--out-dir", help="folder to write to; default: that of the annotations", metavar="FOLDER"
     )
     args = parser.parse_args(argv)
-    for place in (args.ann_file, args.root or ""):
+    for place in (args.ann_file, str(args.root or "")):
         if is_remote(place):
             parser.error(f"local files are checked, got {place}; data shard checks what it packs")
     source = Path(args.ann_file)
@@ -57,9 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if has_videos or tool == "class-folders":
             wrong, videos = [], list_video_files(source)
         else:
-            table = open_annotations(source, args.root, args.columns, args.format, args.fps)
+            table = read_options(AnnotationOptions, args).open(source)
             task = find_task(args.task) if args.task else guess_task(table)
-            table = select_rows(table, task)
+            table = select_rows(table, task.nouns)
             if table.left_out:
                 print(f"{args.ann_file}: left out: {say_left_out(table)}")
             wrong, videos = find_annotation_faults(table, spell_task(task))

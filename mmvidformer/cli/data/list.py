@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.data.importers import open_annotations
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.data.splits import SPLITS
-from mmvidformer.engine.arguments import add_annotation_arguments
+from mmvidformer.engine.annotation_options import AnnotationOptions
+from mmvidformer.engine.options import add_options, read_options
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.imports import guess_task
+from mmvidformer.tasks.imports import name_task
 from mmvidformer.tasks.lists import fold_annotations, split_annotations
-from mmvidformer.tasks.table import TASKS, describe_tasks, find_task
+from mmvidformer.tasks.table import describe_tasks, find_task
 
 MOST_PRINTED = 20
 
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     names = describe_tasks()
     parser.add_argument("--task", help=f"what is annotated: {names}, or MODULE:CLASS")
-    add_annotation_arguments(parser)
+    add_options(parser, AnnotationOptions)
     parser.add_argument(
         "--out",
         type=Path,
@@ -69,12 +69,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _list_annotations(args: Namespace) -> None:
     """Split an annotation file, or make its folds, and count."""
-    table = open_annotations(args.source, args.root, args.columns, args.format, args.fps)
-    if not args.task and not table.importer:
-        raise UserError(f"{args.source}: --task must be {', '.join(TASKS)}")
-    task = args.task or guess_task(table).name
-    if table.importer:
-        print(f"{args.source}: read as {table.importer}, --task {task}")
+    table = read_options(AnnotationOptions, args).open(args.source)
+    task = name_task(table, args.task)
     out = args.out or (args.source if args.source.is_dir() else args.source.parent)
     settings: dict[str, Any] = dict(seed=args.seed, force=args.force, check=not args.no_check)
     if args.val is not None:

@@ -1,6 +1,6 @@
 """Annotations that other tools export, a file for each tool, recognized by content."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -99,6 +99,7 @@ def open_annotations(
     columns: Mapping[str, str] | None = None,
     importer: str | None = None,
     fps: float | None = None,
+    only: Iterable[tuple[str, str]] = (),
 ) -> Table:
     """Read annotations: a table of text (``read_table``), or what another tool exported.
 
@@ -109,6 +110,7 @@ def open_annotations(
         columns: Names of columns, by what they mean here: ``{'label': 'Behavior'}``.
         importer: Name in ``IMPORTERS``, or of a module. Default: the first that recognizes it.
         fps: Frames per second of a tool that numbers frames. Default: those of each video.
+        only: Names of columns, as they are in the file, and values of the rows that are taken.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -130,7 +132,7 @@ def open_annotations(
         raise UserError(f"{path} is no table{root}, and of no tool that is known: {known}")
     if fps is not None and not export.has_frames:
         raise UserError(f"--fps {fps:g}: {path} has no frames without a time")
-    return table.rename(columns or {})
+    return table.select(only).rename(columns or {})
 
 
 def recognize(export: Export) -> str | None:

@@ -1,6 +1,5 @@
-"""What the commands that train on your videos have in common."""
+"""The config of a run on your videos: read, adapted, checked and written."""
 
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import torch
@@ -11,51 +10,32 @@ from mmvidformer.config import config_name, load_config, merge_overrides, type_n
 from mmvidformer.config.fragments import Fragment, merge
 from mmvidformer.data.own_videos import VideoLists
 from mmvidformer.engine import loading
-from mmvidformer.engine.arguments import add_overrides, check_work_dir
+from mmvidformer.engine.arguments import check_work_dir
 from mmvidformer.engine.inputs import check_apart, check_unused
-from mmvidformer.engine.options import add_options
 from mmvidformer.engine.pipelines import check_views, use_shards
 from mmvidformer.errors import FileThere, UserError
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
-from mmvidformer.finetune.settings import PROBES, Recipe, RunSettings
+from mmvidformer.finetune.settings import PROBES, FinetuneOptions, RunOptions
 from mmvidformer.storage.targets import check_targets
 from mmvidformer.tasks.table import find_task
 
 
-def add_run_arguments(parser: ArgumentParser, data: str, settings: type[RunSettings]) -> None:
-    """Add config, data (``data`` is its help text), and the options of the settings."""
-    parser.add_argument("--config", required=True, help="config file, or name of a shipped config")
-    parser.add_argument("--data", required=True, help=data)
-    parser.add_argument(
-        "--work-dir", help="default: work_dirs/<config>_<command>", metavar="FOLDER"
-    )
-    add_options(parser, settings)
-    add_overrides(parser)
-    used = parser.add_mutually_exclusive_group()
-    used.add_argument("--force", action="store_true", help="start again in a used work dir")
-    used.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the run in the work dir, with these settings, such as more --epochs",
-    )
-
-
-def read_config(args: Namespace) -> Config:
+def read_config(options: RunOptions) -> Config:
     """Read the config with the overrides of its backbone, on which much of a recipe depends.
 
     One that generates its clips names another one as ``own_videos``, which is read instead.
     """
     overrides = {
         key: value
-        for key, value in (args.cfg_options or {}).items()
+        for key, value in (options.cfg_options or {}).items()
         if key.startswith("model.backbone.")
     }
-    cfg = load_config(args.config, overrides)
+    cfg = load_config(options.config, overrides)
     return load_config(cfg.own_videos, overrides) if cfg.get("own_videos") else cfg
 
 
-def config_path(args: Namespace, command: str) -> Path:
+def config_path(options: RunOptions, command: str) -> Path:
     """Return where the complete config of a run goes, ``WORK_DIR/COMMAND/config.py``.
 
     It is not in the work dir itself, where every run writes its own, also a test with other views.
@@ -65,25 +45,23 @@ def config_path(args: Namespace, command: str) -> Path:
             nor ``--resume``.
         UserError: If the work dir is an address.
     """
-    work_dir = args.work_dir or f"work_dirs/{config_name(args.config)}_{command}"
+    work_dir = options.work_dir or f"work_dirs/{config_name(options.config)}_{command}"
     check_work_dir(work_dir)
     path = Path(work_dir) / command / "config.py"
-    if path.exists() and not args.force and not args.resume:
-        is_probe = getattr(args, "method", None) in PROBES  # which is no training run
-        resume = "" if is_probe else "--resume goes on with that run, "
+    if path.exists() and not options.force and not options.resume:
+        resume = "--resume goes on with that run, " if options.trains else ""
         raise FileThere(f"{path} exists; {resume}--force starts again")
-    if not args.force and not args.resume:
+    if not options.force and not options.resume:
         check_unused(work_dir)
-    if path.exists() and args.force and Path(args.config).is_file():
-        check_targets([("the config of the run", path)], [args.config], force=True)
+    if path.exists() and options.force and Path(options.config).is_file():
+        check_targets([("the config of the run", path)], [options.config], force=True)
     return path
 
 
-def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config, Path]:
+def prepare(options: FinetuneOptions, lists: VideoLists) -> tuple[Config, Path]:
     """Write the config of a run of ``mmvidformer finetune``, and print what was changed.
 
-    The recipe has settings of the parsed arguments. Returns the complete config, and its file in
-    the work dir.
+    Returns the complete config, and its file in the work dir.
 
     Raises:
         FileExistsError: If the work dir has a config, and neither ``--force`` nor ``--resume``.
@@ -92,23 +70,25 @@ def prepare(args: Namespace, recipe: Recipe, lists: VideoLists) -> tuple[Config,
             classes, validation and test differ (``check_views``), or the run would write over the
             weights (``check_apart``).
     """
-    path, base = config_path(args, "finetune"), read_config(args)
+    path, base = config_path(options, "finetune"), read_config(options)
+    recipe = options.recipe
     counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
     unit = "classes" if find_task(recipe.task).has_classes else "values"
     print(f"{len(lists.classes)} {unit}; videos: {counts}")
-    if args.weights:
-        merge(base, {"load_from": args.weights})
+    if options.weights:
+        merge(base, {"load_from": options.weights})
     cfg, notes = apply_recipe(base, lists, recipe)
-    if args.shards:
-        use_shards(cfg, args.shards)
-    merge_overrides(cfg, args.cfg_options)
-    if args.resume and path.exists():
+    if options.shards:
+        use_shards(cfg, options.shards)
+    merge_overrides(cfg, options.cfg_options)
+    if options.resume and path.exists():
         old_names = Config.fromfile(path).get("class_names")
         if old_names != cfg.get("class_names"):
-            raise UserError(f"{path} has other classes than {args.data}; name another --work-dir")
+            other = f"{path} has other classes than {options.data}"
+            raise UserError(f"{other}; name another --work-dir")
     check_views(cfg)
-    weights = args.weights or cfg.get("load_from")
-    if not args.resume:
+    weights = options.weights or cfg.get("load_from")
+    if not options.resume:
         check_apart(weights, path.parents[1])
     notes.append(check_start(cfg, weights))
     if recipe.method not in PROBES or not find_task(recipe.task).has_probes:

@@ -1,0 +1,64 @@
+"""How a file of annotations is read: options of all commands that read one."""
+
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmvidformer.data.importers import IMPORTERS, open_annotations
+from mmvidformer.data.tables import Table
+from mmvidformer.engine.arguments import positive_number
+from mmvidformer.engine.options import option
+
+
+class _Pairs(Action):
+    """Pairs of names and values, of ``NAME=VALUE``."""
+
+    def __call__(self, parser: ArgumentParser, args: Namespace, texts: Any, *_: object) -> None:
+        pairs = [text.partition("=") for text in texts]
+        if wrong := [name for name, _, value in pairs if not (name and value)]:
+            parser.error(f"{self.option_strings[0]} must be {self.metavar}, got {wrong[0]!r}")
+        setattr(args, self.dest, [(name, value) for name, _, value in pairs])
+
+
+@dataclass(frozen=True)
+class AnnotationOptions:
+    """What ``open_annotations`` takes besides the file."""
+
+    root: Path | None = option(
+        "folder of the annotated videos (default: that of the annotations)",
+        type=Path,
+        metavar="FOLDER",
+    )
+    columns: Sequence[tuple[str, str]] = option(
+        'other names of columns: start="Start (s)" label=Behavior',
+        (),
+        nargs="+",
+        action=_Pairs,
+        metavar="NAME=COLUMN",
+    )
+    only: Sequence[tuple[str, str]] = option(
+        "take only rows with a value in a column of the file, or one of several: tier=feeding",
+        (),
+        nargs="+",
+        action=_Pairs,
+        metavar="COLUMN=VALUE",
+    )
+    format: str | None = option(
+        f"tool that wrote the annotations: {', '.join(IMPORTERS)}, or a module of your own "
+        "(default: found by the content)",
+        metavar="NAME",
+    )
+    fps: float | None = option(
+        "frames a second of a tool that numbers frames, such as Label Studio's frameRate "
+        "(default: those of each video)",
+        type=positive_number,
+        metavar="N",
+    )
+
+    def open(self, path: str | Path) -> Table:
+        """Read annotations, as ``open_annotations``."""
+        return open_annotations(
+            path, self.root, dict(self.columns), self.format, self.fps, self.only
+        )
