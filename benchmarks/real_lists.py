@@ -20,6 +20,8 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.outputs import parse_with_results, with_suffixes
+
 Rows = dict[str, dict[str, str]]  # columns of each video, by its path
 
 
@@ -30,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--name", default="*", help="of official folds, if there are several")
     parser.add_argument("--videos", type=Path, help="folder of the videos (default: FOLDER)")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     videos = args.videos or args.folder
     if (args.folder / "folds").is_dir():
         rows = read_official_folds(args.folder, args.name)

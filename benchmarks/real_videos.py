@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.outputs import parse_with_results
 from benchmarks.real_rivals import RIVALS, test_rival
 from mmvidformer.cli import finetune
 from mmvidformer.data.own_videos import find_folds
@@ -43,7 +42,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "--rival-minutes", type=float, default=8.0, help="of a processor, for each training"
     )
     parser.add_argument("--cfg-options", nargs="+", default=[], help="overrides of the config")
-    return parse_with_results(parser, argv, lambda args: [args.out / "real_videos.csv"])
+    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

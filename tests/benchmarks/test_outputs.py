@@ -10,7 +10,7 @@ from benchmarks.outputs import parse_with_results, with_suffixes
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # Their folder is their own, which they make or go on with.
-OF_A_FOLDER = {"gpu_check.py"}
+OF_A_FOLDER = {"gpu_check.py", "real_videos.py"}
 
 
 def parse(results, *argv: object):
