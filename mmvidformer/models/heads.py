@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
-from mmaction.evaluation import top_k_accuracy
 from mmaction.models.heads import BaseHead, TimeSformerHead
 from mmaction.structures import ActionDataSample
 from mmengine.model.weight_init import constant_init, trunc_normal_init
@@ -23,8 +22,9 @@ Samples = list[ActionDataSample]
 
 def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict[str, Tensor]:
     """Return ``top<k>_acc`` of logits (N, classes) and labels (N,) for each k."""
-    values = top_k_accuracy(scores.detach().float().cpu().numpy(), labels.cpu().numpy(), topk)
-    return {f"top{k}_acc": scores.new_tensor(value) for k, value in zip(topk, values, strict=True)}
+    best = scores.detach().topk(min(max(topk), scores.shape[1]), dim=1).indices
+    hits = best == labels[:, None]
+    return {f"top{k}_acc": hits[:, :k].any(dim=1).to(scores.dtype).mean() for k in topk}
 
 
 def in_order(tasks: Mapping[str, int]) -> dict[str, int]:

@@ -183,7 +183,7 @@ class SegmentsHead(FindingHead):
     def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
         batch = self(feats, data_samples[0].num_clips)  # (N, P, classes + 2)
-        loss_cls, loss_ends, positive = batch.new_zeros(()), batch.new_zeros(()), 0
+        loss_cls = loss_ends = positive = batch.new_zeros(())
         sign = batch.new_tensor([-1, 1])  # of the distances to the start and the end
         for outputs, sample in zip(batch, data_samples, strict=True):
             segments = visible_segments(sample, count_steps(feats, sample)).to(batch)
@@ -194,8 +194,8 @@ class SegmentsHead(FindingHead):
             loss_cls = loss_cls + sigmoid_focal_loss(logits, one_hot.to(logits), reduction="sum")
             predicted, true = as_boxes(ends[hit] * sign), as_boxes(distances[hit] * sign)
             loss_ends = loss_ends + distance_box_iou_loss(predicted, true, reduction="sum")
-            positive += int(hit.sum())
-        count = max(positive, 1)
+            positive = positive + hit.sum()
+        count = positive.clamp(min=1)
         return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
 
     def segments(
