@@ -14,6 +14,7 @@ LAB = Program(
         "plot": {
             "field": "Draw the receptive field of a token",
             "horst": "Show what HORST attends to",
+            "masked": "Show what masked pretraining predicts",
             "matrices": "Draw attention weights",
             "tsne": "Draw features of videos",
             "views": "Draw accuracy against views",

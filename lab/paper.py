@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
 
+from lab.papers.rows import count_rows, list_rows
 from lab.papers.run_rows import run_rows
 from lab.papers.runs import results
 from lab.papers.summary import tabulate
-from mmvidformer.config.rows import Row, Table, count_rows, list_papers, list_rows, read_paper
+from mmvidformer.config.rows import Row, Table, list_papers, read_paper
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.tables import print_table
 from mmvidformer.layers.lookup import look_up

@@ -32,7 +32,6 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "plot": {
         "confusion": "Draw the errors of a test",
         "curves": "Draw training curves",
-        "masked": "Show what masked pretraining predicts",
         "rollout": "Show what a model attends to",
     },
     "count": "Count parameters and multiply-accumulates",
@@ -41,7 +40,10 @@ COMMANDS: dict[str, str | dict[str, str]] = {
 IN_CLONE = {
     "data generate": "generate",
     "paper": "paper",
-    **{f"plot {name}": f"plot {name}" for name in ("field", "horst", "matrices", "tsne", "views")},
+    **{
+        f"plot {name}": f"plot {name}"
+        for name in ("field", "horst", "masked", "matrices", "tsne", "views")
+    },
 }
 
 

@@ -13,9 +13,9 @@ from mmengine.dataset import pseudo_collate
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 
+from lab.papers.rows import list_rows
 from mmvidformer import get_config, list_models
 from mmvidformer.config import frame_size, leaf_datasets
-from mmvidformer.config.rows import list_rows
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.engine.pipelines import get_views
 from mmvidformer.models.preprocessor import VideoDataPreprocessor

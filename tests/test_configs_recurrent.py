@@ -13,8 +13,8 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.registry import DefaultScope
 from mmengine.runner import Runner
 
+from lab.papers.rows import list_rows
 from mmvidformer import get_config, list_models
-from mmvidformer.config.rows import list_rows
 from mmvidformer.registry import MODELS
 
 NAMES = [name for name in list_models() if name.startswith(("horst_", "causal_"))]

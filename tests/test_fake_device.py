@@ -7,9 +7,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
+from lab.papers.rows import list_rows
 from mmvidformer import get_config, list_models
 from mmvidformer.config import clip_shape, is_recurrent
-from mmvidformer.config.rows import list_rows
 from mmvidformer.engine.loading import build_meta_model
 
 

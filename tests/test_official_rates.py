@@ -14,8 +14,8 @@ from mmengine.hub import get_config as mmengine_config
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
 
+from lab.papers.rows import list_rows
 from mmvidformer import get_config, list_models
-from mmvidformer.config.rows import list_rows
 from mmvidformer.config.shipped import config_folder
 
 MMACTION = "timesformer_divST_8xb8-8x32x1-15e_kinetics400-rgb.py"

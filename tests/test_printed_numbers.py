@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from lab.papers.rows import list_rows
 from mmvidformer import get_config
-from mmvidformer.config.rows import find_row, list_papers, list_rows
+from mmvidformer.config.rows import find_row, list_papers
 from mmvidformer.engine.pipelines import get_views
 
 PRINTED = yaml.safe_load(

@@ -30,7 +30,7 @@ train() {
     processes=$(python -c "import torch; print(torch.cuda.device_count() or 2)")
     # Muon, batches of 64 and fewer flips of a drawing learn soonest: 250 batches suffice.
     mmvidformer train camera_motion --procs "$processes" --work-dir $work --force --cfg-options \
-        optim_wrapper.optimizer.type=mmvidformer.CpuMuon optim_wrapper.optimizer.momentum=0.9 \
+        optim_wrapper.optimizer.type=lab.cpu_muon.CpuMuon optim_wrapper.optimizer.momentum=0.9 \
         optim_wrapper.optimizer.lr=0.002 param_scheduler.0.end=20 \
         train_dataloader.batch_size=$((processes < 64 ? 64 / processes : 1)) \
         train_dataloader.num_workers=0 train_dataloader.dataset.clips=16000 \

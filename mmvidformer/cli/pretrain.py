@@ -44,8 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     checkpoint = best_checkpoint(path.parents[1])
     if checkpoint is None:
         return 0
-    to_plot = join([str(path), checkpoint, str(videos[0])])
-    to_finetune = join(["--config", options.config, "--weights", checkpoint])
-    print(f"done; look:      mmvidformer plot masked {to_plot}")
-    print(f"      fine-tune: mmvidformer finetune {to_finetune} --data LABELED")
+    words = join(["--config", options.config, "--weights", checkpoint])
+    print(f"done; fine-tune: mmvidformer finetune {words} --data LABELED")
     return 0

@@ -36,7 +36,7 @@ videos, which ``data`` generates (arguments of ``python -m lab generate``). ``pa
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -140,35 +140,9 @@ class Paper:
     tables: Mapping[str, Table]
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Numbers of rows: all, those that can be trained and tested, and those with a miniature."""
-
-    rows: int
-    runnable: int
-    miniatures: int
-
-
-def count_rows(rows: Iterable[Row]) -> Counts:
-    """Count rows."""
-    rows = list(rows)
-    miniatures = sum(row.has_miniature for row in rows)
-    return Counts(len(rows), sum(row.runnable for row in rows), miniatures)
-
-
 def list_papers() -> list[str]:
     """Names of the papers with rows."""
     return sorted(path.stem for path in (config_folder() / "papers").glob("*.yml"))
-
-
-def list_rows(names: Sequence[str] | None = None) -> list[Row]:
-    """Rows of papers or of files of rows. Default: all papers."""
-    names = list_papers() if names is None else names
-    rows: list[Row] = []
-    for name in names:
-        for table in read_paper(name).tables.values():
-            rows += table.rows.values()
-    return rows
 
 
 @cache

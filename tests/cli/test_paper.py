@@ -9,7 +9,8 @@ import torch
 
 from lab import paper as paper_command
 from lab.papers import run_rows
-from mmvidformer.config.rows import Row, Table, list_rows
+from lab.papers.rows import list_rows
+from mmvidformer.config.rows import Row, Table
 
 TEXT = """\
 title: An example

@@ -28,7 +28,7 @@ def test_pretrain_look_and_finetune(
     assert f"{count} videos; 2 epochs of {count // 4} steps; total batch size 4" in said
     assert "learning rate 0.001 = 0.064 x 4 / 256" in said
     path, checkpoint = work_dir / "pretrain" / "config.py", work_dir / "epoch_2.pth"
-    assert f"plot masked {path} {checkpoint}" in said
+    assert f"finetune --config {config} --weights {checkpoint} --data LABELED" in said
     losses = [float(one) for one in re.findall(r"loss_pixels: ([\d.]+)", said)]
     assert all(0 < one < 3 for one in losses)
     trained = weights(checkpoint)
@@ -40,14 +40,14 @@ def test_pretrain_look_and_finetune(
 
     video = next(tiny_videos.root.glob("*.mp4"))
     pictures = tmp_path / "pictures"
-    main_of("plot.masked")(
+    main_of("lab.plot.masked")(
         [str(path), str(checkpoint), str(video), "--out-dir", str(pictures), "--device", "cpu"]
     )
     (picture,) = pictures.glob("*_masked.png")
     assert Image.open(picture).size[0] > 500
     with pytest.raises(ValueError, match="must be a config of mmvidformer pretrain"):
         plain = make_config("plain")
-        main_of("plot.masked")([str(plain), "none", str(video), "--device", "cpu"])
+        main_of("lab.plot.masked")([str(plain), "none", str(video), "--device", "cpu"])
 
     (tiny_videos.root / "classes.txt").write_text("red\ngreen\nblue\n")
     tuned = tmp_path / "tuned"
@@ -74,15 +74,17 @@ def test_overrides_decide_whether_a_model_can_be_pretrained(
         shutil.copy(tiny_videos.root / f"val_{number}.mp4", data / f"b {number}.mp4")
     stem = dict(tubelet=(2, 16, 16), stride=(2, 8, 8))
     config = make_config("overlap", model=dict(backbone=dict(stem=stem)))
-    options = ["--config", str(config), "--data", str(data), "--work-dir", str(tmp_path / "run")]
+    options = ["--config", str(config), "--data", str(data), "--work-dir", str(tmp_path / "my run")]
     options += ["--epochs", "1", "--batch", "4", "--workers", "0", "--mask-ratio", "0.5"]
     with pytest.raises(ValueError, match="tubelets that do not overlap"):
         main_of("pretrain")(options)
     own = ["model.backbone.stem.stride=(2,16,16)", "model.decoder.depth=1"]
     assert main_of("pretrain")([*options, "--cfg-options", *own]) == 0
     said = capsys.readouterr().out
-    assert f"'{data}/a.mp4'" in said and "loss_pixels" in said  # quoted for a shell
-    cfg = Config.fromfile(tmp_path / "run" / "pretrain" / "config.py")
+    assert (
+        f"'{tmp_path}/my run/epoch_1.pth'" in said and "loss_pixels" in said
+    )  # quoted for a shell
+    cfg = Config.fromfile(tmp_path / "my run" / "pretrain" / "config.py")
     assert cfg.model.backbone.stem.stride == (2, 16, 16) and cfg.model.decoder.depth == 1
 
 

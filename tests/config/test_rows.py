@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
+from lab.papers.rows import list_rows
 from lab.papers.summary import size_of
 from mmvidformer import get_config
 from mmvidformer.config import config_name, load_config, merge_overrides
-from mmvidformer.config.rows import Row, Table, expand, list_papers, list_rows, read_paper
+from mmvidformer.config.rows import Row, Table, expand, list_papers, read_paper
 
 MOTION = Path(__file__).parents[2] / "benchmarks" / "motion.yml"
 TABLES = [

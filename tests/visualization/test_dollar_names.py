@@ -10,12 +10,13 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from lab.attention_matrices import draw_matrices
+from lab.plot.masked import ROWS, draw_masked
 from lab.plot.tsne import draw_classes
 from lab.plot.views import draw_views
 from lab.receptive_field import Field, draw_receptive_field
 from mmvidformer.apis import Prediction
 from mmvidformer.sinks.timeline import draw_timeline
-from mmvidformer.visualization.heatmaps import ROWS, HeatStrip, draw_masked, draw_strips
+from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.plots import (
     TrainingLog,
     draw_class_accuracy,

@@ -1,9 +1,7 @@
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 
-import torch
 from mmengine.optim import DefaultOptimWrapperConstructor
-from timm.optim import create_optimizer_v2, muon
+from timm.optim import create_optimizer_v2
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -27,31 +25,6 @@ def timm_optimizer(
         UserError: If there is no such optimizer.
     """
     return create_optimizer_v2([*params], name, **options)
-
-
-@OPTIMIZERS.register_module()
-class CpuMuon(muon.Muon):
-    """timm's Muon, with updates that are orthogonalized in float32 on a CPU.
-
-    timm does it in bfloat16, which processors without AVX-512 emulate, at 20 times the cost. Its
-    function has an argument for the type, which its optimizer does not pass on; so the function has
-    another default while a step runs. Arguments are those of ``timm.optim.Muon``.
-    """
-
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        """Update the parameters; returns the loss of ``closure``."""
-        original = muon.zeropower_via_newtonschulz
-        muon.zeropower_via_newtonschulz = partial(_orthogonalize, original)
-        try:
-            return super().step(closure)
-        finally:
-            muon.zeropower_via_newtonschulz = original
-
-
-def _orthogonalize(original: Callable[..., Tensor], update: Tensor, *args, **options) -> Tensor:
-    if update.device.type == "cpu":
-        options.setdefault("dtype", torch.float32)
-    return original(update, *args, **options)
 
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()

@@ -92,7 +92,7 @@ def test_muon_is_exact_on_a_cpu() -> None:
     before = layer.weight.detach().clone()
     with DefaultScope.overwrite_default_scope("mmaction"):
         options = dict(lr=1.0, weight_decay=0.0, ns_coefficients="original")
-        cfg = dict(optimizer=dict(type="mmvidformer.CpuMuon", **options))
+        cfg = dict(optimizer=dict(type="lab.cpu_muon.CpuMuon", **options))
         build_optim_wrapper(layer, cfg).optimizer.step()
     update = (before - layer.weight).detach()
     exact = layer.weight.grad.double() / layer.weight.grad.norm()
