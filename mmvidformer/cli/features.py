@@ -17,13 +17,13 @@ from pathlib import Path
 from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
 from mmvidformer.apis.bulk.extraction import FeatureExtractor
 from mmvidformer.apis.bulk.options import BulkOptions, add_bulk_arguments
-from mmvidformer.apis.bulk.saving import Table
 from mmvidformer.apis.bulk.settings import row_settings
 from mmvidformer.data.sources import list_inputs
 from mmvidformer.engine.arguments import inexact_options, positive
 from mmvidformer.engine.options import add_options, option, read_options
 from mmvidformer.sinks.parquet import ParquetTable
 from mmvidformer.sinks.video_files import VideoFiles
+from mmvidformer.storage.parts import PartTable
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     load = partial(FeatureExtractor, cfg, checkpoint, **form, **inexact_options(options))
     answerer = load(device="cpu" if options.ray else options.device)
     settings = dict(command="features", **row_settings(options, cfg, checkpoint, inputs))
-    table: Table
+    table: PartTable
     if options.files:
         files = options.out, Path(inputs.root), inputs.names, bool(options.every), options.rows
-        table = VideoFiles(*files, settings)
+        table = VideoFiles(*files, settings, options.part)
     else:
-        table = ParquetTable(options.out, answerer.columns, settings, inputs.names)
+        table = ParquetTable(options.out, answerer.columns, settings, inputs.names, options.part)
     with table:
         return answer_all(load, answerer, table, inputs, options)

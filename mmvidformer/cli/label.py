@@ -52,5 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     answerer = load(device="cpu" if options.ray else options.device)
     settings = dict(command="label", **row_settings(options, cfg, checkpoint, inputs))
     settings["classes"] = hash_text(repr(answerer.recognizer.names))  # whatever names them
-    with ParquetTable(options.out, answerer.columns, settings, inputs.names) as table:
+    columns, names = answerer.columns, inputs.names
+    with ParquetTable(options.out, columns, settings, names, options.part) as table:
         return answer_all(load, answerer, table, inputs, options)

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from mmvidformer.sinks.fonts import find_font
-from mmvidformer.tasks.prediction import Bars, Prediction
+from mmvidformer.tasks.prediction import Prediction
 
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
@@ -26,6 +27,17 @@ COLORS = (
 DARK, BLUE, GRAY, WHITE = (24, 24, 24), (60, 110, 190), (170, 170, 170), (255, 255, 255)
 
 
+class Bars(NamedTuple):
+    """Most likely classes: a heading, and the probability of each class by name.
+
+    Values are (name and value, None). ``threshold`` is drawn as a line, if there is one.
+    """
+
+    heading: str
+    classes: Sequence[tuple[str, float | None]]
+    threshold: float | None = None
+
+
 def list_bars(predictions: Sequence[Prediction], k: int = 5, ahead: float = 1.0) -> list[Bars]:
     """The k most likely classes of each prediction and output, below what part it is about.
 
@@ -37,23 +49,31 @@ def list_bars(predictions: Sequence[Prediction], k: int = 5, ahead: float = 1.0)
     shown = min(predictions, key=lambda prediction: abs((prediction.ahead or 0.0) - ahead))
     bars = []
     if shown.ahead is not None:
-        rows = []
+        next_actions = []
         for prediction in predictions:
-            _, label, probability = prediction.top(1, "action")[0]
-            rows.append((f"{prediction.ahead:.2f} s {label}", probability))
-        bars.append(Bars("action, by seconds ahead", rows))
+            ((label, probability),) = prediction.classes(1)["action"]
+            next_actions.append((f"{prediction.ahead:.2f} s {label}", probability))
+        bars.append(Bars("action, by seconds ahead", next_actions))
     when = "" if shown.ahead is None else f" in {shown.ahead:.2f} s"
-    for name in shown.scores:
-        classes = [(label, probability) for _, label, probability in shown.top(k, name)]
-        bars.append(Bars(f"next {name}{when}", classes))
-    return bars
+    classes = shown.classes(k).items()
+    return bars + [Bars(f"next {output}{when}", best) for output, best in classes]
 
 
 def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
-    """The k most likely classes of each output; the default heading is the seconds of the part."""
+    """The k most likely classes of each output, and values as text, as ``Prediction.row`` has them.
+
+    The default heading is the seconds of the part.
+    """
     if heading is None:
         heading = _part_of(prediction)
-    return prediction.task.bars(prediction, k, heading)
+    if prediction.doubt:
+        return [Bars(heading, [(prediction.text(k), None)])]
+    bars = []
+    for output, best in prediction.classes(k).items():
+        title = heading if len(prediction.probabilities) == 1 else f"{output}, {heading}"
+        bars.append(Bars(title, best, prediction.task.threshold))
+    texts: list[tuple[str, float | None]] = [(text, None) for text in prediction.value_texts()]
+    return [*bars, Bars("measured" if bars else heading, texts)] if texts else bars
 
 
 def _part_of(prediction: Prediction) -> str:
@@ -148,9 +168,10 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
         color = BLUE if prediction.track is None else COLORS[prediction.track % len(COLORS)]
         cv2.rectangle(image, (x1, y1), (x2, y2), color, 2)
         person = "" if prediction.track is None else f"{prediction.track}: "
-        best = prediction.top(k)
-        named = [row for row in best if row[2] >= prediction.task.threshold] or best[:1]
-        for line, (_, name, probability) in enumerate(named):
+        (best,) = prediction.classes(k).values()
+        threshold = prediction.task.threshold
+        named = [(name, score) for name, score in best if score >= threshold] or best[:1]
+        for line, (name, probability) in enumerate(named):
             text, top_y = f"{person}{name} {probability:.0%}", y1 + 16 * line
             file, drawn = find_font(_line(text))
             wide = round(_font(file, SMALL_TEXT).getlength(drawn) + 1)

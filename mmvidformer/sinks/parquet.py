@@ -8,14 +8,13 @@ from typing import Any
 
 from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.storage.files import join, list_files, write_to
+from mmvidformer.storage.parts import PART, Answer, PartTable
 from mmvidformer.storage.range_file import RangeFile
-from mmvidformer.storage.resuming import ResumingTable
-from mmvidformer.tasks.rows import Answer
 
 NOTES = b"mmvidformer"  # key of the footer: names of the videos, and reasons of the bad ones
 
 
-class ParquetTable(ResumingTable):
+class ParquetTable(PartTable):
     """A folder of Parquet files, which pandas, DuckDB, Spark and Ray read as a table.
 
     A file is written as a whole, under a name of its videos, and its footer names them. So what is
@@ -29,6 +28,7 @@ class ParquetTable(ResumingTable):
         columns: See ``Answerer``.
         settings: What the rows depend on.
         names: Names of all videos, for the order of the files.
+        part: See ``PartTable``.
 
     Raises:
         FileExistsError: If the folder has rows of other settings or columns.
@@ -42,6 +42,7 @@ class ParquetTable(ResumingTable):
         columns: Mapping[str, type],
         settings: Mapping[str, Any],
         names: Sequence[str],
+        part: int = PART,
     ) -> None:
         try:
             import pyarrow
@@ -58,12 +59,11 @@ class ParquetTable(ResumingTable):
         }
         fields = [(name, types[python_type]) for name, python_type in columns.items()]
         self.schema = pyarrow.schema(fields)
-        self.folder, self.names = folder, names
         self._numbers = {name: number for number, name in enumerate(names)}
         self._done: set[str] = set()
         self._failed: dict[str, str] = {}
         types_of_columns = {name: python_type.__name__ for name, python_type in columns.items()}
-        super().__init__(folder, dict(settings, columns=types_of_columns))
+        super().__init__(folder, dict(settings, columns=types_of_columns), names, part)
 
     def _read(self) -> bool:
         for name in list_files(self.folder):
@@ -85,7 +85,7 @@ class ParquetTable(ResumingTable):
         """Return the reason of each video that could not be read."""
         return {name: self._failed[name] for name in self.names if name in self._failed}
 
-    def write(self, answers: Sequence[Answer]) -> None:
+    def write_part(self, answers: Sequence[Answer]) -> None:
         """Write a part: all rows of its videos, in their order, or none."""
         import pyarrow
         from pyarrow import parquet

@@ -8,12 +8,11 @@ import numpy as np
 
 from mmvidformer.data.folders import place_below
 from mmvidformer.storage.files import join, list_files, write_to
-from mmvidformer.storage.resuming import ResumingTable
+from mmvidformer.storage.parts import PART, Answer, PartTable
 from mmvidformer.storage.targets import check_distinct
-from mmvidformer.tasks.rows import Answer
 
 
-class VideoFiles(ResumingTable):
+class VideoFiles(PartTable):
     """A folder, or an address, of features with a file for each video, named as the video is.
 
     A vector or tokens are in .npy. Rows of clips are in .npz (``LoadFeatures``), or resized to
@@ -31,15 +30,15 @@ class VideoFiles(ResumingTable):
         has_clips: bool,
         rows: int | None,
         settings: Mapping[str, Any],
+        part: int = PART,
     ) -> None:
         suffix = ".csv" if rows else ".npz" if has_clips else ".npy"
         places = [place_of(root / name, root, suffix) for name in names]
         check_distinct(zip([str(root / name) for name in names], places, strict=True))
         self.places = {name: str(place) for name, place in zip(names, places, strict=True)}
-        self.folder = folder
         self.rows, self.has_clips = rows, has_clips
         self._failed: dict[str, str] = {}
-        super().__init__(folder, settings)
+        super().__init__(folder, settings, names, part)
 
     def _read(self) -> bool:
         return len(self.missing()) < len(self.places)
@@ -53,7 +52,7 @@ class VideoFiles(ResumingTable):
         """Return the reason of each video that could not be read in this run."""
         return dict(self._failed)
 
-    def write(self, answers: Sequence[Answer]) -> None:
+    def write_part(self, answers: Sequence[Answer]) -> None:
         """Write the file of each video."""
         for answer in answers:
             if answer.error is not None:

@@ -1,5 +1,6 @@
 """What outputs for annotation tools share: a part for each video, which states frames."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -212,13 +213,9 @@ def list_labels(prediction: Prediction, output: str) -> list[tuple[str, float]]:
 
     Several are those that reach the threshold of the task; if none does, it is the best one.
     """
-    classes = prediction.top(len(prediction.names[output]), output)
-    threshold = prediction.task.threshold
-    if threshold is None:
-        classes = classes[:1]
-    else:
-        classes = [item for item in classes if item[2] >= threshold] or classes[:1]
-    return [(label, round(score, 6)) for _, label, score in classes]
+    classes = prediction.classes(len(prediction.names[output]))[output]
+    threshold = math.inf if prediction.task.threshold is None else prediction.task.threshold
+    return [(label, score) for label, score in classes if score >= threshold] or classes[:1]
 
 
 def list_segments(prediction: Prediction) -> list[FoundSegment]:

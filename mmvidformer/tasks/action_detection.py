@@ -173,11 +173,6 @@ class ActionDetection(Task):
             for scores, box in zip(instances.scores, instances.bboxes.tolist(), strict=True)
         ]
 
-    def text(self, prediction: Prediction, k: int) -> str:
-        """Return a line, which begins with the number of the person if there is one."""
-        person = "" if prediction.track is None else f"person {prediction.track}: "
-        return person + super().text(prediction, k)
-
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
         """Return the boxes of the nearest moment, if it is at most half a second away.
 

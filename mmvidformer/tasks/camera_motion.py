@@ -1,18 +1,19 @@
 """Camera motion: classes of a part, and how fast the camera pans, tilts, zooms and rolls."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
 from mmvidformer.tasks.classification import Classification
-from mmvidformer.tasks.prediction import Bars, Names, Prediction
+from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.rows import value_cells
 
 RATES = ("pan", "tilt", "zoom", "roll", "shake")  # as the head gives them
 UNITS = ("short sides/s", "short sides/s", "log zoom/s", "degrees/s", "short sides")
+FORMATS = ("{:+.2f}", "{:+.2f}", "{:+.2f}", "{:+.1f} deg", "{:.3f}")
 UNCERTAIN, SHAKE = "uncertain", "shake"
 LEAST_SHAKE = 0.005  # short sides: from there on, the camera is said to shake
 # From there on, a rate alone is a label: the head's threshold, in the units above.
@@ -31,6 +32,7 @@ class CameraMotion(Classification):
     value_outputs = ("rates",)
     units = dict(zip(RATES, UNITS, strict=True))
     limits = dict(zip(RATES, LIMITS, strict=True))
+    formats = dict(zip(RATES, FORMATS, strict=True))
 
     def answers(
         self, output: Any, names: Names, is_logits: bool = True, **where: Any
@@ -51,12 +53,6 @@ class CameraMotion(Classification):
             return [(-1, UNCERTAIN, 0.0)]
         return super().top(prediction, k, name)
 
-    def text(self, prediction: Prediction, k: int) -> str:
-        """Return a line, such as ``'pan left 97%, static 2%; pan -0.21, tilt +0.00, ...'``."""
-        if prediction.doubt:
-            return f"{UNCERTAIN} ({prediction.doubt})"
-        return f"{super().text(prediction, k)}; {', '.join(_texts(prediction.values))}"
-
     def cells(self, prediction: Prediction, k: int | None = None) -> dict[str, Any]:
         """Return the class and its score, all labels, the rates, and what makes them doubtful."""
         rates = {name: prediction.values.get(name, math.nan) for name in RATES}
@@ -66,13 +62,6 @@ class CameraMotion(Classification):
             **value_cells(rates),
             "doubt": prediction.doubt,
         }
-
-    def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
-        """Return the classes, and the rates as text."""
-        bars = super().bars(prediction, k, heading)
-        if prediction.doubt:
-            return [Bars(heading, [(self.text(prediction, k), None)])]
-        return [*bars, Bars("each second", [(text, None) for text in _texts(prediction.values)])]
 
     def summary(self, predictions: Sequence[Prediction], k: int) -> dict[str, float]:
         """Return the share of the parts that have each class, the k most frequent ones."""
@@ -117,13 +106,3 @@ def find_doubt(sample: Any) -> str:
     if structure is not None and structure < LEAST_STRUCTURE:
         return "nothing to see"
     return ""
-
-
-def _texts(rates: Mapping[str, float]) -> list[str]:
-    """Describe rates, such as ``'pan -0.21'``, ``'roll +3.0 deg'`` and ``'shake 0.004'``."""
-    formats = {"roll": "+.1f", SHAKE: ".3f"}
-    units = {"roll": " deg"}
-    return [
-        f"{name} {rate:{formats.get(name, '+.2f')}}{units.get(name, '')}"
-        for name, rate in rates.items()
-    ]

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Names = Mapping[str, Sequence[str]]  # of classes or values, by output of the head
-
-
-class Bars(NamedTuple):
-    """Most likely classes: a heading, and the probability of each class by name.
-
-    Values are (name and value, None). ``threshold`` is drawn as a line, if there is one.
-    """
-
-    heading: str
-    classes: Sequence[tuple[str, float | None]]
-    threshold: float | None = None
 
 
 class Answers:
@@ -62,6 +51,7 @@ class Answers:
             values, which have no probabilities.
         units: Units of what is measured beside the classes, by name.
         limits: Values from which on it counts, by name.
+        formats: How values are written for people, by name; default: 4 digits.
     """
 
     part = "windows"
@@ -77,6 +67,7 @@ class Answers:
     activation: str | None = "softmax"
     units: Mapping[str, str] = MappingProxyType({})
     limits: Mapping[str, Sequence[float]] = MappingProxyType({})
+    formats: Mapping[str, str] = MappingProxyType({})
 
     def answers(
         self, output: Any, names: Names, is_logits: bool = True, **where: Any
@@ -138,15 +129,6 @@ class Answers:
         best = np.argsort(-probabilities, kind="stable")[:k]
         return [(int(i), prediction.names[name][i], float(probabilities[i])) for i in best]
 
-    def text(self, prediction: Prediction, k: int) -> str:
-        """Return a line, such as ``'left 97%, up 2%'``."""
-        texts = []
-        for name in prediction.scores:
-            best = prediction.top(k, name)
-            text = ", ".join(f"{label} {share:.0%}" for _, label, share in best)
-            texts.append(text if len(prediction.scores) == 1 else f"{name}: {text}")
-        return "; ".join(texts)
-
     def cells(self, prediction: Prediction, k: int | None = None) -> dict[str, Any]:
         """Return the answer as cells of a row: the class and its score, or the values.
 
@@ -164,14 +146,13 @@ class Answers:
             cells["labels"] = ";".join(names[i] for i in np.flatnonzero(shares >= self.threshold))
         return cells
 
-    def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
-        """Return what is drawn beside a frame."""
-        bars = []
-        for name in prediction.scores:
-            title = heading if len(prediction.scores) == 1 else f"{name}, {heading}"
-            classes = [(label, share) for _, label, share in prediction.top(k, name)]
-            bars.append(Bars(title, classes, self.threshold))
-        return bars
+    def value_texts(self, values: Mapping[str, float | None]) -> list[str]:
+        """Return values as people read them, such as ``'level 3.2'``."""
+        numbers = {name: math.nan if value is None else value for name, value in values.items()}
+        return [
+            f"{name} {self.formats.get(name, '{:.4g}').format(number)}"
+            for name, number in numbers.items()
+        ]
 
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
         """Return what is drawn at a time: the nearest of the parts, of those that hold it first.
@@ -310,9 +291,31 @@ class Prediction:
             raise UserError("the model predicts values, not classes")
         return self.task.top(self, k, next(iter(self.scores)) if task is None else task)
 
+    def classes(self, k: int = 5) -> dict[str, list[tuple[str, float]]]:
+        """Names and scores of the k most likely classes of ``row``, by output; none of values."""
+        row, outputs = self.row(k), list(self.probabilities)
+        tops = ["top"] if len(outputs) == 1 else [f"{output}_top" for output in outputs]
+        return {
+            output: [(best["label"], best["score"]) for best in row[top]]
+            for output, top in zip(outputs, tops, strict=True)
+        }
+
+    def value_texts(self) -> list[str]:
+        """The values of ``row``, as people read them."""
+        row = self.row()
+        return self.task.value_texts({name: row[name] for name in self.values})
+
     def text(self, k: int = 5) -> str:
-        """The k most likely classes of each output in a line, or values."""
-        return self.task.text(self, k)
+        """The ``row`` in a line, such as ``'left 97%, up 2%'``: classes, then values."""
+        person = "" if self.track is None else f"person {self.track}: "
+        if self.doubt:
+            return f"{person}{self.label} ({self.doubt})"
+        texts = []
+        for output, best in self.classes(k).items():
+            text = ", ".join(f"{label} {score:.0%}" for label, score in best)
+            texts.append(text if len(self.probabilities) == 1 else f"{output}: {text}")
+        values = ", ".join(self.value_texts())
+        return person + "; ".join([*texts, values] if values else texts)
 
     def row(self, k: int | None = None) -> dict[str, Any]:
         """The prediction as all outputs write it.

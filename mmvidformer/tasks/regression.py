@@ -15,7 +15,7 @@ from mmvidformer.data.tables import Row, Table, read_float, read_table
 from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
-from mmvidformer.tasks.prediction import Bars, Prediction
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.rows import value_cells
 
@@ -95,31 +95,19 @@ class Regression(Task):
         model["cls_head"].update(mean=mean.tolist(), std=scale.tolist())
         return model
 
-    def text(self, prediction: Prediction, k: int) -> str:
-        """Return all values, such as ``'level 3.2, size 1'``."""
-        return ", ".join(_texts(prediction.values))
-
     def cells(self, prediction: Prediction, k: int | None = None) -> dict[str, Any]:
         """Return the values by name."""
         return value_cells(prediction.values)
-
-    def bars(self, prediction: Prediction, k: int, heading: str) -> list[Bars]:
-        """Return the values as text."""
-        return [Bars(heading, [(text, None) for text in _texts(prediction.values)])]
 
     def summary(self, predictions: Sequence[Prediction], k: int) -> str:
         """Return the mean values over the parts."""
         rows = [list(prediction.values.values()) for prediction in predictions]
         means = zip(predictions[0].values, np.mean(rows, axis=0), strict=True)
-        return ", ".join(_texts(dict(means)))
+        return ", ".join(self.value_texts(dict(means)))
 
     def describe_scores(self, head: nn.Module) -> dict[str, Any]:
         """Describe the values."""
         return {**super().describe_scores(head), "views": "mean of values"}
-
-
-def _texts(values: Mapping[str, float]) -> list[str]:
-    return [f"{name} {value:.4g}" for name, value in values.items()]
 
 
 class Numbers(NamedTuple):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmvidformer.storage.names import spell
 
@@ -70,11 +70,3 @@ def value_cells(values: Mapping[str, float]) -> dict[str, float | None]:
 def round_number(number: float | None, digits: int) -> float | None:
     """Round a number; None stands for what is no number, which JSON does not have."""
     return None if number is None or not math.isfinite(number) else round(float(number), digits)
-
-
-class Answer(NamedTuple):
-    """The rows of a video, or why it has none."""
-
-    name: str
-    rows: list[dict[str, Any]]
-    error: str | None = None

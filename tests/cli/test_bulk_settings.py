@@ -14,8 +14,8 @@ from mmvidformer.errors import FileThere
 from mmvidformer.sinks.parquet import ParquetTable
 from mmvidformer.storage import lease
 from mmvidformer.storage.files import exists, read_file, write_file
+from mmvidformer.storage.parts import Answer
 from mmvidformer.storage.resuming import check_settings, hold
-from mmvidformer.tasks.rows import Answer
 
 pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
 
@@ -214,6 +214,6 @@ def test_rows_of_other_columns_are_refused(tmp_path) -> None:
         with ParquetTable(str(tmp_path), dict(video=str, score=float), settings, names) as table:
             if table.missing():
                 row = dict(video="a.mp4", score=1.0)
-                table.write([Answer("a.mp4", [row])])
+                table.write_part([Answer("a.mp4", [row])])
     with pytest.raises(FileExistsError, match="has results with another columns"):
         ParquetTable(str(tmp_path), dict(video=str, probability=float), settings, names)

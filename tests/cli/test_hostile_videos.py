@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,13 @@ from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.bulk import saving
 from mmvidformer.apis.bulk.reading import Clip, Unread
-from mmvidformer.apis.bulk.run import Answer, Job, answer_videos
+from mmvidformer.apis.bulk.run import Job, answer_videos
 from mmvidformer.data import sources
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.storage import parts
 from mmvidformer.storage.errors import StorageError
+from mmvidformer.storage.parts import Answer
 
 NOT_UTF8 = os.fsdecode(b"caf\xe9.mp4")
 SPELLED = r"caf\xe9.mp4"
@@ -255,25 +257,36 @@ def test_what_is_finished_is_written_when_the_command_is_stopped(
     assert len({*pq.read_table(out)["video"].to_pylist()}) == pq.read_table(out).num_rows == 7
 
 
-class Recorded:
+class Recorded(parts.PartTable):
     """A table that keeps what is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.parts: list[list[str]] = []
 
-    def write(self, answers: list[Answer]) -> None:
+    def _read(self) -> bool:
+        return False
+
+    def missing(self, retry: bool) -> list[str]:
+        return [*self.names]
+
+    def failed(self) -> dict[str, str]:
+        return {}
+
+    def write_part(self, answers: list[Answer]) -> None:
         self.parts.append([answer.name for answer in answers])
 
 
-def test_a_part_ends_after_videos_or_rows_or_a_minute(monkeypatch) -> None:
+def test_a_part_ends_after_videos_or_rows_or_a_minute(monkeypatch, tmp_path) -> None:
     now = 0.0
-    monkeypatch.setattr(saving.time, "monotonic", lambda: now)
-    monkeypatch.setattr(saving, "MOST_ROWS", 10)
-    table, names = Recorded(), [*"abcdefghijk"]
-    writer = saving.PartWriter(table, names, 3)
+    monkeypatch.setattr(parts.time, "monotonic", lambda: now)
+    monkeypatch.setattr(parts, "MOST_ROWS", 10)
+    names = [*"abcdefghijk"]
+    table = Recorded(str(tmp_path), {}, names, 3)
+    table.begin(names)
 
     def add(name: str, rows: int = 1) -> None:
-        writer.add([Answer(name, [{}] * rows)])
+        table.append(Answer(name, [{}] * rows))
 
     for name in "acd":
         add(name)
@@ -281,11 +294,11 @@ def test_a_part_ends_after_videos_or_rows_or_a_minute(monkeypatch) -> None:
     add("b")  # of the three that follow each other one was missing
     assert table.parts == [["a", "b", "c"]]
     now = 59.0
-    writer.add([])
+    table.write_due()
     assert table.parts[1:] == []
     add("g")
     now = 61.0
-    writer.add([])
+    table.write_due()
     assert table.parts[1:] == [["d", "g"]]
     add("f", rows=9)
     assert table.parts[2:] == []
@@ -294,7 +307,7 @@ def test_a_part_ends_after_videos_or_rows_or_a_minute(monkeypatch) -> None:
     for name in "kije":
         add(name)
     assert table.parts[3:] == [["e", "i", "j"]]
-    writer.write_all()
-    writer.write_all()
+    table.end()
+    table.end()
     assert table.parts[4:] == [["k"]]
     assert sorted(sum(table.parts, [])) == names

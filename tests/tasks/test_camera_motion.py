@@ -12,6 +12,7 @@ from lab.synthetic.camera.textures import texture
 from mmvidformer.data.transforms.structure import MeasureStructure, structure_of
 from mmvidformer.models.camera_head import PER_SPEED, THRESHOLD
 from mmvidformer.sinks import SegmentsCsv
+from mmvidformer.sinks.annotate import prediction_bars
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.camera_motion import LEAST_SHAKE, LIMITS
@@ -54,7 +55,7 @@ def test_a_prediction_has_classes_rates_and_labels() -> None:
         **{"video": "x.mp4", "start": 0, "end": 1, "label": "pan right", "score": 0.84},
         **{"labels": "pan right;zoom in", **found.values, "shake": 0.001, "doubt": ""},
     }
-    classes, rates = CAMERA.bars(found, 2, "now")
+    classes, rates = prediction_bars(found, 2, "now")
     assert classes.heading == "now" and ("roll -3.0 deg", None) in rates.classes
 
 
@@ -87,7 +88,7 @@ def test_an_uncertain_answer_has_no_class() -> None:
     assert found.top(3) == [(-1, "uncertain", 0.0)] and found.text() == "uncertain (too short)"
     row = found.row()
     assert (row["label"], row["score"], row["doubt"]) == ("uncertain", 0, "too short")
-    (bars,) = CAMERA.bars(found, 3, "now")
+    (bars,) = prediction_bars(found, 3, "now")
     assert bars.classes == [("uncertain (too short)", None)]
     assert found.probabilities["class"].sum() == pytest.approx(1)
 

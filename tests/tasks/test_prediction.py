@@ -6,7 +6,7 @@ import pytest
 import torch
 from mmengine.structures import InstanceData
 
-from mmvidformer.tasks.prediction import Bars
+from mmvidformer.sinks.annotate import Bars, prediction_bars
 from mmvidformer.tasks.table import ANTICIPATION, TASKS, task_of_head
 
 NAMES = {"class": ["a", "b"]}
@@ -44,8 +44,8 @@ def test_several_labels() -> None:
     found = task.predict({"class": logits}, NAMES)
     assert found.text() == "b 88%, a 50%" and not found.values
     assert found.row()["labels"] == "a;b" and found.row()["score"] == 0.880797
-    (bars,) = task.bars(found, 1, "now")
-    assert bars == Bars("now", [("b", pytest.approx(0.8808, abs=1e-4))], 0.5)
+    (bars,) = prediction_bars(found, 1, "now")
+    assert bars == Bars("now", [("b", 0.880797)], 0.5)
     found = task.predict({"class": logits.sigmoid()}, NAMES, is_logits=False)
     assert found.text() == "b 88%, a 50%"
 

@@ -1,9 +1,13 @@
 """What the commands ``label`` and ``features`` do with their arguments."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
 
 from mmengine.config import Config
 from tqdm import tqdm
@@ -11,15 +15,16 @@ from tqdm import tqdm
 from mmvidformer.apis.bulk.on_ray import answer_on_ray
 from mmvidformer.apis.bulk.options import BulkOptions
 from mmvidformer.apis.bulk.processes import Named
-from mmvidformer.apis.bulk.run import Answer, Answerer, Job, answer_videos
-from mmvidformer.apis.bulk.saving import PartWriter, Table, stopped_by_signals
+from mmvidformer.apis.bulk.run import Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.settings import write_failed
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.data.sources import VideoInputs
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.storage.names import spell
+from mmvidformer.storage.parts import Answer, PartTable
 
 WORKERS = 4  # that read for a model
+STOPS = ("SIGTERM", "SIGHUP")  # of a cluster, and of a terminal that closes
 
 
 def find_bulk_model(options: BulkOptions, inputs: VideoInputs) -> tuple[Config, str | None]:
@@ -38,7 +43,7 @@ def find_bulk_model(options: BulkOptions, inputs: VideoInputs) -> tuple[Config, 
 def answer_all(
     load: Callable[..., Answerer],
     answerer: Answerer,
-    table: Table,
+    table: PartTable,
     inputs: VideoInputs,
     options: BulkOptions,
 ) -> int:
@@ -59,7 +64,7 @@ def answer_all(
     failed_before = table.failed() if not options.retry else {}
     count = 0
     videos = [(name, inputs.locate(name)) for name in missing]
-    writer = PartWriter(table, missing, options.part)
+    table.begin(missing)
     begun = len(names) - len(missing)
     with (
         tqdm(total=len(names), initial=begun, unit="video", disable=None) as bar,
@@ -73,12 +78,13 @@ def answer_all(
                         what = spell(f"failed: {answer.name}: {answer.error}")
                         tqdm.write(what, file=sys.stderr)
                     count += answer.error is None
-                writer.add(answers)
+                    table.append(answer)
+                table.write_due()
                 bar.update(len(answers))
-            writer.write_all()
+            table.end()
         except BaseException:
             with suppress(Exception):  # the first error is the one that matters
-                writer.write_all()
+                table.end()
                 write_failed(options.out, table.failed())
             raise
     failed = table.failed()
@@ -104,3 +110,24 @@ def _answers(
     if workers is None:
         workers = min(WORKERS, os.cpu_count() or 1)
     yield from answer_videos(job, answerer, videos, workers)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Let what stops a command raise ``SystemExit``, so that it can write what it has."""
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    replaced = []
+    if threading.current_thread() is threading.main_thread():
+        for name in STOPS:
+            number = getattr(signal, name, None)  # not all systems have them
+            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, stop)
+                replaced.append(number)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)

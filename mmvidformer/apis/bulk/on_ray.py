@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from mmvidformer.apis.bulk.processes import Named
-from mmvidformer.apis.bulk.run import Answer, Job, answer_videos, cut
+from mmvidformer.apis.bulk.run import Job, answer_videos, cut
 from mmvidformer.errors import MissingPackage
+from mmvidformer.storage.parts import Answer
 
 LOCAL = "local"
 TASK = 4  # groups of videos of a task, whose answers come together

@@ -17,7 +17,7 @@ from mmvidformer.apis.bulk.reading import (
     say_fault,
 )
 from mmvidformer.apis.self_check import SelfCheck
-from mmvidformer.tasks.rows import Answer
+from mmvidformer.storage.parts import Answer
 
 Item = TypeVar("Item")
 
