@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.pictures import choice, clip, core, gates, horst, rooms, schemes
+from benchmarks.pictures import choice, clip, core, gates, horst, prediction, rooms, schemes
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 PICTURES = {
@@ -10,6 +10,7 @@ PICTURES = {
     "timesformer_schemes": schemes.draw_timesformer,
     "vivit_schemes": schemes.draw_vivit,
     "clip": clip.draw,
+    "prediction": prediction.draw,
     "rooms": rooms.draw,
     "horst": horst.draw,
     "gates": gates.draw,

@@ -11,8 +11,9 @@ from mmaction.structures import ActionDataSample
 from mmvidformer.apis.detector import Person, load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.part_clock import without_gaps
-from mmvidformer.apis.persons import Moment, StreamPersons, find_persons
+from mmvidformer.apis.persons import Moment, StreamPersons, find_persons, stated_persons
 from mmvidformer.errors import UserError
+from mmvidformer.tasks.boxes import StatedBoxes
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import FrameSource
 
@@ -46,6 +47,7 @@ class BoxAnswers(LoadedModel):
         rate: float | None = None,
         track: bool = False,
         cuts: str | None = None,
+        stated: Sequence[StatedBoxes] | None = None,
     ) -> Iterator[Prediction]:
         """Find persons at regular times of a video, and classify their boxes, as ``boxes``.
 
@@ -57,6 +59,7 @@ class BoxAnswers(LoadedModel):
             track: Whether to number the persons (``apis.tracks``), for ``Prediction.track``. No
                 clip crosses a cut then.
             cuts: How cuts are found, where tracks end; see ``timeline``.
+            stated: Their boxes, which are then not looked for. Stated tracks are kept.
 
         Raises:
             MissingPackage: If the package that follows persons is not installed.
@@ -64,7 +67,11 @@ class BoxAnswers(LoadedModel):
         """
         self._check_boxes()
         opened = self.pipeline.open(video)
-        for moment in find_persons(opened, load_detector(self.device), rate, track, cuts):
+        if stated is None:
+            moments = find_persons(opened, load_detector(self.device), rate, track, cuts)
+        else:
+            moments = stated_persons(opened, stated, track, cuts)
+        for moment in moments:
             yield from self._answer_moment(opened, str(video), moment)
 
     def stream_persons(

@@ -13,6 +13,7 @@ from mmvidformer.apis.shots import list_shots, stream_shots
 from mmvidformer.apis.tracks import PersonTracks, check_package
 from mmvidformer.apis.windows import times_of
 from mmvidformer.errors import UserError
+from mmvidformer.tasks.boxes import StatedBoxes
 from mmvidformer.video.cuts import NONE
 from mmvidformer.video.times import FrameTimes
 
@@ -79,6 +80,42 @@ def find_persons(
         if persons:
             ends = [*starts[1:], total]
             yield Moment(seconds, persons, (starts[shot], ends[shot] - 1) if track else None)
+
+
+def stated_persons(
+    opened: dict[str, Any],
+    moments: Sequence[StatedBoxes],
+    track: bool = False,
+    cuts: str | None = None,
+) -> Iterator[Moment]:
+    """Yield the persons whose boxes are stated, and number them if that is asked for.
+
+    Args:
+        opened: As of ``find_persons``.
+        moments: The boxes, in the order of time.
+        track: Whether to follow them, if the moments state no tracks.
+        cuts: As of ``find_persons``.
+
+    Raises:
+        MissingPackage: If they are to be followed, and the package for it is not installed.
+    """
+    if not track or any(number is not None for _, _, tracks in moments for number in tracks):
+        for seconds, boxes, numbers in moments:
+            pairs = zip(boxes, numbers, strict=True)
+            yield Moment(seconds, [Person(box, track=number) for box, number in pairs])
+        return
+    apart = np.diff([moment.seconds for moment in moments])
+    tracks = PersonTracks(1 / float(np.median(apart)) if len(apart) else TRACK_RATE)
+    times, total, starts = times_of(opened), opened["total_frames"], list_shots(opened, cuts)
+    ends, last_shot = [*starts[1:], total], 0
+    (picture,) = opened["video_reader"].get_batch([0]).asnumpy()
+    for seconds, boxes, _ in moments:
+        shot = bisect_right(starts, min(int(times.at(seconds)), total - 1)) - 1
+        if shot != last_shot:
+            tracks.begin_shot()
+        last_shot = shot
+        persons = tracks.follow([Person(box) for box in boxes], seconds, picture.shape)
+        yield Moment(seconds, persons, (starts[shot], ends[shot] - 1))
 
 
 class StreamPersons:

@@ -13,9 +13,14 @@ LOST = 1.0  # seconds after which a person who was not seen is another one
 FRAME_RATE = 30  # of the frames in which the package counts that time
 
 
+def has_package() -> bool:
+    """Whether the package is installed."""
+    return find_spec("trackers") is not None
+
+
 def check_package() -> None:
     """Raise a ``MissingPackage`` if the package is missing."""
-    if find_spec("trackers") is None:
+    if not has_package():
         raise MissingPackage('following persons needs a package: pip install "trackers>=2.6"')
 
 

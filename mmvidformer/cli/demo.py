@@ -24,14 +24,13 @@ from tqdm import tqdm
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.bulk.settings import model_settings
 from mmvidformer.apis.factory import find_model
-from mmvidformer.cli.answering import AHEAD, Answering
-from mmvidformer.cli.demo_options import parse_options
+from mmvidformer.cli.answering import Answering
+from mmvidformer.cli.demo_options import AHEAD, parse_options
 from mmvidformer.engine.arguments import inexact_options
 from mmvidformer.sinks import Film, JsonLines, Timeline, WindowsCsv
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.group import Sinks
 from mmvidformer.sinks.lines import Counts, Lines
-from mmvidformer.visualization.horst import annotated_frames, check_layer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,32 +40,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     inexact = inexact_options(options)
     recognizer = Recognizer(cfg, checkpoint, options.device, options.classes, **inexact)
     print(recognizer, file=sys.stderr)
-    for sink, _ in options.targets:
-        sink.check_task(recognizer.task)
-    layer = -1 if options.layer is None else options.layer
-    look = partial(annotated_frames, recognizer, layer, options.asked.restart)
-    look = look if options.overlay else None
-    answering = Answering(recognizer, options.asked, options.sources, look)
-    if look:
-        check_layer(recognizer, layer)
+    options.check(recognizer)
     has_table = any(sink not in (Film, Timeline) for sink, _ in options.targets)
     is_piped = (JsonLines, Path("-")) in options.targets
+    names = dict(classes=recognizer.names, int8=options.int8, static=options.static)
     sink_options = SinkOptions(
-        settings=model_settings(cfg, checkpoint)
-        | dict(classes=recognizer.names, int8=options.int8, static=options.static)
-        | answering.part_options,
+        settings=model_settings(cfg, checkpoint) | names | options.timeline_options,
         top=options.topk,
         force=options.force,
-        ahead=options.asked.ahead or AHEAD,
+        ahead=options.ahead or AHEAD,
         truth=options.true_spans,
         has_window=options.show,
         say=partial(tqdm.write, file=sys.stderr if is_piped else None),
     )
     targets = [(Counts if has_table else Lines, Path()), *options.targets]
     sources = tqdm(options.sources, unit="video", disable=None if options.sources[1:] else True)
-    with Sinks(targets, sink_options, answering.shown_ahead) as sinks:
+    with Sinks(targets, sink_options, options.shown_ahead(recognizer)) as sinks:
+        answering = Answering(recognizer, options, sinks)
         for source in sources:
-            answering.answer(source, sinks)
+            answering.answer(source)
             if answering.is_closed:
                 break
     for sink, path in options.targets:

@@ -1,6 +1,5 @@
 """The command line of the demo, checked before the model is loaded."""
 
-import math
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -8,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mmvidformer.apis.factory import PUBLISHED
+from mmvidformer.apis.part_options import PartOptions, check_needs
+from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.windows import WINDOW
-from mmvidformer.cli.answering import AnswerOptions
 from mmvidformer.config import config_name, load_config
 from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.data.sources import Source, is_source, list_sources
@@ -19,33 +19,66 @@ from mmvidformer.engine.arguments import (
     add_overrides,
     add_speed_arguments,
     check_outputs,
+    not_negative,
     positive,
+    positive_number,
 )
 from mmvidformer.engine.options import add_options, option, read_options
-from mmvidformer.sinks import SINKS, Film, Sink
+from mmvidformer.errors import UserError
+from mmvidformer.sinks import SINKS, Film, Sink, Timeline, WindowsCsv
 from mmvidformer.sinks.film import SHOWN
 from mmvidformer.tasks.annotations import Span, match_spans
 from mmvidformer.tasks.imports import select_rows
 from mmvidformer.video.writer import check_display
+from mmvidformer.visualization.horst import check_layer
 
+AHEAD = 1.0  # seconds ahead that are shown of a model that anticipates at several times
 SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
 
 
 @dataclass(frozen=True)
-class DemoOptions:
-    """A model, its sources, and what is written; what has no help is read by hand."""
+class DemoOptions(PartOptions):
+    """A model, its sources, what is asked and written; what has no help is read by hand."""
 
-    config: str
-    checkpoint: str
-    sources: Sequence[Source]
-    asked: AnswerOptions
-    targets: Sequence[tuple[type[Sink], Path]]
+    config: str = ""
+    checkpoint: str = PUBLISHED
+    sources: Sequence[Source] = ()
+    targets: Sequence[tuple[type[Sink], Path]] = ()
     classes: Sequence[str] = ()
     device: str | None = None
     int8: bool = False
     static: float | None = None
     cfg_options: dict[str, Any] | None = None
     true_spans: dict[str, list[Span]] = field(default_factory=dict)
+    skip_static: float | None = option(
+        "reuse the last prediction while frames differ by less than T of 255",
+        type=positive_number,
+        metavar="T",
+    )
+    restart: float | None = option(
+        "of recurrent models: forget all that was seen, every so many seconds",
+        type=positive_number,
+        metavar="SECONDS",
+    )
+    ahead: float | None = option(
+        "of models of what comes next at several times: the one to print and draw, from now "
+        "(default: 1); --json has all",
+        type=positive_number,
+        metavar="SECONDS",
+    )
+    seconds: float | None = option(
+        "how long to read a camera or an address", type=positive_number, metavar="SECONDS"
+    )
+    queue: int | None = option(
+        "most frames of a camera or an address that wait; then the oldest is dropped (default: 30)",
+        type=positive,
+        metavar="N",
+    )
+    patience: int | None = option(
+        "seconds for which a live address that went away is tried again (default: 30)",
+        type=not_negative,
+        metavar="SECONDS",
+    )
     topk: int = option("number of classes", 5, type=positive, metavar="N")
     truth: Path | None = option(
         "true segments or moments, for the timeline: a csv file or an export of a tool",
@@ -68,6 +101,58 @@ class DemoOptions:
         "of --overlay: number of the layer, from 0 (default: the last)", type=int, metavar="N"
     )
 
+    @property
+    def has_windows(self) -> bool:
+        """Whether windows are asked for."""
+        return any(size is not None for size in (self.window, self.stride, self.skip_static))
+
+    @property
+    def timeline_options(self) -> dict[str, Any]:
+        """Arguments of ``Recognizer.timeline``, on which its answers depend."""
+        names = ("window", "stride", "skip_static", "min_score", "cuts")
+        return {name: getattr(self, name) for name in names}
+
+    def is_frame_by_frame(self, recognizer: Recognizer) -> bool:
+        """Whether the model answers after each frame."""
+        return recognizer.is_recurrent and not self.has_windows
+
+    def shown_ahead(self, recognizer: Recognizer) -> float | None:
+        """Return the seconds ahead of what is printed and drawn; None: the model names no time."""
+        if not self.is_frame_by_frame(recognizer):
+            return None
+        times, ahead = recognizer.frame_runner.times_ahead, self.ahead or AHEAD
+        return min(times, key=lambda time: abs((time or 0.0) - ahead))
+
+    def check(self, recognizer: Recognizer) -> None:
+        """Raise a ``UserError`` if an option has no effect with the model, or without another."""
+        super().check(recognizer)
+        sinks, by_frame = [sink for sink, _ in self.targets], self.is_frame_by_frame(recognizer)
+        is_live = any(source.is_stream for source in self.sources)
+        has_windows = is_live or self.has_windows or any(sink.needs_parts for sink in sinks)
+        has_windows &= recognizer.task.has_windows and not by_frame
+        has_times = by_frame and recognizer.frame_runner.times_ahead != [None]
+        live, recurrent = "a camera or an address", "a recurrent model without windows"
+        needs = {
+            "cuts": (has_windows or self.track, "--window or --track"),
+            "skip_static": (recognizer.task.has_windows, "a model with windows"),
+            "truth": (Timeline in sinks, "--timeline"),
+            "overlay": (by_frame and Film in sinks, f"--show or --out, and {recurrent}"),
+            "layer": (self.overlay, "--overlay"),
+            "queue": (is_live, live),
+            "patience": (is_live, live),
+            "restart": (by_frame, recurrent),
+            "ahead": (has_times, "a model that anticipates at several times"),
+            "seconds": (by_frame or is_live, f"{live}, or {recurrent}"),
+        }
+        check_needs(vars(self), needs)
+        if is_live and self.box_file:
+            what = "boxes in a file are of videos in files; a camera or an address needs persons"
+            raise UserError(f"{what}, got --boxes {self.boxes}")
+        if self.overlay:
+            check_layer(recognizer, -1 if self.layer is None else self.layer)
+        for sink in sinks:
+            sink.check_task(recognizer.task)
+
 
 def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOptions:
     """Parse the command line, and check what can be checked before the model is loaded."""
@@ -79,18 +164,21 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
     has_checkpoint = len(args.sources) > 1 and not is_source(args.sources[0])
     args.checkpoint = args.sources.pop(0) if has_checkpoint else PUBLISHED
     words, args.sources = args.sources, list_sources(args.sources)
-    args.asked = read_options(AnswerOptions, args)
     files = {name: getattr(args, name) for name in SINKS}
     args.targets = [(SINKS[name], path) for name, path in files.items() if path]
     if args.show and not args.out:
         args.targets.append((Film, SHOWN))
     options = read_options(DemoOptions, args)
-    check_options(parser, options)
+    if WindowsCsv in dict(options.targets) and (len(options.targets) > 1 or options.boxes):
+        others = [
+            f"--{name}" for name in (*SINKS, "boxes") if getattr(args, name) and name != "windows"
+        ]
+        parser.error(f"--windows keeps rows only, which is not enough for {others[0]}")
     check_targets(args, words)
     if options.show:
         check_display()
-    if args.windows and options.asked.window is None:  # or HORST would answer frame by frame
-        options = replace(options, asked=replace(options.asked, window=WINDOW))
+    if args.windows and options.window is None:  # or HORST would answer frame by frame
+        options = replace(options, window=WINDOW)
     if options.truth is None:
         return options
     table = read_options(AnnotationOptions, args).open(options.truth)
@@ -119,12 +207,11 @@ def make_parser(description: str | None) -> ArgumentParser:
     add_speed_arguments(parser)
     add_overrides(parser)
     add_classes_argument(parser)
-    add_options(parser, AnswerOptions, "answers")
     files = parser.add_argument_group("files")
     for name, sink in SINKS.items():
         flag = f"--{name.replace('_', '-')}"
         files.add_argument(flag, type=Path, help=sink.help, metavar="PATH")
-    add_options(parser, DemoOptions, "output")
+    add_options(parser, DemoOptions, "answers")
     add_options(parser, AnnotationOptions, "annotations of --truth")
     return parser
 
@@ -137,33 +224,6 @@ def sample_of(config: str, parser: ArgumentParser) -> str:
     if not video.is_file():
         parser.error("no SOURCE: a video, folder, camera or address")
     return str(video)
-
-
-def check_options(parser: ArgumentParser, options: DemoOptions) -> None:
-    """End with an error if an option has a wrong value, or no effect without another one."""
-    asked, sinks = options.asked, [sink for sink, _ in options.targets]
-    if SINKS["windows"] in sinks and (len(sinks) > 1 or asked.boxes):
-        names = [f"--{name}" for name, sink in SINKS.items() if sink in sinks and name != "windows"]
-        what = names[0] if names else "--boxes"
-        parser.error(f"--windows keeps rows only, which is not enough for {what}")
-    is_live = any(source.is_stream for source in options.sources)
-    has_windows = is_live or bool(asked.window or asked.stride)
-    has_windows |= any(sink.needs_parts for sink in sinks)
-    needs = {
-        "cuts": (asked.cuts, has_windows or asked.track, "--window or --track"),
-        "skip_static": (asked.skip_static, has_windows, "--window"),
-        "truth": (options.truth, SINKS["timeline"] in sinks, "--timeline"),
-        "overlay": (options.overlay or None, Film in sinks, "--show or --out"),
-        "layer": (options.layer, options.overlay, "--overlay"),
-        "queue": (asked.queue, is_live, "a camera or an address"),
-        "patience": (asked.patience, is_live, "a camera or an address"),
-    }
-    for name, (value, is_used, needed) in needs.items():
-        if value is not None and not is_used:
-            shown = "" if value is True else f", got {value}"
-            parser.error(f"--{name.replace('_', '-')} needs {needed}{shown}")
-    if asked.patience is not None and not 0 <= asked.patience < math.inf:
-        parser.error(f"--patience must be at least 0 s, got {asked.patience}")
 
 
 def check_targets(args: Namespace, words: Sequence[str]) -> None:

@@ -9,15 +9,14 @@ Exit status: 0, or 1 if a video failed.
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
 from mmvidformer.apis.bulk.labels import Labeler
 from mmvidformer.apis.bulk.options import BulkOptions, add_bulk_arguments
 from mmvidformer.apis.bulk.settings import hash_text, row_settings
-from mmvidformer.apis.persons import PERSONS
-from mmvidformer.cli.part_options import PartOptions
+from mmvidformer.apis.part_options import PartOptions, check_needs
 from mmvidformer.data.sources import list_inputs
 from mmvidformer.engine.arguments import add_classes_argument, inexact_options
 from mmvidformer.engine.options import add_options, read_options
@@ -38,17 +37,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_classes_argument(parser)
     add_options(parser, PartOptions, "answers")
     options = read_options(LabelOptions, parser.parse_intermixed_args(argv))
-    if options.cuts and options.window is None and options.stride is None and not options.track:
-        parser.error(f"--cuts needs --window or --track, got {options.cuts}")
-    if str(options.boxes) == PERSONS:
-        options = replace(options, boxes=None)
+    has_windows = options.window is not None or options.stride is not None
+    check_needs(vars(options), {"cuts": (has_windows or options.track, "--window or --track")})
+    options = replace(options, boxes=options.box_file)
     inputs = list_inputs(options.input)
     cfg, checkpoint = find_bulk_model(options, inputs)
-    asked = {setting.name: getattr(options, setting.name) for setting in fields(PartOptions)}
-    if options.boxes is not None:
-        asked["videos"] = inputs.names
-    inexact = inexact_options(options)
-    load = partial(Labeler, cfg, checkpoint, names=options.classes, **asked, **inexact)
+    asked = dict(names=options.classes, options=options)
+    asked["videos"] = inputs.names if options.boxes else ()
+    load = partial(Labeler, cfg, checkpoint, **asked, **inexact_options(options))
     answerer = load(device="cpu" if options.ray else options.device)
     settings = dict(command="label", **row_settings(options, cfg, checkpoint, inputs))
     settings["classes"] = hash_text(repr(answerer.recognizer.names))  # whatever names them

@@ -16,7 +16,7 @@ from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture
 from mmvidformer.video.writer import VideoOutput
 
-BOXES_LAST = 2.0  # seconds after their moment for which boxes of a stream are drawn
+BOXES_KEPT = 2.0  # seconds after their moment for which boxes of a stream are needed
 SHOWN = Path()  # the target of films that are only shown
 
 
@@ -70,8 +70,11 @@ class Film(Sink):
             self._output = VideoOutput(self._target, begun.fps, self._title, sound)
 
     def append(self, prediction: Prediction) -> None:
-        """Keep a prediction: of frames that come in, until the next one comes after it is drawn."""
-        if self._is_drawn:
+        """Keep a prediction: of frames that come in, until the next one comes after it is drawn.
+
+        Boxes are kept longer, as they are drawn at their own time.
+        """
+        if self._is_drawn and not prediction.box:
             self._kept, self._is_drawn = [], False
         self._kept.append(prediction)
 
@@ -81,9 +84,9 @@ class Film(Sink):
             return
         last = self._kept[-1]
         if last.box:
-            is_late = seconds - last.start > BOXES_LAST
-            boxes = [box for box in self._kept if box.start == last.start and not is_late]
-            image = draw_boxes(pixels(), boxes)
+            kept = [box for box in self._kept if seconds - box.start <= BOXES_KEPT]
+            self._kept = kept or [last]
+            image = draw_boxes(pixels(), last.task.shown_at(self._kept, seconds))
         else:
             latest = self._kept if last.ahead is not None else [last]
             bars = list_bars(latest, self._options.top, self._options.ahead)

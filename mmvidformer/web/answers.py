@@ -12,6 +12,8 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.apis.persons import TRACK_RATE
+from mmvidformer.apis.tracks import has_package
 from mmvidformer.engine.errors import describe
 from mmvidformer.errors import UserError
 from mmvidformer.sinks import SegmentsCsv
@@ -25,6 +27,8 @@ from mmvidformer.visualization.heatmaps import rollout_clips
 
 WINDOW, MOST = 2.0, 8  # seconds of a window, and most windows without overlap
 SURE = 2.0  # a class is named alone if it is at least so many times as likely as the next one
+# Moments at which persons are found in a video, and how often a second they can be followed.
+MOST_MOMENTS, LEAST_TRACK_RATE = 150, 2.0
 MAX_PIXELS = 4096 * 2304  # of a frame: decoded frames of a small file can be huge
 # Frames per second of the longest video, and the pixels of a frame up to which they are allowed.
 MAX_FPS, FULL_HD = 60, 1920 * 1080
@@ -113,7 +117,12 @@ def answer(
         opened = recognizer.pipeline.open(video)
         windows = recognizer.windows(opened, window)
         count = len(windows)
-    parts = recognizer.persons if task.needs_boxes else partial(recognizer.timeline, window=window)
+    parts = partial(recognizer.timeline, window=window)
+    if task.needs_boxes:
+        rate = min(TRACK_RATE, MOST_MOMENTS / seconds)
+        count = math.ceil(seconds * rate)
+        track = rate >= LEAST_TRACK_RATE and has_package()
+        parts = partial(recognizer.persons, rate=rate, track=track)
     predictions = []
     for prediction in parts(video):
         predictions.append(prediction)

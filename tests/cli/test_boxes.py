@@ -56,8 +56,6 @@ def test_boxes_from_annotation_to_film(
     shown = capsys.readouterr().out
     assert re.search(r"mAP/overall: \d+\.\d\d%", shown) and "bad videos: 1" in shown
     video, film = str(tmp_path / "val_3.mp4"), tmp_path / "film.mp4"
-    with pytest.raises(ValueError, match="needs --boxes"):
-        main_of("demo")([config, best, video])
     boxes = ["--boxes", str(tmp_path / "all.csv")]
     assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0
     assert film.stat().st_size and "1.00-1.00 s: " in capsys.readouterr().out
@@ -106,9 +104,9 @@ def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypa
     for left, color in ((72, COLORS[1]), (432, COLORS[2])):  # before the texts
         edge = picture[76:86, left : left + 2].mean(axis=(0, 1))
         assert np.abs(edge - color).max() < 60
-    others = dict(x=["--boxes", str(tmp_path / "all.csv"), "--track"], y=["--rate", "4"])
-    with pytest.raises(ValueError, match="--track is for models of boxes, with --boxes persons"):
-        main_of("demo")([*model, video, *others["x"]])
+    boxes = ["--boxes", str(tmp_path / "all.csv")]
+    with pytest.raises(ValueError, match="--rate needs a model of boxes that detects persons"):
+        main_of("demo")([*model, video, *boxes, "--rate", "4"])
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     command = [*model, video, "--track", "--workers", "0", "--out", str(tmp_path / "tracked")]
     assert main_of("label")(command) == 0
@@ -118,9 +116,33 @@ def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypa
     assert main_of("label")(command) == 0  # nothing is left to do
     with pytest.raises(FileExistsError, match="has results with another rate"):
         main_of("label")([*command, "--rate", "2"])
-    with pytest.raises(ValueError, match="--rate and --track are for models of boxes that detect"):
-        main_of("label")([*command[:-1], str(tmp_path / "z"), *others["x"]])
+    with pytest.raises(ValueError, match="--rate needs a model of boxes that detects persons"):
+        main_of("label")([*command[:-1], str(tmp_path / "z"), *boxes, "--rate", "4"])
+    check_stated_tracks(main_of, model, video, tmp_path)
     monkeypatch.setattr(load, lambda _: find_two)
+
+
+def check_stated_tracks(main_of, model: list[str], video: str, tmp_path: Path) -> None:
+    """Tracks of a file are kept; boxes without any get numbers with --track."""
+    corners = {"a": "0.1,0.2,0.4,0.8", "b": "0.6,0.2,0.9,0.8"}
+    header, expected = "video,time,x1,y1,x2,y2,label,track\n", [(0.1, 1), (0.6, 2)]
+    for name, tracks, options in (
+        ("named", {"a": "anna", "b": "bert"}, []),
+        ("numbered", {"a": "1", "b": "2"}, ["--track"]),
+        ("unknown", {"a": "", "b": ""}, ["--track"]),
+    ):
+        file, lines = tmp_path / f"{name}.csv", tmp_path / f"{name}.json"
+        rows = [
+            f"val_3,{time},{corners[who]},walk,{tracks[who]}\n"
+            for time in (0.2, 0.4, 0.6, 0.8)
+            for who in ("a", "b")
+        ]
+        file.write_text(header + "".join(rows))
+        command = [*model, video, "--boxes", str(file), "--json", str(lines)]
+        assert main_of("demo")([*command, *options]) == 0
+        found = [json.loads(line) for line in lines.read_text().splitlines()]
+        assert [(row["x1"], row["track"]) for row in found] == expected * 4
+        assert [row["start"] for row in found[::2]] == [0.2, 0.4, 0.6, 0.8]
 
 
 def check_stream(main_of, model: list[str], address: str, tmp_path: Path) -> None:

@@ -246,13 +246,14 @@ def test_a_table_of_windows_of_a_camera(main_of, causal, sequence, tmp_path, mon
 def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, monkeypatch) -> None:
     main = main_of("demo")
     for options, message in (
-        (["--overlay"], "--overlay needs --show or --out"),
         (["--restart", "0"], "--restart: must be a number above 0, got '0'"),
         (["--topk", "0"], "--topk: must be a whole number of at least 1"),
     ):
         with pytest.raises(SystemExit):
             main([*early, clip, *options])
         assert message in capsys.readouterr().err
+    with pytest.raises(ValueError, match="--overlay needs --show or --out"):
+        main([*early, clip, "--overlay"])
     with pytest.raises(ValueError, match="--out is an .mp4 file or a folder, got film.gif"):
         main([*early, clip, "--out", "film.gif"])
     monkeypatch.delenv("DISPLAY", raising=False)

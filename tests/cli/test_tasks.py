@@ -47,7 +47,7 @@ RESULTS = {
     "number": "number/r2",
     "frames": "frames/accuracy",
     "segments": "segments/mAP",
-    "moments": "moments/mAP",
+    "moments": "moments/mean",
 }
 
 

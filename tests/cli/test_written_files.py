@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmvidformer.data.prepare import prepare_list
-from mmvidformer.tasks.boxes import VideoBoxes
+from mmvidformer.tasks.boxes import StatedBoxes, VideoBoxes
 
 PLOTS = {
     "lab.plot.field": ["CONFIG", "--out", "TARGET"],
@@ -130,5 +130,5 @@ def test_boxes_of_two_videos_of_one_name_are_refused(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"boxes of 'cam1', which are x/cam1.mp4 and y/cam1.avi"):
         VideoBoxes(rows, ["x/cam1.mp4", "y/cam1.avi"])
     boxes = VideoBoxes(rows, ["x/cam1.mp4", "x/cam1.mp4", "x/cam2.mp4", "y/cam2.mp4"])
-    corners = [(0.1, 0.2, 0.9, 0.8)]
-    assert boxes.of("x/cam1.mp4") == [(1, corners), (2, corners)] and boxes.of("x/cam2.mp4") == []
+    expected = [StatedBoxes(time, [(0.1, 0.2, 0.9, 0.8)], [0]) for time in (1, 2)]
+    assert boxes.of("x/cam1.mp4") == expected and boxes.of("x/cam2.mp4") == []

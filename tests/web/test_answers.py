@@ -109,7 +109,8 @@ def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
 
 def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> None:
     where = (0.5, 0.25, 1.0, 1.0)
-    looks = iter([[], [Person(where)]])  # at 0 and 1 s
+    looks = iter([[], [Person(where)], []])  # at 0, 1 and 2 s, since the video is so short
+    monkeypatch.setattr("mmvidformer.web.answers.MOST_MOMENTS", 2)
     monkeypatch.setattr(
         "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: next(looks)
     )
@@ -126,6 +127,23 @@ def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> N
     corners = [image[93:103, 359:364].mean(axis=(0, 1)) for image in film]
     blue = [bool(corner[2] > corner[1]) for corner in corners]
     assert blue == [6 <= number <= 18 for number in range(24)]  # half a second around it
+
+
+def test_the_page_numbers_persons(tiny_videos, tmp_path, monkeypatch) -> None:
+    """It looks five times a second in a short video, and less often in a long one."""
+    pytest.importorskip("trackers", reason="needs trackers")
+    persons = [Person((0.1, 0.2, 0.4, 0.8)), Person((0.6, 0.2, 0.9, 0.8))]
+    monkeypatch.setattr(
+        "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: persons
+    )
+    for most, tracks in ((150, {"1", "2"}), (6, {"1", "2"}), (3, set())):
+        monkeypatch.setattr("mmvidformer.web.answers.MOST_MOMENTS", most)
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        _, (found, _) = answers("boxes", folder, tiny_videos.root / "val_1.mp4")
+        rows = [dict(zip(found.table["headers"], row, strict=True)) for row in found.table["data"]]
+        assert {row["track"] for row in rows if "track" in row} == tracks
+        assert max(float(row["end"]) for row in rows) == {150: 1.8, 6: 1.667, 3: 1.333}[most]
 
 
 def test_a_model_of_frames_shows_its_steps(tiny_videos, tmp_path) -> None:

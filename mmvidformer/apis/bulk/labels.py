@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,11 @@ from mmvidformer.apis.bulk.reading import (
     WholeVideos,
     Windows,
 )
-from mmvidformer.apis.persons import choose_rate
+from mmvidformer.apis.part_options import PartOptions
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.errors import UserError
 from mmvidformer.models.fast.shared_frames import frames_of_stage
-from mmvidformer.tasks.boxes import VideoBoxes
 from mmvidformer.tasks.prediction import Prediction
 
 
@@ -35,20 +33,14 @@ class Labeler:
         config: See ``Recognizer``.
         checkpoint: See ``Recognizer``.
         device: See ``Recognizer``.
+        options: What is asked of the model.
         names: See ``Recognizer``.
-        window: Length of windows in seconds; None: whole videos, or steps or segments by task.
-        stride: Seconds from one window to the next; default: about half a window.
-        min_score: Least score of a segment that a model finds (default: 0.3).
-        cuts: How cuts are found, which no window crosses; see ``Recognizer.timeline``.
-        boxes: File in AVA's format, for a model of boxes; None: persons are detected.
-        rate: How often a second persons are detected; see ``Recognizer.persons``.
-        track: Whether persons are numbered.
-        videos: Names of all videos, if there is such a file.
+        videos: Names of all videos, if there is a file of boxes.
         int8: See ``Recognizer``.
         static: See ``Recognizer``.
 
     Raises:
-        UserError: If the model has no use for an argument; or as ``Recognizer``, ``VideoBoxes``.
+        UserError: If the model has no use for an option; or as ``Recognizer``, ``VideoBoxes``.
     """
 
     def __init__(
@@ -56,41 +48,21 @@ class Labeler:
         config: str | Config,
         checkpoint: str | None,
         device: str | None,
+        options: PartOptions,
         names: Sequence[str] = (),
-        window: float | None = None,
-        stride: float | None = None,
-        min_score: float | None = None,
-        boxes: Path | None = None,
-        rate: float | None = None,
-        track: bool = False,
         videos: Sequence[str] = (),
         int8: bool = False,
-        cuts: str | None = None,
         static: float | None = None,
     ) -> None:
         self.recognizer = recognizer = Recognizer(
             config, checkpoint, device, names, int8=int8, static=static
         )
-        self.check = recognizer.check
-        task = self.recognizer.task
-        recognizer.least_score(min_score)  # an error if the model finds no segments
-        self.min_score = min_score
-        windows = dict(window=window, stride=stride)
-        if not task.needs_boxes:
-            self.recognizer.check_windows(windows)
-        elif window is not None or stride is not None:
-            raise UserError("a model of boxes has no windows")
-        if boxes and not task.needs_boxes:
-            raise UserError(f"the model is about {task.part}, not about boxes")
-        if (rate or track) and (boxes or not task.needs_boxes):
-            raise UserError("--rate and --track are for models of boxes that detect persons")
-        if task.needs_boxes and not boxes:
-            rate = choose_rate(rate, track)
-        self.persons = dict(rate=rate, track=track, cuts=cuts)
-        self.boxes = VideoBoxes(boxes, videos) if boxes else None
+        self.check, self.options = recognizer.check, options
+        options.check(recognizer)
+        self.boxes = options.read_boxes(videos)
         if self.boxes and not any(map(self.boxes.of, videos)):
-            raise UserError(f"{boxes} has no boxes of these {len(videos)} videos")
-        self.read_clips = self._reader(**windows, cuts=cuts)
+            raise UserError(f"{options.boxes} has no boxes of these {len(videos)} videos")
+        self.read_clips = self._reader(options.window, options.stride, options.cuts)
         # Of videos that are being answered: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())
         self.columns = {name: _type_of(cell) for name, cell in self._row(self._example()).items()}
@@ -110,7 +82,8 @@ class Labeler:
         zeros = {name: np.zeros(len(classes), np.float32) for name, classes in names.items()}
         probabilities = zeros if task.activation else {}
         box = (0.0, 0.0, 1.0, 1.0) if task.needs_boxes else None
-        track = 0 if self.persons["track"] else None
+        has_tracks = self.options.track or self.boxes is not None and self.boxes.has_tracks
+        track = 0 if has_tracks else None
         ahead = 0.0 if task.is_about_future else None
         shot = 0 if isinstance(self.read_clips, Windows) else None
         where = dict(source="", seconds=(0.0, 0.0), box=box, track=track, ahead=ahead, shot=shot)
@@ -142,13 +115,9 @@ class Labeler:
         if recognizer.task.is_about_future and not isinstance(video, str):
             raise UserError("a model that anticipates reads local files only")
         if not recognizer.task.needs_boxes:
-            return list(recognizer.timeline(video, min_score=self.min_score))
-        if self.boxes is None:
-            return list(recognizer.persons(video, **self.persons))
-        predictions = []
-        for second, boxes in self.boxes.of(name):
-            predictions += recognizer.boxes(video, second, boxes)
-        return predictions
+            return list(recognizer.timeline(video, min_score=self.options.min_score))
+        stated = self.boxes and self.boxes.of(name)
+        return list(self.options.answer_boxes(recognizer, video, stated))
 
     def _row(self, prediction: Prediction) -> dict[str, Any]:
         row = prediction.row()
