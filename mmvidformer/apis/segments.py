@@ -104,10 +104,11 @@ def stream_segments(
             check.add([exact_clips.find(*where)], [segments])
             exact_clips = exact_clips if check.beside_stream() is not None else None
         start, end = times.seconds(first), times.seconds(total)
-        told = told[told[:, 1] > start]
+        told = told[told[:, 1] >= start]
         is_sure = segments.scores >= min_score
         wait = max(delay, clips.settling_seconds(size, times))
         is_sure &= (segments.segments[:, 1] <= end - wait) | ended
+        is_sure &= (segments.segments[:, 1] > start) | (first == 0)  # told before the clips left
         fresh = []
         for number in is_sure.nonzero().flatten().tolist():
             segment = segments[number]

@@ -20,7 +20,7 @@ class EventSpotting(ActionLocalization):
     field_names = ("event-spotting", "action-spotting")
     nouns = ("moment", "")
     head = "mmvidformer.MomentsHead"
-    metric, best_metric = "mmvidformer.MomentsMetric", "moments/mAP"
+    metric, best_metric = "mmvidformer.MomentsMetric", "moments/mean"
     part, activation = "moments", "softmax"
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
