@@ -136,8 +136,9 @@ class Table:
         wanted = {name.lower(): name for name in columns}
         names = [wanted.get(name.lower(), name) for name in self.names]
         if missing := [name for name in columns if name not in names]:
-            shown = self._shown_columns()
-            raise UserError(f"{self.file} has no column {', '.join(missing)}, only {shown}")
+            where = self.header[1] if self.header else self.file
+            shown = f"only {self._shown_columns()}"
+            raise UserError(f"{where} has no column {', '.join(missing)}, {shown}")
         counts = Counter(name for name in names if name)
         if repeated := [name for name, count in counts.items() if count > 1]:
             raise UserError(f"{self.file} has the column {repeated[0]!r} twice")
@@ -193,10 +194,20 @@ def read_table(path: str | Path, folder: str | Path | None = None) -> Table:
     known = {name.lower(): name for name in KNOWN}
     names = [" ".join(name.split()) for name in header[0]]
     names = [known.get(name.lower(), name) for name in names]
-    if names and names[0] in INDEX_NAMES:
+    has_index = bool(names) and names[0] in INDEX_NAMES
+    if has_index:
         names, header = names[1:], (header[0][1:], header[1])
+    if has_index or _has_numbers_before(names, rows):
         rows = [(values[1:], place) for values, place in rows]
     return Table(Path(path), names, rows, folder, separator, header)
+
+
+def _has_numbers_before(names: Sequence[str], rows: Sequence[tuple[list[str], str]]) -> bool:
+    """Whether each row begins with its number, which has no name: R writes such tables."""
+    for number, (values, _) in enumerate(rows, start=1):
+        if len(values) != len(names) + 1 or values[0] != str(number):
+            return False
+    return bool(rows)
 
 
 def _split_lines(path: str | Path) -> tuple[str, list[tuple[list[str], str]]]:
@@ -220,6 +231,11 @@ def _split_lines(path: str | Path) -> tuple[str, list[tuple[list[str], str]]]:
             line = skipped + reader.line_num + 1
     except csv.Error as error:
         raise UserError(f"{path}, line {line}: {error}") from error
+    for values, place in rows:
+        others = [mark for mark in SEPARATORS if mark != separator and mark in values[0]]
+        if others and len(values) == 1 < len(rows[0][0]):
+            what = f"the first line has {separator!r} between its columns, this one {others[0]!r}"
+            raise UserError(f"{place}: {what}")
     return separator, rows
 
 
@@ -289,16 +305,16 @@ def _seconds(text: str) -> str:
 def read_number(row: Mapping[str, str], column: str, where: str) -> int:
     """Read a whole number of a row; errors name file, line and value."""
     try:
-        return int(row[column])
-    except (TypeError, ValueError) as error:
+        return int(row[column].replace("_", "?"))  # which Python allows between digits
+    except (AttributeError, TypeError, ValueError) as error:
         raise UserError(f"{where}: {column} is {row[column]!r}, not a whole number") from error
 
 
 def read_float(row: Mapping[str, str], column: str, where: str) -> float:
     """Read a finite number of a row; errors name file, line and value."""
     try:
-        value = float(row[column])
-    except (TypeError, ValueError):
+        value = float(row[column].replace("_", "?"))  # which Python allows between digits
+    except (AttributeError, TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
         raise UserError(f"{where}: {column} must be a number, got {row[column]!r}")

@@ -111,7 +111,7 @@ def test_motion_dataset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        ("id,video\n1,2\n", r"a\.csv has no column narration_id"),
+        ("id,video\n1,2\n", r"a\.csv, line 1 has no column narration_id"),
         (f"{HEADER}\nx,P01,P01_01,1,5,0,0\ny,P01,P01_01,9,5,0,0\n", r"line 3: frames 9 to 5"),
         (
             f"{HEADER}\nx,P01,P01_01,one,5,0,0\n",

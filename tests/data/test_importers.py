@@ -130,12 +130,12 @@ def test_a_task_takes_its_rows(tmp_path: Path) -> None:
     content = {"one": {"annotations": segments}, "two": {"annotations": []}}
     (tmp_path / "a.json").write_text(json.dumps(content))
     table = open_annotations(tmp_path / "a.json")
-    segments = select_rows(table, guess_task(table))
+    segments = select_rows(table, guess_task(table).nouns)
     assert [row[1] for row in rows_of(segments, "start")] == ["0", "2", ""]
     assert segments.left_out == {"moment": 1}
-    moments = select_rows(table, find_task("moments"))
+    moments = select_rows(table, find_task("moments").nouns)
     assert [row[1] for row in rows_of(moments, "time")] == ["4", ""]
-    classes = select_rows(table, find_task("classes"))
+    classes = select_rows(table, find_task("classes").nouns)
     left_out = {"segment": 2, "moment": 1, "video without annotations": 1}
     assert not classes.rows and classes.left_out == left_out
 
@@ -187,3 +187,29 @@ def test_an_encrypted_or_huge_zip(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a.zip").write_bytes(content)
     with pytest.raises(UserError, match="a.zip is damaged, or encrypted: .*password"):
         open_annotations(tmp_path / "a.zip")
+
+
+def test_lists_of_mmaction2(tiny_videos, tmp_path: Path, main_of) -> None:
+    """Names of classes of the file beside them; several classes make another task of them."""
+    for name in ("a.mp4", "b c.mp4"):
+        (tmp_path / name).symlink_to(tiny_videos.root / "val_0.mp4")
+    (tmp_path / "my_train.txt").write_text("a.mp4\t1\nb c.mp4\t0\t1\n")
+    (tmp_path / "val.txt").write_text("a.mp4 1\n")
+    table = open_annotations(tmp_path / "val.txt")
+    rows = [row for row, _ in table.read("video", "label", "split")]
+    assert table.importer == "mmaction2"
+    assert rows == [{"video": str(tmp_path / "a.mp4"), "label": "1", "split": "val"}]
+    (tmp_path / "classes.txt").write_text("run\nsit\n")
+    table = open_annotations(tmp_path / "my_train.txt")
+    assert [(values[1], values[2]) for values, _ in table.rows] == [
+        *(("sit", "train"), ("run", "train"), ("sit", "train"))
+    ]
+    assert guess_task(table).name == "labels"
+    (tmp_path / "classes.txt").write_text("run\n")
+    with pytest.raises(ValueError, match=r"val\.txt, line 1: label 1 has no name in .*classes.txt"):
+        open_annotations(tmp_path / "val.txt")
+    (tmp_path / "classes.txt").write_text("run\nsit\n")
+    out = tmp_path / "out"
+    main_of("data.list")([str(tmp_path / "my_train.txt"), "--out", str(out), "--no-check"])
+    assert (out / "train.txt").read_text() == f"{tmp_path}/a.mp4\t1\n{tmp_path}/b c.mp4\t0\t1\n"
+    assert (out / "classes.txt").read_text() == "run\nsit\n"

@@ -159,7 +159,7 @@ def test_a_project_of_boris(nest: Path, offset: float) -> None:
         "live observation": 1,
         "observation without events": 1,
     }
-    moments = select_rows(table, find_task("moments"))
+    moments = select_rows(table, find_task("moments").nouns)
     assert len(moments.rows) == 1 and moments.left_out["segment"] == 3
 
 

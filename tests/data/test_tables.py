@@ -78,7 +78,7 @@ def test_damaged_files_are_read_or_named(name: str, tmp_path: Path) -> None:
         ("a,b\n1,2\n".encode("utf-32"), r"x\.csv must be text in UTF-8"),
         (b"a,b\n1,2\n" + b"3" * 200_000, r"x\.csv, line 3: field larger than field limit"),
         (b'a,b\n1,2\n"3,4\n5,6\n', r"x\.csv, line 3: unexpected end of data"),
-        (b"a,c\n1,2\n", r"x\.csv has no column b, only \['a', 'c'\]"),
+        (b"a,c\n1,2\n", r"x\.csv, line 1 has no column b, only \['a', 'c'\]"),
         (b"a,b,A\n1,2,3\n", r"x\.csv has the column 'a' twice"),
         (b'a,b\n"1,250",2\n', r"x\.csv, line 2, column a: 1,250: the comma may separate"),
         (b"a;b\n0,5;2\n1.250;3\n", r"x\.csv, line 3, column a: 1\.250 beside 0,5: one has"),

@@ -26,7 +26,8 @@ def folder(tiny_videos, tmp_path: Path) -> Path:
 
 def rows_of(table: Table, *columns: str, task: str = "") -> list[tuple[str, ...]]:
     """Values of columns of the rows that a task takes, numbers with 3 digits."""
-    chosen = select_rows(table, find_task(task) if task else guess_task(table))
+    nouns = (find_task(task) if task else guess_task(table)).nouns
+    chosen = select_rows(table, nouns)
     return [tuple(shorten(row.get(name, "")) for name in columns) for row, _ in chosen.read()]
 
 

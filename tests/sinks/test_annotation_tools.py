@@ -73,7 +73,7 @@ def write(name: str, target: Path, predictions: list[Prediction]) -> None:
 
 def read(file: Path, videos: Path, task: str, *columns: str) -> list[tuple[str, ...]]:
     """Read a file as training does: names of videos and some columns."""
-    table = select_rows(open_annotations(file, videos), TASKS[task])
+    table = select_rows(open_annotations(file, videos), TASKS[task].nouns)
     rows = [row for row, _ in table.read("video")]
     return [(Path(row["video"]).name, *(row[name] for name in columns)) for row in rows]
 

@@ -157,7 +157,7 @@ def test_what_has_no_sample_is_left_out(samples: list[dict], tmp_path: Path) -> 
 
 def test_invalid_columns_of_many_shot_classes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("noun_class,noun\n1,pan\n")
-    with pytest.raises(ValueError, match=r"a\.csv has no column verb_class"):
+    with pytest.raises(ValueError, match=r"a\.csv, line 1 has no column verb_class"):
         AnticipationMetric(many_shot={"verb": str(tmp_path / "a.csv"), "noun": [1]})
 
 

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     source = Path(args.ann_file)
     has_videos = is_video(args.ann_file)
     tool = args.format or (None if has_videos else find_format(source))
-    if tool or source.suffix.lower() != ".txt":
+    if tool not in (None, "mmaction2") or source.suffix.lower() != ".txt":
         if has_videos or tool == "class-folders":
             wrong, videos = [], list_video_files(source)
         else:

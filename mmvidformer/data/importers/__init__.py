@@ -17,6 +17,7 @@ from mmvidformer.data.importers import (
     huggingface,
     kinetics,
     label_studio,
+    mmaction,
     something_something,
     via,
 )
@@ -59,6 +60,7 @@ IMPORTERS: dict[str, Importer] = {
     "boris": boris,
     "boris-events": boris_events,
     "elan": elan,
+    "mmaction2": mmaction,
 }
 FILES = (".xml", ".json", ".jsonl", ".csv", ".tsv", ".txt", ".gz", ".zip", ".eaf", ".boris")
 

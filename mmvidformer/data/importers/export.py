@@ -27,6 +27,8 @@ HEAD = 4096  # characters that tell formats apart
 GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"
 SUFFIXES = (".xml", ".json")  # of annotations in a ZIP
+SPREADSHEETS = ("xl/workbook.xml", "content.xml", "Index/Document.iwa")  # files in a ZIP of one
+XLS = b"\xd0\xcf\x11\xe0"  # of Excel until 2003
 MOST_BYTES = 1 << 30  # of a text that is unpacked
 
 
@@ -77,6 +79,8 @@ class Export:
         if self.path.is_dir():
             return ""
         content = self.path.read_bytes()
+        if content.startswith(XLS):
+            raise UserError(f"{self.path} is a spreadsheet; save it as csv, in UTF-8")
         if content.startswith((GZIP, ZIP)):
             content = self._unpack_text(content)
         return decode_text(content, self.path)
@@ -98,6 +102,8 @@ class Export:
 
     def _unpack(self, content: bytes) -> bytes:
         with ZipFile(BytesIO(content)) as archive:
+            if {*archive.namelist()} & {*SPREADSHEETS}:
+                raise UserError(f"{self.path} is a spreadsheet; save it as csv, in UTF-8")
             names = [name for name in archive.namelist() if name.lower().endswith(SUFFIXES)]
             if len(names) != 1:
                 shown = ", ".join(names[:5]) or "none"
