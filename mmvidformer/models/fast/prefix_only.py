@@ -11,7 +11,7 @@ from mmvidformer.layers.attention import split_heads
 from mmvidformer.layers.linear import has_hooks
 from mmvidformer.layers.patterns.prefix import copies, count_groups, merge, with_keys
 from mmvidformer.layers.tokens import Tokens
-from mmvidformer.models.fast.wrapping import wrap
+from mmvidformer.models.fast.wrapping import is_wrapped, wrap
 
 
 def compute_prefix_only(model: nn.Module) -> None:
@@ -42,6 +42,11 @@ def can_leave_places(encoder: Encoder) -> bool:
 def can_attend_alone(attn: Attention) -> bool:
     """Return whether the prefix can attend without the queries of the places."""
     return "some_queries" in attn.kernel.supports and attn.cls != "skip"
+
+
+def leaves_places(attn: Attention, context: Context) -> bool:
+    """Return whether an attention is to compute the prefix alone."""
+    return context.prefix_only and is_wrapped(attn, "mix", mix)
 
 
 def last_sublayers(block: Any) -> list[AttentionSubLayer]:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from mmvidformer.layers import Attention, AttentionSubLayer, Context, Pattern
 from mmvidformer.layers.drop import Draw
 from mmvidformer.layers.patterns.prefix import join, ungroup
+from mmvidformer.models.fast.prefix_only import leaves_places
 from mmvidformer.models.fast.wrapping import wrap
 
 
@@ -41,8 +42,7 @@ def attend(
 ) -> Tensor:
     """Forward pass of an attention."""
     skipped = attn.cls == "skip" and context.grid.prefix  # an error
-    leaves_places = context.prefix_only and "mix" in vars(attn)  # by ``prefix_only``
-    if skipped or leaves_places or context.counts is not None:
+    if skipped or leaves_places(attn, context) or context.counts is not None:
         return run(tokens, context, draw)
     (pattern,) = attn.patterns
     heads = attn.qkv(tokens).unflatten(-1, (3 * attn.num_heads, -1))

@@ -10,10 +10,16 @@ def wrap(module: nn.Module, method: str, function: Callable[..., Any]) -> None:
 
     The module can be copied and pickled as before.
     """
-    before = vars(module).get(method) or partial(getattr(type(module), method), module)
-    layer = before
+    if not is_wrapped(module, method, function):
+        before = vars(module).get(method) or partial(getattr(type(module), method), module)
+        setattr(module, method, partial(function, module, before))
+
+
+def is_wrapped(module: nn.Module, method: str, function: Callable[..., Any]) -> bool:
+    """Return whether a method of a module calls a function of ``wrap``."""
+    layer = vars(module).get(method)
     while isinstance(layer, partial):
         if layer.func is function:
-            return
+            return True
         layer = layer.args[1] if len(layer.args) > 1 else None
-    setattr(module, method, partial(function, module, before))
+    return False
