@@ -20,8 +20,7 @@ from mmvidformer.data.shards.index import StoredVideo
 from mmvidformer.data.sources import RemoteVideo, VideoContent
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.errors import MissingFile, UserError
-from mmvidformer.storage.errors import StorageError
-from mmvidformer.video.errors import NO_FRAME, BadVideo, first_line
+from mmvidformer.video.errors import NO_FRAME, BadVideo, blame
 from mmvidformer.video.progress import reading
 from mmvidformer.video.times import FrameTimes
 
@@ -208,17 +207,11 @@ class VideoPipeline:
 
 
 def _apply(transforms: Compose, sample: dict) -> dict:
-    try:
-        with reading():
-            for transform in transforms.transforms:
-                # A copy: some, such as Resize, keep numbers of the sample, and threads share them.
-                sample = copy(transform)(sample)
-        return sample
-    except (StorageError, BadVideo):
-        raise
-    except Exception as error:  # the errors of decoders have no common base class
-        name = sample.get("filename", "the array")
-        raise BadVideo(name, first_line(error)[:160]) from error
+    for transform in transforms.transforms:
+        with reading(), blame(sample.get("filename", "the array"), type(transform).__name__):
+            # A copy: some, such as Resize, keep numbers of the sample, and threads share them.
+            sample = copy(transform)(sample)
+    return sample
 
 
 @cache  # says so once for a video

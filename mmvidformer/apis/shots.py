@@ -10,6 +10,7 @@ import numpy as np
 
 from mmvidformer.apis.windows import list_windows
 from mmvidformer.video.cuts import FINDERS, NONE, CutsError, split_shots
+from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 
 CUTS = next(iter(FINDERS))  # how cuts are found by default
@@ -84,7 +85,7 @@ def count_shots(path: Path) -> int:
 
     All frames are decoded. It is 1, too, for the files that decord reads and PyAV does not.
     """
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(BadVideo):
         video = Video.open(path)
         if video.duration <= LONGEST:
             return len(video.shots(CUTS))

@@ -62,7 +62,7 @@ class Answering:
             self.sinks.end()
         except WindowClosed:
             self.is_closed = True
-        except (OSError, UserError) as error:  # decord reads some files that PyAV does not
+        except UserError as error:  # decord reads some files that PyAV does not
             if self.sinks.is_broken:
                 raise
             self.sinks.fail(spell(source.title), spell(str(error)))

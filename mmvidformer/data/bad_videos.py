@@ -1,22 +1,22 @@
 import logging
 import time
 from collections.abc import Iterator
-from traceback import walk_tb
+from typing import Any
 
 import numpy as np
 import torch
-from av.error import FFmpegError
 from mmaction.datasets import transforms as reading
 from mmaction.structures import ActionDataSample
+from mmcv.transforms import BaseTransform
 from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
 from mmvidformer.data.listed_videos import share_samples
 from mmvidformer.data.transforms.decode import check_decoders
 from mmvidformer.data.workers import limited_time, set_seed
-from mmvidformer.errors import MissingFile, UserError
+from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
-from mmvidformer.video.errors import PASSING, BadVideo, TooManyBadVideos, first_line, path_of
+from mmvidformer.video.errors import BadVideo, TooManyBadVideos, blame, path_of
 
 # Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
 READING = (
@@ -25,6 +25,7 @@ READING = (
     *(reading.RawFrameDecode, reading.ImageDecode, reading.ArrayDecode, reading.LoadRGBFromFile),
     *(reading.LoadAudioFeature, reading.LoadLocalizationFeature, reading.LoadProposals),
 )
+_call = BaseTransform.__call__
 PAUSES = (1.0, 4.0)  # seconds before further tries where storage may recover
 READ, BAD = 1, 2  # status of a sample; 0 before it is read
 MOST_REPLACEMENTS = 50
@@ -35,11 +36,10 @@ REMEDY = "mmvidformer data check lists bad videos and writes annotations without
 class SafeDataset:
     """A dataset with a policy for videos that cannot be read.
 
-    A sample is bad if a transform raises ``BadVideo``, or if one that reads files (``READING``, and
-    those with an attribute ``reads_files``) raises any error but ``ImportError``, ``MemoryError``,
-    ``KeyError`` and a ``UserError``, such as that of storage that does not answer. All other errors
-    are raised unchanged. Errors of mounted storage (``PASSING``) get two further tries, after 1 and
-    4 seconds.
+    A sample is bad if a transform raises ``BadVideo``. What one raises that reads files becomes one
+    (``blame``): ``READING``, and those with an attribute ``reads_files``, wherever they are, such
+    as in a ``RandomApply``. All other errors are raised unchanged. Errors of mounted storage
+    (``PASSING``) get two further tries, after 1 and 4 seconds.
     With ``'resample'`` a bad sample is logged and
 
     - in training a random one is read in its place;
@@ -113,13 +113,11 @@ class SafeDataset:
         """Return a sample, or why it could not be read, which is logged and counted."""
         try:
             sample, fault = self._try(idx), None
-        except Exception as error:
-            sample, fault = None, self._fault(idx, error)
-            if fault is None:
-                raise
+        except BadVideo as error:
             if self.on_bad_video == "raise":
-                raise fault  # noqa: B904
-            fault = fault.with_traceback(None)  # which would keep the frames of the video
+                raise
+            # Without the traceback and the cause, which would keep the frames of the video.
+            sample, fault = None, BadVideo(error.path, error.reason)
         self._status[idx] = READ if fault is None else BAD
         if fault is not None:
             # MMEngine's logger gives each warning once, and so each file.
@@ -135,28 +133,12 @@ class SafeDataset:
             try:
                 with limited_time():
                     return self.dataset[idx]
-            except Exception as error:
-                may_pass = getattr(error, "errno", None) in PASSING
-                if pause is None or not may_pass or self._fault(idx, error) is None:
+            except BadVideo as error:
+                if pause is None or not error.may_pass:
                     raise
-                message = f"{self._fault(idx, error)}; trying again in {pause:g} s"
+                message = f"{error}; trying again in {pause:g} s"
                 print_log(message, logger="current", level=logging.WARNING)
             time.sleep(pause)
-
-    def _fault(self, idx: int, error: Exception) -> BadVideo | None:
-        """Return why a sample could not be read, or None if that is not the video's fault."""
-        if isinstance(error, BadVideo):
-            return error
-        if isinstance(error, UserError) and not isinstance(error, MissingFile):
-            return None
-        owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
-        names = [type(owner).__name__ for owner in owners if _reads_files(type(owner))]
-        # FFmpeg's "cannot allocate memory" is what a damaged header asks for.
-        is_ours = isinstance(error, ImportError | MemoryError | KeyError)
-        if not names or (is_ours and not isinstance(error, FFmpegError)):
-            return None
-        reason = f"{names[-1]}: {type(error).__name__}: {first_line(error)}"
-        return BadVideo(path_of(self._info(idx)), reason)
 
     def _info(self, idx: int) -> dict:
         known = hasattr(self.dataset, "get_data_info")  # not all datasets of PyTorch
@@ -195,8 +177,15 @@ class SafeDataset:
         return {**filler, "data_samples": sample}
 
 
-def _reads_files(transform: type) -> bool:
-    return issubclass(transform, READING) or getattr(transform, "reads_files", False)
+def _call_blamed(transform: BaseTransform, sample: dict) -> Any:
+    """Call a transform, also one in another; what one that reads files raises is ``BadVideo``."""
+    if not isinstance(transform, READING) and not getattr(transform, "reads_files", False):
+        return _call(transform, sample)
+    with blame(path_of(sample), type(transform).__name__):
+        return _call(transform, sample)
+
+
+BaseTransform.__call__ = _call_blamed
 
 
 def with_inner(dataset: object) -> Iterator[object]:

@@ -26,7 +26,7 @@ from mmvidformer.storage.files import (
 from mmvidformer.storage.range_file import MOST_BYTES, RangeFile
 from mmvidformer.video.capture import is_stream, public_name
 from mmvidformer.video.containers import open_container
-from mmvidformer.video.errors import with_suffix
+from mmvidformer.video.errors import BadVideo, with_suffix
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import picture_name
 
@@ -92,7 +92,7 @@ def _has_video(path: Path) -> bool:
         return False
     try:
         open_container(path).close()
-    except (OSError, ValueError):
+    except BadVideo:
         return False
     return True
 

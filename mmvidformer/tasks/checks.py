@@ -76,7 +76,7 @@ def check_videos(task: Task, annotations: Annotations) -> tuple[list[str], list[
 def _time_faults(task: Task, rows: Sequence, path: Path, name: str) -> Iterator[str]:
     """Describe what is wrong in the times of a video, and the annotations after its end."""
     shown = name if Path(name).name == path.name else path
-    with suppress(BadVideo, OSError):  # bad files are reported as such
+    with suppress(BadVideo):  # bad files are reported as such
         video = Video.open(path)
         if not video.get_avg_fps():
             yield f"{path}: its frame rate is unknown"

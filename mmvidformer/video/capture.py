@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -27,7 +27,7 @@ from mmvidformer.video.containers import (
     keep_time,
     open_container,
 )
-from mmvidformer.video.errors import NO_FRAME, BadVideo, CaptureLost
+from mmvidformer.video.errors import NO_FRAME, BadVideo, CaptureLost, blame
 from mmvidformer.video.index import index_of, repeat_frames
 from mmvidformer.video.orientation import upright
 from mmvidformer.video.times import FrameTimes
@@ -252,23 +252,23 @@ class Capture(FrameSource, AbstractContextManager):
                     raise CaptureLost(f"{text} and did not come back: {error}") from error
 
     def _open(self) -> None:
+        if not self._is_address:
+            self._container = open_container(str(self.source))
+            self._video = find_video(self._container, self.name)
+            return
+        options = {"protocol_whitelist": PROTOCOLS, "rtsp_transport": "tcp"}
+        limits = dict(container_options=options, timeout=(SILENCE, SILENCE))
         try:
-            if self._is_address:
-                options = {"protocol_whitelist": PROTOCOLS, "rtsp_transport": "tcp"}
-                limits = dict(container_options=options, timeout=(SILENCE, SILENCE))
+            with blame(self.name):
                 self._container = av.open(str(self.source), metadata_errors=TEXT, **limits)
-            else:
-                self._container = open_container(str(self.source))
-            try:
-                self._video = find_video(self._container, self.name)
-            except BadVideo:
-                self._container.close()
-                raise
-        except (av.FFmpegError, OSError, BadVideo) as error:
-            if not self._is_address:
-                raise
+                with ExitStack() as opened:
+                    opened.callback(self._container.close)
+                    self._video = find_video(self._container, self.name)
+                    opened.pop_all()
+        except BadVideo as error:
             # Without the error itself, whose text has the whole address.
-            raise CaptureLost(f"cannot open {self.name}: {_reason(error)}") from None
+            reason = _reason(error.__cause__ or error)
+            raise CaptureLost(f"cannot open {self.name}: {reason}") from None
 
     def note_delay(self, seconds: float) -> float:
         """Return the time since the frame of ``seconds`` of a live source came in, for ``report``.
@@ -291,4 +291,6 @@ class Capture(FrameSource, AbstractContextManager):
 def _reason(error: Exception) -> object:
     if isinstance(error, av.ExitError):
         return f"no data for {SILENCE:g} s"
-    return getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+    return (
+        getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
+    )

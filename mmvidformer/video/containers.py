@@ -37,20 +37,19 @@ def open_container(source: str | Path | BinaryIO, max_pixels: int | None = None)
             follow smaller ones, decoding raises. None for no limit.
 
     Raises:
-        OSError: If there is no such file, or no right to read it.
-        BadVideo: If the file is damaged, has another format, no video that can be decoded, or
-            larger frames.
+        BadVideo: If there is no such file, or no right to read it; if it is damaged, has another
+            format, no video that can be decoded, or larger frames.
     """
     limit = {"max_pixels": str(max_pixels)} if max_pixels else {}
     options = {"format_whitelist": FORMATS}
-    if isinstance(source, str | Path):
-        name, options["protocol_whitelist"] = str(source), "file"
-        with open(source, "rb"):  # if that is not possible, the system says why
-            source = os.path.abspath(source)  # FFmpeg takes "12:30.mp4" for an address
-    else:
-        name = name_of(source)
-        source.seek(0)
+    name = str(source) if isinstance(source, str | Path) else name_of(source)
     with blame(name):
+        if isinstance(source, str | Path):
+            options["protocol_whitelist"] = "file"
+            with open(source, "rb"):  # if that is not possible, the system says why
+                source = os.path.abspath(source)  # FFmpeg takes "12:30.mp4" for an address
+        else:
+            source.seek(0)
         try:
             container = av.open(
                 source, options=limit, container_options=options, metadata_errors=TEXT

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mmvidformer.errors import UserError
 from mmvidformer.storage.range_file import MOST_BYTES
-from mmvidformer.video.errors import BadVideo, first_line
+from mmvidformer.video.errors import BadVideo, blame
 from mmvidformer.video.video import Video
 
 TOLERANCE = 1e-2  # pixels
@@ -87,20 +87,16 @@ class EncodedClip:
         """Decode whole frames (N, H, W, 3), whose numbers ascend."""
         try:
             return self._decode_by("torchcodec", numbers, device)
-        except torch.OutOfMemoryError:  # it is not the fault of the video
-            raise
-        except (BadVideo, RuntimeError) as error:
+        except BadVideo as error:
             _warn_of_cpu(self.name, error)
-        try:
-            return self._decode_by("pyav", numbers, device)
-        except (BadVideo, RuntimeError) as error:
-            raise BadVideo(self.name, first_line(error)) from error
+        return self._decode_by("pyav", numbers, device)
 
     def _decode_by(self, backend: str, numbers: np.ndarray, device: torch.device) -> Tensor:
         source = self.source if isinstance(self.source, str) else self.source.numpy().tobytes()
-        video = Video.open(source, backend, name=self.name, device=str(device))
-        last = video.reader.index.length - 1
-        frames = video.reader.decode_tensor(np.minimum(numbers, last)).to(device)
+        with blame(self.name, backend):
+            video = Video.open(source, backend, name=self.name, device=str(device))
+            last = video.reader.index.length - 1
+            frames = video.reader.decode_tensor(np.minimum(numbers, last)).to(device)
         if frames.shape[1:3] != self.size:
             got = f"{tuple(frames.shape[1:3])} on {device}"
             raise BadVideo(self.name, f"frames must be of {self.size} pixels, got {got}")
@@ -161,10 +157,10 @@ def _interpolate(pixels: Tensor, places: np.ndarray, axis: int) -> Tensor:
     return low.lerp(high, shares)
 
 
-def _warn_of_cpu(name: str, error: Exception) -> None:
+def _warn_of_cpu(name: str, error: BadVideo) -> None:
     """Say it for the first video; there may be a million of the same codec."""
     if _said_of_cpu.is_set():
         return
     _said_of_cpu.set()
     text = "%s is decoded on the CPU (%s); further ones are not named"
-    logger.warning(text, name, first_line(error))
+    logger.warning(text, name, error.reason)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import av
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 
 NO_FRAME = "there is no frame in it"
 # Keys under which datasets keep the path of a sample's video or folder of frames.
@@ -38,38 +38,50 @@ class CaptureLost(ConnectionError, UserError):
 class BadVideo(UserError):
     """A video that cannot be read: its path, and the reason.
 
-    It is the error of all that reads videos. Others are raised only for missing files and rights
-    (``OSError``), and for storage that does not answer (``StorageError``).
+    It is the error of all that reads videos, whoever wrote it (``blame``), but for remote storage
+    that does not answer (``StorageError``). ``may_pass`` says that mounted storage is to blame.
     """
 
-    def __init__(self, path: str, reason: str = "") -> None:  # dataloaders give their text alone
+    # Dataloaders give the text alone.
+    def __init__(self, path: str, reason: str = "", may_pass: bool = False) -> None:
         super().__init__(path, reason)
-        self.path, self.reason = str(path), reason
+        self.path, self.reason, self.may_pass = str(path), reason, may_pass
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.reason else self.path
 
 
 @contextmanager
-def blame(path: str) -> Iterator[None]:
-    """Raise ``BadVideo`` for what a library raises because of a file's content.
+def blame(path: str, reader: str = "FFmpeg") -> Iterator[None]:
+    """Raise ``BadVideo`` for what a reader raises: decoders have no common class of errors.
 
-    Errors of mounted storage (``PASSING``) stay, and so does all that no file can cause.
+    What no file can cause stays: a user's mistake, a missing package, the full memory of a GPU, and
+    a key that no transform has set.
     """
     try:
         yield
-    except (av.FFmpegError, MemoryError, UnicodeError) as error:
-        if getattr(error, "errno", None) in PASSING:
+    except MissingFile as error:
+        raise BadVideo(path, str(error).removeprefix(f"{path} ")) from error
+    except (UserError, ImportError, KeyError):
+        raise
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryError":  # of PyTorch, which need not be here
             raise
-        raise BadVideo(path, _reason(error)) from error
+        may_pass = getattr(error, "errno", None) in PASSING
+        raise BadVideo(path, _reason(error, path, reader), may_pass) from error
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, path: str, reader: str) -> str:
     for error_class, reason in _REASONS.items():
         if isinstance(error, error_class):
             return reason
-    # Such as "Operation not permitted", by which a decoder means that it does not support a file.
-    return f'FFmpeg cannot read it ("{getattr(error, "strerror", None) or error}")'
+    if isinstance(error, av.FFmpegError):
+        # Such as "Operation not permitted", by which a decoder means that it does not support it.
+        return f"{reader} cannot read it ({error.strerror})"
+    if isinstance(error, OSError) and error.strerror:
+        is_other = error.filename not in (None, path)
+        return f"{error.filename}: {error.strerror}" if is_other else error.strerror
+    return f"{reader} cannot read it ({type(error).__name__}: {first_line(error)[:160]})"
 
 
 def name_of(source: object) -> str:

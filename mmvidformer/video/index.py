@@ -50,21 +50,20 @@ def index_of(source: str | BinaryIO, max_pixels: int | None = None) -> Index:
         max_pixels: As of ``open_container``.
 
     Raises:
-        OSError: If there is no such file.
-        BadVideo: If the frames cannot be listed, or their times make no sense.
+        BadVideo: If there is no such file, the frames cannot be listed, or their times make no
+            sense.
     """
-    name = name_of(source)
-    if not isinstance(source, str):
-        with blame(name):
+    with blame(name_of(source)):
+        if not isinstance(source, str):
             return _read_index(source, source, max_pixels)
-    status = os.stat(source)
-    key = (os.path.realpath(source), status.st_mtime_ns, status.st_size, max_pixels)
-    index = _memory.get(key)
-    if index is None:
-        with blame(name), open(source, "rb") as file:
-            index = _read_index(source, file, max_pixels)
-        _memory.put(key, index, _bytes_of(index))
-    return index
+        status = os.stat(source)
+        key = (os.path.realpath(source), status.st_mtime_ns, status.st_size, max_pixels)
+        index = _memory.get(key)
+        if index is None:
+            with open(source, "rb") as file:
+                index = _read_index(source, file, max_pixels)
+            _memory.put(key, index, _bytes_of(index))
+        return index
 
 
 def decoded_index(source: str | BinaryIO, max_pixels: int | None = None) -> Index:
@@ -232,7 +231,7 @@ def rate_fault(path: str, rate: float | None) -> str | None:
     path = with_suffix(path)
     try:
         times = index_of(path).times
-    except (BadVideo, OSError):  # said where it is decoded
+    except BadVideo:  # said where it is decoded
         return None
     if times.has_rate(rate):
         return None

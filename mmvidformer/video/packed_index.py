@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mmvidformer.errors import UserError
+from mmvidformer.video.errors import BadVideo, blame
 from mmvidformer.video.index import Index
 from mmvidformer.video.times import FrameTimes
 
@@ -29,13 +29,13 @@ def pack_index(index: Index) -> bytes:
     return header + zlib.compress(b"".join(part.tobytes() for part in content), 9)
 
 
-def unpack_index(content: bytes) -> Index:
-    """Read an index that ``pack_index`` wrote.
+def unpack_index(content: bytes, name: str) -> Index:
+    """Read an index that ``pack_index`` wrote, of the video of a name.
 
     Raises:
-        UserError: If it is something else.
+        BadVideo: If it is something else.
     """
-    try:
+    with blame(name, "its shard"):
         length, stamp_count, key_count, rate, unit = _HEADER.unpack_from(content)
         limit = 8 * (stamp_count + key_count + length)
         packed = zlib.decompressobj().decompress(content[_HEADER.size :], limit + 1)
@@ -43,9 +43,7 @@ def unpack_index(content: bytes) -> Index:
         keys = np.frombuffer(packed, _WHOLE, key_count, offset=8 * stamp_count)
         starts = np.frombuffer(packed, _REAL, offset=8 * (stamp_count + key_count))
         if len(starts) not in (0, length):
-            raise UserError(f"{len(starts)} times of {length} frames")
-    except (struct.error, zlib.error, ValueError) as error:
-        raise UserError(f"the times of a video are damaged: {error}") from error
+            raise BadVideo(name, f"its shard has {len(starts)} times of {length} frames")
     stamps = np.cumsum(np.cumsum(steps)) if stamp_count else None
     if unit:
         starts = (stamps - stamps[:1]) * unit

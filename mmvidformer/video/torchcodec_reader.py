@@ -10,7 +10,7 @@ from av import VideoStream
 
 from mmvidformer.errors import MissingPackage
 from mmvidformer.video.containers import open_container, video_stream
-from mmvidformer.video.errors import BadVideo, first_line, name_of
+from mmvidformer.video.errors import BadVideo, blame, name_of
 from mmvidformer.video.frame_list import PROGRESSIVE
 from mmvidformer.video.index import Index
 from mmvidformer.video.mp4 import read_display_matrix
@@ -75,14 +75,14 @@ class TorchCodecReader(Reader):
             return None
         if not isinstance(source, str):
             source.seek(0)
+        options |= dict(dimension_order="NHWC", device=device)
         try:
-            decoder = torchcodec.decoders.VideoDecoder(
-                source, dimension_order="NHWC", device=device, **options
-            )
-        except (RuntimeError, ValueError) as error:
+            with blame(name_of(source), "TorchCodec"):
+                decoder = torchcodec.decoders.VideoDecoder(source, **options)
+        except BadVideo:
             if device == "cpu":  # it may have an older FFmpeg, or the name is not UTF-8
                 return None
-            raise _fault(name_of(source), error) from error
+            raise
         if len(decoder) != index.length:
             return None
         return cls(source, index, decoder, orientation)
@@ -104,15 +104,8 @@ class TorchCodecReader(Reader):
 
     def decode_tensor(self, numbers: np.ndarray) -> "Tensor":
         """Decode frames on the device."""
-        import torch
-
-        with self._lock:
-            try:
-                return self._decoder.get_frames_at(numbers.tolist()).data
-            except torch.OutOfMemoryError:  # it is not the fault of the video
-                raise
-            except RuntimeError as error:
-                raise _fault(self.name, error) from error
+        with self._lock, blame(self.name, "TorchCodec"):
+            return self._decoder.get_frames_at(numbers.tolist()).data
 
 
 def _is_decoded_right(stream: VideoStream) -> bool:
@@ -131,10 +124,6 @@ def _orientation_of_file(source: str | BinaryIO, stream: VideoStream) -> Orienta
     with open(source, "rb") if isinstance(source, str) else nullcontext(source) as file:
         matrix = read_display_matrix(file, stream.id)
     return Orientation() if matrix is None else read_matrix(matrix)
-
-
-def _fault(name: str, error: Exception) -> BadVideo:
-    return BadVideo(name, f"TorchCodec cannot decode it ({first_line(error)})")
 
 
 def import_torchcodec() -> ModuleType:

@@ -74,9 +74,8 @@ class Video:
                 decodes.
 
         Raises:
-            OSError: If there is no such file, or no right to read it.
-            BadVideo: If it has another format, no video that can be decoded, larger frames, or is
-                damaged.
+            BadVideo: If there is no such file, or no right to read it; if it has another format, no
+                video that can be decoded, larger frames, or is damaged.
             UserError: If the array has another shape.
             ImportError: If the backend is not installed.
         """

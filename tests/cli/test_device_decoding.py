@@ -8,6 +8,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.video import encoded
+from mmvidformer.video.errors import BadVideo
 from tests.video import fake_torchcodec
 
 CROPS = [
@@ -63,7 +64,7 @@ def test_a_video_that_is_bad_on_the_device_counts_as_wrong(
 
     def fail_on_second(clip, *arguments):
         if clip.name.endswith("val_1.mp4"):
-            raise RuntimeError("damaged in the middle")
+            raise BadVideo(clip.name, "damaged in the middle")
         return read(clip, *arguments)
 
     policy = dict(on_bad_video="resample", max_bad_share=0.5)

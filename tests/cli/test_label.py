@@ -40,7 +40,7 @@ def test_rows_are_the_predictions_of_a_recognizer(label, model, folder, tmp_path
             row["probabilities"], prediction.probabilities["class"], atol=1e-6
         )
     report = (out / "_failed.csv").read_text().splitlines()
-    assert report[0] == "video,reason" and report[1].startswith("bad.mp4,Error reading ")
+    assert report[0] == "video,reason" and "Error reading" in report[1]
     assert len(report) == 2 and not list(out.rglob(".*"))
 
     before = rows_of(out)

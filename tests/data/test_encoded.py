@@ -190,7 +190,7 @@ def test_the_cpu_decodes_what_the_device_cannot(tmp_path, torchcodec, caplog, mo
     for _ in range(2):
         assert_near(later["inputs"].decode(CPU), now["inputs"])
     assert torchcodec.devices == ["cpu", "cpu"]
-    reason = "TorchCodec cannot decode it (this codec is not supported)"
+    reason = "TorchCodec cannot read it (RuntimeError: this codec is not supported)"
     assert caplog.text.count(f"decoded on the CPU ({reason})") == 1
 
 

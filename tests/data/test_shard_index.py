@@ -13,6 +13,7 @@ from mmvidformer.data.shards.dataset import ShardedVideoDataset
 from mmvidformer.data.shards.index import ShardIndex, WrongShards
 from mmvidformer.data.shards.rows import read_row, write_row
 from mmvidformer.tasks.shards import shard_list
+from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.index import Index, index_of
 from mmvidformer.video.packed_index import pack_index, unpack_index
 from mmvidformer.video.times import FrameTimes
@@ -59,7 +60,7 @@ def test_a_worker_gets_an_address_whatever_the_length(annotate, tmp_path) -> Non
 def test_times_that_number_no_frames_are_packed() -> None:
     """As those of AVI files with dropped frames."""
     times = np.array([0, 0.04, 0.2])
-    copy = unpack_index(pack_index(Index(3, FrameTimes(25.0, times))))
+    copy = unpack_index(pack_index(Index(3, FrameTimes(25.0, times))), "a.avi")
     np.testing.assert_array_equal(copy.times.starts, times)
     assert copy.length == 3 and copy.stamps is None
 
@@ -72,7 +73,7 @@ def test_a_packed_index_is_the_index(tmp_path, name) -> None:
     else:
         write(path, 1 if name == "still.mp4" else 40)
     index = index_of(io.BytesIO(path.read_bytes()))
-    copy = unpack_index(content := pack_index(index))
+    copy = unpack_index(content := pack_index(index), name)
     assert copy.length == index.length and copy.times.rate == index.times.rate
     np.testing.assert_array_equal(copy.keys, index.keys)
     for got, wanted in ((copy.stamps, index.stamps), (copy.times.starts, index.times.starts)):
@@ -81,8 +82,8 @@ def test_a_packed_index_is_the_index(tmp_path, name) -> None:
             np.testing.assert_array_equal(got, wanted)
     assert len(content) < 120
     for end in (3, 30, len(content) - 9):
-        with pytest.raises(ValueError, match="damaged"):
-            unpack_index(content[:end])
+        with pytest.raises(BadVideo, match=f"{name}: its shard "):
+            unpack_index(content[:end], name)
 
 
 def test_rows_keep_types_and_bits_and_run_no_code() -> None:

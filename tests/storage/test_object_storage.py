@@ -178,7 +178,7 @@ def test_what_is_not_there_is_a_bad_video_or_no_index(shards, storage) -> None:
         ShardedVideoDataset("s3://bucket/none", PIPELINE)
     folder = address.rpartition("/")[0]
     dataset = ListedVideoDataset(local.ann_file, PIPELINE, dict(video=f"{folder}/gone"))
-    with pytest.raises(BadVideo, match="gone/0.mp4: VideoInit: MissingFile"):
+    with pytest.raises(BadVideo, match="gone/0.mp4: does not exist, or is no file$"):
         SafeDataset(dataset, on_bad_video="raise")[0]
 
 

@@ -51,7 +51,7 @@ def test_a_file_without_video_stream_is_named(tmp_path, backend):
     [
         (b"", "bad.mp4: it is damaged, cut off, or no video"),
         (b"no video at all" * 100, "bad.mp4: it is damaged, cut off, or no video"),
-        (None, "No such file or directory: .*bad.mp4"),
+        (None, "No such file or directory"),
     ],
     ids=["empty", "text", "missing"],
 )
@@ -59,7 +59,7 @@ def test_a_bad_file_raises(tmp_path, backend, content, reason):
     path = tmp_path / "bad.mp4"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises((BadVideo, FileNotFoundError), match=reason):
+    with pytest.raises(BadVideo, match=reason):
         VideoInit(backend)(dict(filename=str(path)))
 
 

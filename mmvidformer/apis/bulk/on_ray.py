@@ -10,7 +10,7 @@ import torch
 
 from mmvidformer.apis.bulk.processes import Named
 from mmvidformer.apis.bulk.run import Job, answer_videos, cut
-from mmvidformer.errors import MissingPackage
+from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.storage.parts import Answer
 
 LOCAL = "local"
@@ -56,7 +56,7 @@ def answer_on_ray(
     Raises:
         ConnectionError: If there is no cluster.
         ImportError: If Ray is missing.
-        OSError, UserError: As ``answer_videos``.
+        UserError: As ``answer_videos``.
     """
     try:
         import ray
@@ -88,6 +88,6 @@ def answer_on_ray(
         for row in answered.iter_rows():
             yield pickle.loads(row["answers"])
     except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, OSError | ValueError):
+        if isinstance(error.cause, UserError):
             raise error.cause from None
         raise

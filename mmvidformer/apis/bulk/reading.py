@@ -147,15 +147,15 @@ def say_fault(error: Exception) -> str:
             fail for some videos, but not for ``MOST_SILENT`` after each other.
     """
     global _silent
+    if isinstance(error, BadVideo):
+        return error.reason
     is_of_storage = isinstance(error, StorageError)
     _silent += is_of_storage
-    is_of_video = isinstance(error, BadVideo | MissingFile)
-    is_of_video |= is_of_storage and _silent < MOST_SILENT
+    is_of_video = is_of_storage and _silent < MOST_SILENT or isinstance(error, MissingFile)
     if isinstance(error, ImportError | UserError) and not is_of_video:
         raise error
-    # These say by themselves why a video cannot be read.
-    if is_of_video or isinstance(error, OSError | ValueError | MemoryError):
-        return getattr(error, "reason", "") or str(error) or type(error).__name__
+    if is_of_video:
+        return str(error)
     logger.error("a bug, or a video of an unknown kind", exc_info=error)
     return f"{type(error).__name__}: {first_line(error)}"
 

@@ -204,7 +204,7 @@ class Export:
         try:
             opened = Video.open(path)
             opened.duration, opened.size  # noqa: B018  need the rate, and a frame
-        except (BadVideo, OSError) as error:
+        except BadVideo as error:
             self.skipped[name] = str(error)
             return None
         return opened

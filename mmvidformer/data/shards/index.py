@@ -65,7 +65,7 @@ class StoredVideo(NamedTuple):
 
         Of a video of more than ``MOST_BYTES`` bytes, only what is needed is read.
         """
-        frames = self.index.frames(self.number)
+        frames = self.index.frames(self.number, self.filename)
         if self.size > MOST_BYTES:
             file = RangeFile.open(*self.index.place(self.number))
             return Video.open(file, backend, index=frames, **options)
@@ -156,11 +156,16 @@ class ShardIndex(Sequence):
             row.setdefault("label", int(sample["label"]))
         return {**row, "stored_video": StoredVideo(self, number, row["filename"])}
 
-    def frames(self, number: int) -> Index | None:
-        """Return what is known of the frames of a sample's video; None if it could not be read."""
+    def frames(self, number: int, name: str) -> Index | None:
+        """Return what is known of the frames of a sample's video; None if it could not be read.
+
+        Raises:
+            BadVideo: Of the name, if that is damaged.
+        """
         sample = self.samples[number]
         start, size = int(sample["frames"]), int(sample["frames_size"])
-        return unpack_index(self._frames[start : start + size].tobytes()) if size else None
+        packed = self._frames[start : start + size].tobytes()
+        return unpack_index(packed, name) if size else None
 
     def read(self, number: int) -> bytes:
         """Read the file of a sample's video, and nothing else.

@@ -6,6 +6,7 @@ from mmcv.transforms import BaseTransform
 
 from mmvidformer.errors import UserError
 from mmvidformer.registry import TRANSFORMS
+from mmvidformer.video.errors import BadVideo, path_of
 
 
 @TRANSFORMS.register_module()
@@ -23,6 +24,7 @@ class CropToMultiple(BaseTransform):
 
     Raises:
         UserError: If ``most`` is no multiple.
+        BadVideo: If frames are smaller.
     """
 
     multiple: int = 8
@@ -37,7 +39,8 @@ class CropToMultiple(BaseTransform):
         sides = results["imgs"][0].shape[:2]
         height, width = (min(side - side % self.multiple, self.most) for side in sides)
         if min(height, width) == 0:
-            raise UserError(f"frames must have at least {self.multiple} pixels a side, got {sides}")
+            reason = f"its frames must have at least {self.multiple} pixels a side, got {sides}"
+            raise BadVideo(path_of(results), reason)
         top, left = (sides[0] - height) // 2, (sides[1] - width) // 2
         images = [image[top : top + height, left : left + width] for image in results["imgs"]]
         return {**results, "imgs": images, "img_shape": (height, width)}
