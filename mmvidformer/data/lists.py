@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from mmvidformer.data.tables import read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import FileThere, UserError
 from mmvidformer.storage.atomic import write_atomically
@@ -53,6 +54,55 @@ def read_list(
             raise UserError(f"{file}, line {number}: expected '{form}' {got}")
         lines.append(ListLine(text, path, tuple(map(int, labels))))
     return lines
+
+
+class VideoList(NamedTuple):
+    """A list of any task: MMAction2's text, or a csv file with a column ``video``.
+
+    Attributes:
+        header: The line of the names of columns, of a csv file.
+        lines: Its other lines.
+        column: Number of the column of the videos; None of a text.
+        separator: What separates the columns of a csv file; decimal commas depend on it.
+    """
+
+    header: str
+    lines: list[ListLine]
+    column: int | None = None
+    separator: str = ","
+
+    def rename(self, line: ListLine, path: str) -> str:
+        """Return a line with another path of the video."""
+        if self.column is None:
+            return line.text.replace(line.path, path, 1)
+        (values,) = csv.reader([line.text], delimiter=self.separator)
+        values[self.column] = path
+        return _join_values(values, self.separator)
+
+
+def read_video_list(file: str | Path) -> VideoList:
+    """Read a list of any task, for its videos.
+
+    Raises:
+        UserError: If a line has another form, or names no video.
+    """
+    if not str(file).lower().endswith(".csv"):
+        return VideoList("", read_list(file))
+    table = read_table(file)
+    lines = []
+    for (row, place), (values, _) in zip(table.read("video"), table.rows, strict=True):
+        if not row["video"]:
+            raise UserError(f"{place}: there is no video")
+        lines.append(ListLine(_join_values(values, table.separator), row["video"], ()))
+    header = _join_values(table.names, table.separator)
+    return VideoList(header, lines, table.names.index("video"), table.separator)
+
+
+def _join_values(values: Sequence[str], separator: str) -> str:
+    """Return a line of a csv file."""
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=separator, lineterminator="\n").writerow(values)
+    return text.getvalue()
 
 
 def find_delimiter(content: str) -> str:
@@ -107,19 +157,21 @@ def write_report(
     lines: Sequence[tuple[str, str]],
     faults: Mapping[str, str],
     ending: str = "_clean",
+    header: str = "",
 ) -> tuple[Path, Path]:
     """Write ``<name>_bad.csv`` (line, path, reason) and ``<name><ending>.<extension>`` to a folder.
 
-    ``lines`` are path and text of each line of the list ``file``, and ``faults`` are by path.
-    Returns the two files.
+    ``lines`` are path and text of each line of the list ``file`` after its ``header``, and
+    ``faults`` are by path. Returns the two files.
     """
     bad, clean = check_report(file, folder, ending)
-    rows = [(n, path, faults[path]) for n, (path, _) in enumerate(lines, 1) if path in faults]
+    numbered = enumerate(lines, start=2 if header else 1)
+    rows = [(n, path, faults[path]) for n, (path, _) in numbered if path in faults]
     with write_atomically(bad) as part, part.open("w", newline="", encoding="utf-8") as report:
         csv.writer(report).writerows([REPORT, *rows])
     with write_atomically(clean) as part:
         text = "".join(text for path, text in lines if path not in faults)
-        part.write_text(text, encoding="utf-8")
+        part.write_text(header + text, encoding="utf-8")
     return bad, clean
 
 

@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 from mmvidformer.checkpoints.reading import is_checkpoint
 from mmvidformer.data.folders import find_names, is_video, place_below, select_names
-from mmvidformer.data.lists import read_list
+from mmvidformer.data.lists import read_video_list
 from mmvidformer.data.shards.index import INDEX, ShardIndex, StoredVideo
-from mmvidformer.data.tables import read_rows
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import (
@@ -238,15 +237,7 @@ def list_inputs(source: str) -> VideoInputs:
 
 
 def _listed_names(source: str) -> list[str]:
-    path = local_copy(source)
-    if source.lower().endswith(".txt"):
-        return [line.path for line in read_list(path)]
-    names = []
-    for row, where in read_rows(path, "video"):
-        if not row["video"]:
-            raise UserError(f"{where}: there is no video")
-        names.append(row["video"])
-    return names
+    return [line.path for line in read_video_list(local_copy(source)).lines]
 
 
 def _shard_inputs(index: ShardIndex) -> VideoInputs:

@@ -99,3 +99,19 @@ def test_tool(videos, tmp_path, main_of, capsys, monkeypatch):
         with pytest.raises(SystemExit):
             main([str(videos / "train.txt"), "--out", "wrong", *wrong])
     assert not (tmp_path / "wrong").exists()
+
+
+def test_lists_of_all_tasks(videos, tmp_path):
+    """Rows stay as they are, but for the names of the videos; several are of one video."""
+    out = tmp_path / "out"
+    (videos / "spans.csv").write_text(
+        "label;start;video;end\na.mp4;0,5;a.mp4;1\nrun;1;a.mp4;2\nsit;0;bad.mp4;1\n"
+        '"x;y";0;x/b.avi;1\n'
+    )
+    assert run(videos / "spans.csv", out=out, root=videos) == 1
+    assert (out / "spans.csv").read_text() == (
+        'label,start,video,end\na.mp4,"0,5",a.mp4,1\nrun,1,a.mp4,2\nx;y,0,x/b.avi.mp4,1\n'
+    )
+    with (out / "spans_bad.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert row["line"] == "4" and row["path"] == str(videos / "bad.mp4")

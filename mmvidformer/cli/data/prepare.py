@@ -1,6 +1,6 @@
 """Re-encode a dataset for fast decoding: mmvidformer data prepare LIST ... --out FOLDER.
 
-Writes each video that the annotation files name to FOLDER as H.264 in mp4, and annotation files
+Writes each video that lists of any task name to FOLDER as H.264 in mp4, and annotation files
 without bad videos, which <name>_bad.csv lists. Run it again after an interruption: existing videos
 are skipped. The exit code is 1 if some videos are bad.
 """
