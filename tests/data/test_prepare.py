@@ -104,14 +104,13 @@ def test_tool(videos, tmp_path, main_of, capsys, monkeypatch):
 def test_lists_of_all_tasks(videos, tmp_path):
     """Rows stay as they are, but for the names of the videos; several are of one video."""
     out = tmp_path / "out"
-    (videos / "spans.csv").write_text(
-        "label;start;video;end\na.mp4;0,5;a.mp4;1\nrun;1;a.mp4;2\nsit;0;bad.mp4;1\n"
-        '"x;y";0;x/b.avi;1\n'
-    )
+    rows = ["label;start;video;end", "a.mp4;0,5;a.mp4;1,250", "run;1;a.mp4;2"]
+    last = '"x;y";0;{};1'
+    text = "\n".join([*rows, "sit;0;bad.mp4;1", last.format("x/b.avi"), ""])
+    (videos / "spans.csv").write_text(text)
     assert run(videos / "spans.csv", out=out, root=videos) == 1
-    assert (out / "spans.csv").read_text() == (
-        'label,start,video,end\na.mp4,"0,5",a.mp4,1\nrun,1,a.mp4,2\nx;y,0,x/b.avi.mp4,1\n'
-    )
+    text = "\n".join([*rows, last.format("x/b.avi.mp4"), ""])
+    assert (out / "spans.csv").read_text() == text
     with (out / "spans_bad.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert row["line"] == "4" and row["path"] == str(videos / "bad.mp4")
