@@ -10,13 +10,13 @@ FOLDER is a checkout of an earlier commit, f0cd46cb, whose layers had the saving
 inside. Its rows have "before" as the way.
 """
 
-import argparse
 import csv
 import json
 import os
 import subprocess
 import sys
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
@@ -30,6 +30,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mmvidformer.models import TimeSformer, ViViT
 
+ONE_PROCESS = "one-process"
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = ("pass", "way", "GFLOP", "kept MiB", "operators", "ms")
 VIEWS = {"view", "_unsafe_view", "t", "transpose", "permute", "expand", "unsqueeze", "squeeze"}
@@ -222,28 +223,24 @@ def measure(counted: bool) -> Iterator[dict[str, str]]:
 def run_tree(tree: Path, counted: bool) -> list[dict[str, str]]:
     """Measure a checkout in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--one-process", *(["--counted"] if counted else [])]
+    command = [sys.executable, __file__, ONE_PROCESS, *(["counted"] if counted else [])]
     output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(output.stdout.splitlines()[-1])
 
 
 def main(argv: list[str] | None = None) -> None:
     """Measure, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    from benchmarks.outputs import parse_with_results, with_suffixes  # not of the other checkout
+
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, help="checkout of an earlier commit")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--one-process", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--counted", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
-    if args.one_process:
-        torch.set_num_threads(1)
-        print(json.dumps(list(measure(args.counted))))
-        return
-    trees = [("", ROOT)] + ([("before: ", args.before)] if args.before else [])
+    args = parse_with_results(parser, argv, with_suffixes(""))
+    trees = {"": ROOT, "before: ": args.before} if args.before else {"": ROOT}
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for number in range(args.rounds):
-        for label, tree in trees:
+        for label, tree in trees.items():
             for row in run_tree(tree, counted=number == 0):
                 row["way"] = label + row["way"]
                 known = rows.setdefault((row["pass"], row["way"]), row)
@@ -260,4 +257,8 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == [ONE_PROCESS]:
+        torch.set_num_threads(1)
+        print(json.dumps(list(measure("counted" in sys.argv))))
+    else:
+        main()

@@ -106,6 +106,30 @@ def test_forward_and_backward_passes(name: str, monkeypatch: pytest.MonkeyPatch)
     assert places <= REASONS.keys()
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", MODEL_LIST)
+def test_nothing_waits_on_a_gpu(name: str) -> None:
+    """PyTorch raises an error at what waits."""
+    if "unrolling" in name or name == "boxes":
+        pytest.skip("see above")
+    model, inputs = build(MODEL_LIST[name]).cuda(), torch.randn(2, 1, *SIZE, device="cuda")
+    if hasattr(model, "stream"):
+        inputs = inputs[:, 0].transpose(1, 2)
+
+    def run() -> None:
+        with torch.no_grad():
+            model.eval().extract_feat(inputs, stage="head")
+        backward(model.train().extract_feat(inputs, stage="head"))
+
+    optimize_for_training(model)
+    run()  # tables are computed once
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        run()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
 LABELS = {
     "divided_space_time": 1,
     "fixation joint": 1,
