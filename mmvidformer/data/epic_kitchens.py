@@ -9,6 +9,7 @@ from mmaction.datasets.base import BaseActionDataset
 from mmvidformer.data.tables import read_number, read_rows
 from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS
+from mmvidformer.storage.errors import refuse
 
 TIMES = ("start_timestamp", "stop_timestamp")
 COLUMNS = ("narration_id", "video_id", "start_frame", "stop_frame", "noun_class", "verb_class")
@@ -95,8 +96,6 @@ class EpicKitchensDataset(SegmentDataset):
 
 def read_seconds(row: Mapping[str, str], column: str, where: str) -> float:
     """Read a time of a row in seconds; errors name file, line and value."""
-    try:
+    with refuse(f"{where}: {column} is {row[column]!r}, not HH:MM:SS.SS"):
         hours, minutes, seconds = row[column].split(":")
         return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-    except (AttributeError, ValueError) as error:
-        raise UserError(f"{where}: {column} is {row[column]!r}, not HH:MM:SS.SS") from error

@@ -23,6 +23,7 @@ KNOWN = frozenset(
 SEPARATORS = (",", ";", "\t")
 STATED_SEPARATOR = re.compile(r"sep=([,;\t])\r?\n")  # Excel's first line
 INDEX_NAMES = ("", "Unnamed: 0")  # of pandas' column of row numbers
+WHOLE = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
 NUMBER = re.compile(r"[+-]?[0-9]+(?P<mark>[.,])(?P<digits>[0-9]+)")
 TIME = re.compile(r"(?:([0-9]+):(?=[0-5]?[0-9]:))?([0-9]+):([0-5]?[0-9])(?:[.,]([0-9]+))?")
 MOST_SHOWN = 200  # characters of the columns and values that a message names
@@ -304,10 +305,10 @@ def _seconds(text: str) -> str:
 
 def read_number(row: Mapping[str, str], column: str, where: str) -> int:
     """Read a whole number of a row; errors name file, line and value."""
-    try:
-        return int(row[column].replace("_", "?"))  # which Python allows between digits
-    except (AttributeError, TypeError, ValueError) as error:
-        raise UserError(f"{where}: {column} is {row[column]!r}, not a whole number") from error
+    text = row[column] or ""
+    if not WHOLE.fullmatch(text):
+        raise UserError(f"{where}: {column} is {row[column]!r}, not a whole number")
+    return int(text)
 
 
 def read_float(row: Mapping[str, str], column: str, where: str) -> float:

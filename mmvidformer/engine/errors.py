@@ -127,7 +127,7 @@ def lost_part(error: Exception) -> str:
     # PyTorch has a class for errors of NCCL; those of gloo are known by their text alone.
     if isinstance(error, distributed.DistError) or "gloo/transport" in str(error):
         return GONE
-    is_lost = isinstance(error, RuntimeError | EOFError | ConnectionError)
+    is_lost = isinstance(error, EOFError | ConnectionError) or str(error).startswith("DataLoader ")
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     if is_lost and frames and frames[-1].f_globals["__name__"].startswith(WORKER_MODULES):
         return LOST_WORKER

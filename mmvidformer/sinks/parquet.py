@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mmvidformer.errors import MissingPackage, UserError
+from mmvidformer.errors import MissingPackage
+from mmvidformer.storage.errors import refuse
 from mmvidformer.storage.files import join, list_files, write_to
 from mmvidformer.storage.parts import PART, Answer, PartTable
 from mmvidformer.storage.range_file import RangeFile
@@ -115,11 +116,10 @@ class ParquetTable(PartTable):
             del self._failed[name]
 
     def _read_notes(self, file: str) -> dict[str, Any]:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import parquet
 
-        try:
-            with RangeFile.open(file) as opened:
-                return json.loads(parquet.read_metadata(opened).metadata[NOTES])
-        except (ArrowException, KeyError, TypeError, ValueError) as error:
-            text = f"{file} was not written by this command, or is damaged; remove it"
-            raise UserError(text) from error
+        with (
+            RangeFile.open(file) as opened,
+            refuse(f"{file} was not written by this command, or is damaged; remove it"),
+        ):
+            return json.loads(parquet.read_metadata(opened).metadata[NOTES])

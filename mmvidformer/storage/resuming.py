@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.errors import FileThere, UserError
+from mmvidformer.errors import FileThere
+from mmvidformer.storage.errors import refuse
 from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file
 from mmvidformer.storage.lease import lease
 
@@ -75,10 +76,9 @@ def check_settings(
             raise FileThere(f"{what}; use another place")
         write_file(record, f"{json.dumps(settings, indent=1)}\n".encode())
         return
-    try:
-        recorded = dict(json.loads(read_file(record)))
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{record} is damaged; use another place") from error
+    content = read_file(record)
+    with refuse(f"{record} is damaged; use another place"):
+        recorded = dict(json.loads(content))
     unknown = object()
     names = sorted({*recorded, *settings})
     differ = [name for name in names if recorded.get(name, unknown) != settings.get(name, unknown)]

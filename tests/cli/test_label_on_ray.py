@@ -70,4 +70,4 @@ def test_a_killed_actor_loses_and_repeats_nothing(run, main_of, model, many, tmp
     assert process.returncode == 1, log
     assert before < 31 and "60 answered, 0 answered before, 1 failed" in log
     assert pq.read_table(out).equals(expected)
-    assert "bad.mp4,Error reading" in (out / "_failed.csv").read_text()
+    assert "bad.mp4,DecordInit cannot read it" in (out / "_failed.csv").read_text()

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
@@ -244,10 +245,11 @@ def test_a_lost_worker_is_told_in_one_line(
         lambda: next(iter(DataLoader(NoStorage(), num_workers=1))),
         fail(RuntimeError("igloo.mp4 is not known")),
         fail(RuntimeError("DataLoader timed out after 5 seconds")),
+        lambda: next(iter(DataLoader([torch.zeros(1), torch.zeros(2)], batch_size=2))),
         fail(FloatingPointError("the loss is not finite")),
     ],
 )
-def test_errors_of_storage_and_models_are_no_lost_processes(main, with_workers):
+def test_errors_of_storage_models_and_batches_are_no_lost_processes(main, with_workers):
     """Whatever their text."""
     with pytest.raises((ConnectionError, RuntimeError, FloatingPointError)):
         run_tool(in_loop(main))

@@ -10,6 +10,7 @@ from typing import Any
 
 from mmvidformer.data.importers.export import Export
 from mmvidformer.errors import UserError
+from mmvidformer.storage.errors import refuse
 
 
 def recognize(export: Export) -> bool:
@@ -46,10 +47,8 @@ def _database(content: Any) -> Mapping[str, Any] | None:
 
 
 def _read_segment(annotation: Any, place: str) -> dict[str, str]:
-    try:
+    wanted = "expected a segment [start, end] and a label"
+    with refuse(f"{place}: {wanted}, got {str(annotation)[:100]}"):
         start, end = annotation["segment"]
         label = str(annotation["label"]).strip()
-    except (KeyError, TypeError, ValueError) as error:
-        wanted = "expected a segment [start, end] and a label"
-        raise UserError(f"{place}: {wanted}, got {str(annotation)[:100]}") from error
     return {"start": str(start), "end": str(end), "label": label}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +12,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from mmvidformer.data.folders import NamedVideos
 from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import decode_text
 from mmvidformer.errors import UserError
+from mmvidformer.storage.errors import refuse
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.times import FrameTimes
 from mmvidformer.video.video import Video
@@ -86,16 +86,12 @@ class Export:
         return decode_text(content, self.path)
 
     def _unpack_text(self, content: bytes) -> bytes:
-        try:
+        with refuse(f"{self.path} is damaged, or encrypted", with_reason=True):
             if content.startswith(GZIP):
                 with gzip.open(BytesIO(content)) as packed:
                     text = packed.read(MOST_BYTES + 1)
             else:
                 text = self._unpack(content)
-        except (BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
-            raise UserError(f"{self.path} is damaged, or encrypted: {error}") from error
-        except OSError as error:  # of gzip, which names no file
-            raise UserError(f"{self.path} is damaged: {error}") from error
         if len(text) > MOST_BYTES:
             raise UserError(f"{self.path} has more than {MOST_BYTES >> 20} MiB; unpack it yourself")
         return text
@@ -125,12 +121,10 @@ class Export:
         """
         if not self.head.startswith(("{", "[")):
             return None
-        try:
+        with refuse(f"{self.path} is no JSON", with_reason=True):
             if self.path.suffix.lower() == ".jsonl":
                 return [json.loads(line) for line in self.text.splitlines() if line.strip()]
             return json.loads(self.text)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{self.path} is no JSON: {error}") from error
 
     @cached_property
     def xml(self) -> ElementTree.Element | None:
