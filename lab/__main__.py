@@ -10,7 +10,6 @@ LAB = Program(
     {
         "generate": "Write a motion dataset",
         "paper": "List, show and run the rows of the papers' tables",
-        "compare": "Compare methods of fine-tuning",
         "verify": "Check published weights",
         "plot": {
             "field": "Draw the receptive field of a token",

@@ -53,7 +53,9 @@ def parse_options(argv: Sequence[str]) -> FinetuneOptions:
         "goes on after an interruption",
     )
     args = parser.parse_args(argv)
-    args.method = args.method or AUTO
+    if args.method and len(args.method) > 1 and not args.compare:
+        parser.error("several methods need --compare")
+    args.methods, args.method = args.method, (args.method or [AUTO])[0]
     args.guesses_task = args.task is None
     args.recipe = read_options(Recipe, args)
     args.annotations = read_options(AnnotationOptions, args)
@@ -64,16 +66,20 @@ def parse_options(argv: Sequence[str]) -> FinetuneOptions:
 
 def _check_options(parser: ArgumentParser, options: FinetuneOptions, has_lora: bool) -> None:
     """End with an error if options do not go together."""
-    method = options.recipe.method
-    if options.resume and method in PROBES:
-        parser.error(f"--resume goes on with a training, not with {', '.join(PROBES)}")
-    if (options.fold or options.folds) and (options.prepare or options.resume or options.shards):
-        parser.error("--fold and --folds go without --prepare, --resume and --shards")
-    if options.shards and method in PROBES:
-        parser.error(f"{', '.join(PROBES)} read the files of the lists, not --shards")
-    if method != "lora" and (has_lora or options.recipe.lora_layers != Recipe.lora_layers):
+    methods = options.methods or [AUTO]
+    if options.resume and (options.compare or methods[0] in PROBES):
+        parser.error(f"--resume goes on with one run, not with --compare or {', '.join(PROBES)}")
+    if (options.fold or options.folds) and (
+        options.compare or options.prepare or options.resume or options.shards
+    ):
+        parser.error("--fold and --folds go without --compare, --prepare, --resume and --shards")
+    if options.shards and (options.compare or {*methods} & {*PROBES}):
+        parser.error(f"--compare, {', '.join(PROBES)} read the files of the lists, not --shards")
+    if options.compare is not None:  # what --compare passes on is another matter
+        return
+    if "lora" not in methods and (has_lora or options.recipe.lora_layers != Recipe.lora_layers):
         parser.error("--lora-rank, --lora-alpha and --lora-layers need --method lora")
-    if options.features and method not in (AUTO, *PROBES):
+    if options.features and methods[0] not in (AUTO, *PROBES):
         parser.error(f"--features is for {', '.join(PROBES)}")
 
 
@@ -87,6 +93,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         run_folds(options, partial(run, split="test"))
         return 0
     options, lists = open_data(options)
+    if options.compare:
+        from mmvidformer.finetune.compare import compare_methods
+
+        compare_methods(options, argv, lists)
+        return 0
     run(options, lists)
     return 0
 

@@ -23,7 +23,7 @@ from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
 
 LEAST = 3  # folds whose mean has an interval
-UNRECORDED = ("fold", "folds", "force", "prepare", "resume")
+UNRECORDED = ("fold", "folds", "force", "compare", "methods", "prepare", "resume")
 Run = Callable[[FinetuneOptions, VideoLists], dict[str, Any]]
 
 

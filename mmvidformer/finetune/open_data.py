@@ -17,7 +17,7 @@ def open_data(options: FinetuneOptions) -> tuple[FinetuneOptions, VideoLists]:
     """Read the folder of lists ``options.data``, or list what ``mmvidformer data list`` reads.
 
     The lists of annotations, of an export or of folders of classes go to ``WORK_DIR/lists``. A run
-    that goes on reads those that are there.
+    that goes on, and a comparison, read those that are there.
 
     Returns:
         The options, with the task that an export is for if none is given; and the lists.
@@ -28,7 +28,8 @@ def open_data(options: FinetuneOptions) -> tuple[FinetuneOptions, VideoLists]:
     """
     data = Path(options.data)
     if not data.exists() or _has_lists(data, options.recipe.task):
-        if options.annotations != AnnotationOptions():
+        is_passed_on = options.compare is False  # by --compare, with the lists that it made
+        if options.annotations != AnnotationOptions() and not is_passed_on:
             how = "--root, --columns, --format and --fps are for annotations"
             raise UserError(f"{data} has lists, or does not exist; {how}")
         return options, read_task_lists(data, options.recipe.task)
@@ -36,8 +37,10 @@ def open_data(options: FinetuneOptions) -> tuple[FinetuneOptions, VideoLists]:
     guesses_task = options.guesses_task and table.importer
     task = name_task(table, None if guesses_task else options.recipe.task)
     options = replace(options, recipe=replace(options.recipe, task=task))
-    folder = config_path(options, "finetune").parents[1] / "lists"
-    if options.resume and _has_lists(folder, task):
+    path = config_path(replace(options, force=options.force or bool(options.compare)), "finetune")
+    folder = path.parents[1] / "lists"
+    goes_on = options.resume or options.compare and not options.force
+    if goes_on and _has_lists(folder, task):
         return options, read_task_lists(folder, task)
     return options, split_annotations(table, task, folder, force=options.force)
 

@@ -1,6 +1,7 @@
 """The settings of the commands that train on your videos, and their options."""
 
 import os
+from argparse import BooleanOptionalAction
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -96,6 +97,7 @@ class Recipe(RunSettings):
         default="full",
         metadata=dict(
             choices=(AUTO, *METHODS),
+            nargs="+",  # several for --compare
             help="what is trained: what suits the number of videos, the weights and the processor, "
             "as a line explains (auto, the default); all weights (full); low-rank updates and the "
             "head (lora); the head alone, for classes on features that are computed once: a linear "
@@ -175,6 +177,7 @@ class FinetuneOptions(RunOptions):
         recipe: The settings of the training.
         annotations: How ``data`` is read if it is no folder of lists.
         guesses_task: Whether no task is given: that of an export is found.
+        methods: Those that ``compare`` runs; empty for all that fit.
         fold: The fold to train and test on.
         folds: Whether to train and test on all folds.
     """
@@ -182,12 +185,17 @@ class FinetuneOptions(RunOptions):
     recipe: Recipe = Recipe()
     annotations: AnnotationOptions = AnnotationOptions()
     guesses_task: bool = False
+    methods: Sequence[str] = ()
     fold: str | None = None
     folds: bool = False
     weights: str | None = option(
         "checkpoint or address to start from, of this project or any that mmvidformer convert "
         "reads (default: as in the config)",
         metavar="FILE",
+    )
+    compare: bool | None = option(
+        "run several methods, or all that fit, and print what they reach and cost",
+        action=BooleanOptionalAction,
     )
     features: Path | None = option(
         "folder of features (default: WORK_DIR/features)", type=Path, metavar="FOLDER"

@@ -283,8 +283,10 @@ def test_probes_name_videos_of_training_in_other_lists(tmp_path, caplog) -> None
 def test_compare(main_of, own, pretrained, tmp_path) -> None:
     config, _, _ = pretrained  # from random weights
     options = ["--config", config, "--data", own, "--work-dir", str(tmp_path), "--workers", "0"]
-    options += ["--epochs", "1", "--methods", "lora", "attentive", "linear", "knn"]
-    main_of("lab.compare")(options)
+    options += ["--epochs", "1", "--method", "lora", "attentive", "linear", "knn"]
+    with pytest.raises(SystemExit):
+        main_of("finetune")(options)
+    assert main_of("finetune")([*options, "--compare"]) == 0
     table = json.loads((tmp_path / "compare.json").read_text())["rows"]
     rows = {row["method"]: row for row in table}
     assert [*rows] == ["features", "lora", "attentive", "linear", "knn"]
@@ -296,14 +298,14 @@ def test_compare(main_of, own, pretrained, tmp_path) -> None:
     whole = load_checkpoint(tmp_path / "linear" / "linear.pth").state
     start = load_checkpoint(tmp_path / "finetune" / "start.pth").state
     assert all(torch.equal(whole[name], value) for name, value in start.items())
-    with pytest.raises(ValueError, match="a comparison needs the task classes, got labels"):
-        main_of("lab.compare")([*options, "--task", "labels", "--force"])
+    with pytest.raises(ValueError, match="--compare needs the task classes, got labels"):
+        main_of("finetune")([*options, "--compare", "--task", "labels", "--force"])
 
 
 @pytest.fixture
 def comparison(load, monkeypatch) -> list[str]:
-    """The methods that ``lab compare`` starts, which end at once; one fails if told to."""
-    from lab import compare
+    """The methods that ``finetune --compare`` starts, which end at once; one fails if told to."""
+    from mmvidformer.finetune import compare
 
     started: list[str] = []
 
@@ -326,24 +328,21 @@ def test_a_comparison_goes_on_where_it_ended(
 ) -> None:
     """Each result is printed and kept when it is known."""
     options = ["--config", pretrained[0], "--data", own, "--work-dir", str(tmp_path / "run")]
-    options += ["--workers", "0", "--features", str(tmp_path / "features")]
+    options += ["--workers", "0", "--compare", "--features", str(tmp_path / "features")]
     comparison.append("stop")
     with pytest.raises(KeyboardInterrupt):
-        main_of("lab.compare")([*options, "--methods", "linear", "knn"])
+        main_of("finetune")([*options, "--method", "linear", "knn"])
     assert len([*(tmp_path / "features" / "vectors").glob("*.npy")]) == 15  # not in WORK_DIR
     assert not (tmp_path / "run" / "features").exists()
     comparison.clear()
-    main_of("lab.compare")([*options, "--methods", "linear"])
+    assert main_of("finetune")([*options, "--method", "linear"]) == 0
     said = capsys.readouterr().out
     assert "compare.json has features already" in said and "linear: 50.0%" in said
-    main_of("lab.compare")([*options, "--methods", "linear", "knn"])
+    assert main_of("finetune")([*options, "--method", "linear", "knn"]) == 0
     assert comparison == ["linear", "knn"]
     assert "compare.json has features, linear already" in capsys.readouterr().out
     with pytest.raises(FileExistsError, match="of a command with another lr; --force starts"):
-        main_of("lab.compare")([*options, "--lr", "1"])
-    for wrong in ("--resume", "--folds"):
-        with pytest.raises(SystemExit):
-            main_of("lab.compare")([*options, wrong])
+        main_of("finetune")([*options, "--lr", "1"])
 
 
 def test_data_may_be_whatever_data_list_reads(

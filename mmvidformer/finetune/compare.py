@@ -1,10 +1,4 @@
-"""Compare methods of fine-tuning: python -m lab compare --config NAME --data DATA [OPTION ...].
-
-Fine-tunes with several methods, from the same weights, and prints what they reach and cost. DATA is
-a folder of lists that mmvidformer data list wrote. The other options are those of mmvidformer
-finetune. WORK_DIR/compare.json gets the result of each method when it is known, and the same
-command goes on after the methods that it has.
-"""
+"""What the methods of fine-tuning reach and cost: a table."""
 
 import json
 import os
@@ -12,7 +6,6 @@ import resource
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +16,6 @@ from tqdm import tqdm
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.reading import read_content, unwrap
-from mmvidformer.cli.finetune import parse_options
 from mmvidformer.data.own_videos import VideoLists, read_groups
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
@@ -34,10 +26,9 @@ from mmvidformer.finetune.prepare import config_path, prepare, read_config
 from mmvidformer.finetune.probes import PROBES
 from mmvidformer.finetune.record import TableRecord
 from mmvidformer.finetune.rows import videos_of
-from mmvidformer.finetune.settings import AUTO, METHODS, FinetuneOptions
+from mmvidformer.finetune.settings import FinetuneOptions
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.storage.files import file_size
-from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
 
 COLUMNS = {
@@ -50,25 +41,8 @@ COLUMNS = {
     "cpu_seconds": "processor, s",
     "seconds": "time, s",
 }
-UNRECORDED = ("method", "force")  # options that a table may differ in
+UNRECORDED = ("methods", "method", "force", "compare")  # options that a table may differ in
 UNIT = 2**-20 if sys.platform == "darwin" else 2**-10  # MiB in that of ``ru_maxrss``
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the tool."""
-    formatter = RawDescriptionHelpFormatter
-    parser = ArgumentParser(description=__doc__, formatter_class=formatter, allow_abbrev=False)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all that fit")
-    parser.add_argument("--features", metavar="FOLDER", help="default: WORK_DIR/features")
-    args, argv = parser.parse_known_args(argv)
-    features = ["--features", args.features] if args.features else []
-    options = parse_options([*argv, *features])
-    if options.recipe.method != AUTO or options.shards or options.prepare or options.resume:
-        parser.error("--method, --shards, --prepare and --resume are for one run")
-    if options.fold or options.folds:
-        parser.error("--fold and --folds are for one method")
-    lists = read_task_lists(options.data, options.recipe.task)
-    compare_methods(options, args.methods or (), argv, lists)
 
 
 def find_right(config: Path, checkpoint: str, lists: VideoLists) -> dict[str, bool]:
@@ -115,14 +89,14 @@ def measure_features(cfg: Config, folder: Path, lists: VideoLists, forms: Sequen
     )
 
 
-def compare_methods(
-    options: FinetuneOptions, methods: Sequence[str], argv: Sequence[str], lists: VideoLists
-) -> None:
+def compare_methods(options: FinetuneOptions, argv: Sequence[str], lists: VideoLists) -> None:
     """Fine-tune with each method, from the same weights; print and save a table.
 
+    ``WORK_DIR/compare.json`` gets the result of each method when it is known. The same command goes
+    on after the methods that it has.
+
     Args:
-        options: Options of ``mmvidformer finetune``.
-        methods: Those that are compared; empty for all that fit.
+        options: Options of ``mmvidformer finetune``; ``methods`` are compared (default: all).
         argv: The arguments, with which each run starts.
         lists: Lists of one class a video.
 
@@ -132,14 +106,15 @@ def compare_methods(
     """
     task = find_task(options.recipe.task)
     if not task.has_probes:
-        raise UserError(f"a comparison needs the task classes, got {task.name}")
+        raise UserError(f"--compare needs the task classes, got {task.name}")
     available = fitting_methods(read_config(options), task)
-    methods = methods or available
+    methods = options.methods or available
     for method in methods:
         if method not in available:
             raise UserError(
                 f"{options.config} can be trained by {', '.join(available)}, not by {method}"
             )
+    argv = [*argv, "--data", str(lists.root)]
     command = options.describe(*UNRECORDED)
     path = config_path(replace(options, force=True), "finetune")
     folder = path.parents[1]
@@ -158,7 +133,7 @@ def compare_methods(
             linear = replace(options, recipe=replace(options.recipe, method="linear"))
             cfg, _ = prepare(linear, lists)
         features = (options.features or folder / "features").absolute()
-        argv = [*argv, "--weights", cfg.load_from]
+        argv = [*argv, "--weights", cfg.load_from, "--features", str(features)]
         forms = sorted({PROBES[method].form for method in methods if method in PROBES})
         if forms and "features" not in done:
             record.put(measure_features(cfg, features, lists, forms))
@@ -166,9 +141,7 @@ def compare_methods(
         if method in done:
             continue
         work_dir = folder / method
-        run = ["--method", method, "--work-dir", str(work_dir), "--force"]
-        if method in PROBES:
-            run += ["--features", str(features)]
+        run = ["--method", method, "--no-compare", "--work-dir", str(work_dir), "--force"]
         arguments = [sys.executable, "-m", "mmvidformer", "finetune", *argv, *run]
         print(f"{method} ...", flush=True)
         try:
