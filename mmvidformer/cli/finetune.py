@@ -125,7 +125,7 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
     work_dir, task = path.parents[1], find_task(recipe.task)
     result: dict[str, Any] = {}
     several = ["--procs", str(recipe.procs)] if recipe.procs > 1 else []
-    if recipe.method in PROBES and task.has_probes:
+    if recipe.is_probe:
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
         result = _run_probe(options, cfg, lists, checkpoint)
     else:

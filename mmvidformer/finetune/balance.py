@@ -32,7 +32,7 @@ def balance_classes(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
         raise UserError(f"balance of the task {task.name} is {known}, got {how!r}")
     sizes = task.class_sizes(lists)
     if not sizes.any():
-        file = f"{lists.root}/train.{task.suffix}"
+        file = task.list_file(lists.root, "train")
         raise UserError(f"balance={how} needs classes, but {file} has none")
     smallest, largest = sizes[sizes > 0].min(), sizes.max()
     note = f"balanced by {how}: classes have {smallest:g} to {largest:g} {task.size_unit}"

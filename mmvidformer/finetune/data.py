@@ -29,26 +29,28 @@ def use_lists(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """
     fragment: Fragment = {}
     notes = []
-    suffix = find_task(recipe.task).suffix
+    task = find_task(recipe.task)
     for split, word in zip(SPLITS, ("training", "validation", "test"), strict=True):
         dataset = _find_dataset(cfg, split)
         source = split
         if split == "test" and not lists.counts["test"] and lists.counts["val"]:
             source = "val"
+        file = task.list_file(lists.root, source)
         if not lists.counts[source]:
-            notes.append(f"no {word}: {split}.{suffix} is empty")
+            notes.append(f"no {word}: {file.name} is empty")
             if split != "test":  # whose pipeline prepares the videos of other commands, too
                 fragment |= without_split(split)
                 continue
         values = dict(
-            ann_file=str(lists.root / f"{source}.{suffix}"),
+            ann_file=str(file),
             data_prefix={"video": str(lists.root)},
             delimiter=lists.delimiter,
         )
         loader = cfg[f"{split}_dataloader"]
         fragment[f"{split}_dataloader"] = replace(loader, "dataset", {**dataset, **values})
         if source != split:
-            notes.append(f"test.{suffix} is empty: mmvidformer test will read val.{suffix}")
+            empty = task.list_file(lists.root, split).name
+            notes.append(f"{empty} is empty: mmvidformer test will read {file.name}")
     steps = _augmentations(cfg)
     if any(step.get("label_map") for step in steps):
         notes.append("flips no longer swap the classes of the config's own data")

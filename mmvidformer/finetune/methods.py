@@ -55,7 +55,7 @@ def choose_method(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
             rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=[*recipe.lora_layers]
         )
         note = f"the backbone is frozen, with LoRA of rank {recipe.lora_rank}"
-    elif task.has_probes:
+    elif recipe.is_probe:
         pool, head_config = _probe_config(cfg, backbone, method)
         backbone_config |= pool
         head = replace(cfg.model, "cls_head", head_config)

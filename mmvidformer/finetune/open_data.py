@@ -48,4 +48,4 @@ def open_data(options: FinetuneOptions) -> tuple[FinetuneOptions, VideoLists]:
 def _has_lists(folder: Path, task: str) -> bool:
     """Whether a folder has lists of a task, or of another one, which reading them says."""
     is_classified = (folder / CLASSES).is_file() and any(folder.glob("train.[ct][sx][vt]"))
-    return is_classified or (folder / f"train.{find_task(task).suffix}").is_file()
+    return is_classified or find_task(task).list_file(folder, "train").is_file()

@@ -16,7 +16,7 @@ from mmvidformer.engine.pipelines import check_views, use_shards
 from mmvidformer.errors import FileThere, UserError
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
-from mmvidformer.finetune.settings import PROBES, FinetuneOptions, RunOptions
+from mmvidformer.finetune.settings import FinetuneOptions, RunOptions
 from mmvidformer.storage.targets import check_targets
 from mmvidformer.tasks.table import find_task
 
@@ -72,9 +72,7 @@ def prepare(options: FinetuneOptions, lists: VideoLists) -> tuple[Config, Path]:
     """
     path, base = config_path(options, "finetune"), read_config(options)
     recipe = options.recipe
-    counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
-    unit = "classes" if find_task(recipe.task).has_classes else "values"
-    print(f"{len(lists.classes)} {unit}; videos: {counts}")
+    print(find_task(recipe.task).say_counts(lists))
     if options.weights:
         merge(base, {"load_from": options.weights})
     cfg, notes = apply_recipe(base, lists, recipe)
@@ -91,7 +89,7 @@ def prepare(options: FinetuneOptions, lists: VideoLists) -> tuple[Config, Path]:
     if not options.resume:
         check_apart(weights, path.parents[1])
     notes.append(check_start(cfg, weights))
-    if recipe.method not in PROBES or not find_task(recipe.task).has_probes:
+    if not recipe.is_probe:
         notes += note_few_steps(cfg, lists, recipe)
     path.parent.mkdir(parents=True, exist_ok=True)
     if recipe.method != "full":

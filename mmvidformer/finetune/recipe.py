@@ -22,7 +22,7 @@ from mmvidformer.finetune.schedule import (
     scale_rate,
     stretch_schedule,
 )
-from mmvidformer.finetune.settings import PROBES, Recipe
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.finetune.tasks import add_task
 from mmvidformer.tasks.table import find_task
 
@@ -61,11 +61,10 @@ def apply_recipe(base: Config, lists: VideoLists, recipe: Recipe) -> tuple[Confi
     cfg = copy_without(base, *UNREAD)
     notes: list[str] = []
     task = find_task(recipe.task)
-    is_probe = recipe.method in PROBES and task.has_probes  # trained without this config
     for step in (*DATA_AND_MODEL, *TRAINING):
         fragment, lines = step(cfg, lists, recipe)
         merge(cfg, fragment)
-        if not (is_probe and step in TRAINING):
+        if not (recipe.is_probe and step in TRAINING):  # a probe is trained without them
             notes += lines
     if recipe.method == "lora":
         build_meta_model(cfg)  # checks the names of the layers

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,13 +46,18 @@ def videos_of(lists: VideoLists, split: str) -> list[Row]:
         split = "val"
     if not lists.counts[split]:
         return []
-    videos = []
-    groups = read_groups(lists.root)
     file = lists.root / f"{split}.txt"
+    return _read_rows(file, file.stat().st_mtime_ns)
+
+
+@lru_cache(len(SPLITS))  # a run asks several times; ``changed``: when the file was
+def _read_rows(file: Path, changed: int) -> list[Row]:
+    videos = []
+    groups = read_groups(file.parent)
     for number, line in enumerate(read_list(file), start=1):
         if len(line.labels) != 1:
             raise UserError(f"{file}, line {number}: {line.path} must have one label")
-        video = lists.root / line.path
+        video = file.parent / line.path
         videos.append(Row(video, line.labels[0], groups.get(str(video))))
     return videos
 

@@ -15,7 +15,7 @@ from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.optim.precision import precision_fragment
 from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks
+from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks, find_task
 
 METHODS = ("full", "lora", "temporal", "attentive", "linear", "knn")
 AUTO = "auto"  # chooses one of them
@@ -150,6 +150,11 @@ class Recipe(RunSettings):
             help="balance the classes by weights of the loss, or by sampling",
         ),
     )
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether a classifier is fit on features that are computed once."""
+        return self.method in PROBES and find_task(self.task).has_probes
 
 
 @dataclass(frozen=True)

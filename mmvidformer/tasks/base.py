@@ -125,7 +125,7 @@ class Task(Answers, Exported):
             for row in rows:
                 path = paths[row["video"]].as_posix()
                 lines.append([path, *(row[name] for name in columns[1:])])
-            write_csv(root / f"{split}.csv", lines)
+            write_csv(self.list_file(root, split), lines)
         classes = self.classes_in(annotations)
         if classes is not None:
             write_lines(root / CLASSES, classes)
@@ -164,7 +164,7 @@ class Task(Answers, Exported):
         counts = dict.fromkeys(SPLITS, 0)
         facts = dict.fromkeys(SPLITS, ListFacts((0,) * len(self.learned_classes(names))))
         for split in SPLITS:
-            file = root / f"{split}.csv"
+            file = self.list_file(root, split)
             if not file.is_file():
                 continue
             annotations = self.read(read_table(file), names).check()
@@ -176,6 +176,16 @@ class Task(Answers, Exported):
             counts[split] = self.count_samples(annotations)
             facts[split] = self.list_facts(annotations, self.learned_classes(names))
         return VideoLists(root, self.learned_classes(names), counts, ",", facts)
+
+    def list_file(self, root: Path, split: str) -> Path:
+        """Return the list of a split, in a folder of lists."""
+        return root / f"{split}.{self.suffix}"
+
+    def say_counts(self, lists: VideoLists) -> str:
+        """Return what lists have, such as ``'3 classes; videos: 8 train, 7 val, 0 test'``."""
+        counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
+        unit = "classes" if self.has_classes else "values"
+        return f"{len(lists.classes)} {unit}; videos: {counts}"
 
     def learned_classes(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the classes that a model learns, of those in ``classes.txt``."""
