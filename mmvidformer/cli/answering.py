@@ -81,7 +81,9 @@ class Answering:
         else:
             part, predictions = "", iter([recognizer(video)])
         least = recognizer.least_score(options.min_score)
-        none = f"no {part}" if task.needs_boxes else f"no {part} with a score of at least {least:g}"
+        none = f"no {part}"
+        if task.finds_parts:
+            none += f" with a score of at least {least:g} (--min-score)"
         sinks.begin(Begun(source, part, total, none=none))
         bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
         for prediction in tqdm(predictions, **bar, disable=None if part else True):

@@ -58,9 +58,9 @@ class Source(NamedTuple):
         """The name without a password."""
         return public_name(self.name)
 
-    def target(self, path: Path | None, suffix: str) -> Path | None:
+    def target(self, path: Path, suffix: str) -> Path:
         """Where to write: ``path``, or a file in it if it is a folder, or has no suffix."""
-        if path is None or path.suffix and not path.is_dir():
+        if path.suffix and not path.is_dir():
             return path
         if self.is_stream:
             letters = (letter if letter.isalnum() else "_" for letter in self.title)

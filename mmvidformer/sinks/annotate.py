@@ -162,14 +162,14 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
     height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
     image = cv2.resize(frame, (width, height))
     for prediction in predictions:
-        left, top, right, bottom = prediction.box
+        left, top, right, bottom = prediction.box or (0.0, 0.0, 1.0, 1.0)
         x1, x2 = round(left * width), round(right * width)
         y1, y2 = round(top * height), round(bottom * height)
         color = BLUE if prediction.track is None else COLORS[prediction.track % len(COLORS)]
         cv2.rectangle(image, (x1, y1), (x2, y2), color, 2)
         person = "" if prediction.track is None else f"{prediction.track}: "
         (best,) = prediction.classes(k).values()
-        threshold = prediction.task.threshold
+        threshold = prediction.task.threshold or 0.0
         named = [(name, score) for name, score in best if score >= threshold] or best[:1]
         for line, (name, probability) in enumerate(named):
             text, top_y = f"{person}{name} {probability:.0%}", y1 + 16 * line
@@ -196,8 +196,8 @@ def _write(
     part = image[top : y + size // 2, x : x + width]
     if part.size:
         picture = Image.fromarray(np.ascontiguousarray(part))
-        options = dict(fill=color, font=_font(file, max(int(size * smaller), 1)), anchor="ls")
-        ImageDraw.Draw(picture).text((0, y - top), line, **options)
+        font = _font(file, max(int(size * smaller), 1))
+        ImageDraw.Draw(picture).text((0, y - top), line, fill=color, font=font, anchor="ls")
         part[:] = np.asarray(picture)
 
 

@@ -80,11 +80,11 @@ class Film(Sink):
 
     def see(self, number: int, seconds: float, pixels: Callable[[], np.ndarray], **drawn: Any):
         """Draw a frame, once there is a prediction."""
-        if not self._kept:
+        if self._output is None or not self._kept:
             return
         last = self._kept[-1]
         if last.box:
-            kept = [box for box in self._kept if seconds - box.start <= BOXES_KEPT]
+            kept = [box for box in self._kept if seconds - box.span[0] <= BOXES_KEPT]
             self._kept = kept or [last]
             image = draw_boxes(pixels(), last.task.shown_at(self._kept, seconds))
         else:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import color_sequences
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
+from matplotlib.typing import ColorType
 
 from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
@@ -21,7 +23,6 @@ from mmvidformer.video.video import Video
 
 LEAST_PEAK = 0.05  # of a class that is drawn
 Span = tuple[float, float, str]  # start and end in seconds, and class
-Color = tuple[float, float, float]
 
 
 class Timeline(Sink):
@@ -95,11 +96,12 @@ def draw_timeline(
     first, task = predictions[0], predictions[0].task
     lines = lines_of(predictions, most)
     names = [name for name, _ in lines]
-    colors = dict(zip(names, colormaps["tab10"].colors * (1 + most // 10), strict=False))
+    colors = dict(zip(names, color_sequences["tab10"] * (1 + most // 10), strict=False))
     measured = len(first.measured)
     figure = Figure(figsize=(10, 3.8 + 0.9 * measured), dpi=120, layout="constrained")
-    options = dict(sharex=True, squeeze=False, height_ratios=[4, *[1] * measured])
-    axes, *below = figure.subplots(1 + measured, **options)[:, 0]
+    heights = [4, *[1] * measured]
+    grid = figure.subplots(1 + measured, sharex=True, squeeze=False, height_ratios=heights)
+    axes, *below = grid[:, 0]
     axes.set(title=title)
     axes.grid(alpha=0.3)
     figure.axes[-1].set(xlabel="seconds")
@@ -117,7 +119,7 @@ def draw_timeline(
             axes.axvline(window.start, color="black", lw=0.8, ls="--")
     if truth:
         draw_truth(axes, truth, colors)
-    times = [time for prediction in predictions for time in prediction.seconds]
+    times = [time for prediction in predictions for time in prediction.span]
     times += [time for start, end, _ in truth for time in (start, end)]
     times += [0.0, duration] if task.finds_parts else []
     axes.set(xlim=(min(times), max(times)))
@@ -141,7 +143,7 @@ def draw_lines(
     axes: Axes,
     predictions: Sequence[Prediction],
     lines: Sequence[tuple[str, np.ndarray]],
-    colors: Mapping[str, Color],
+    colors: Mapping[str, ColorType],
 ) -> list[str]:
     """Draw values, or the probabilities of the highest class and of all that reach 5%.
 
@@ -161,27 +163,29 @@ def draw_lines(
     return [name for name, _ in drawn]
 
 
-def draw_segments(axes: Axes, segments: Sequence[Prediction], colors: Mapping[str, Color]) -> None:
+def draw_segments(
+    axes: Axes, segments: Sequence[Prediction], colors: Mapping[str, ColorType]
+) -> None:
     """Draw found segments as bars, as high as their scores."""
-    axes.set(ylabel="score of found segments")
+    axes.set(ylabel=f"score of found {segments[0].task.part}")
     for name, color in colors.items():
         of_class = [segment for segment in segments if segment.label == name]
         if of_class:
-            starts, ends = zip(*(segment.seconds for segment in of_class), strict=True)
+            starts, ends = zip(*(segment.span for segment in of_class), strict=True)
             heights, widths = [segment.score for segment in of_class], np.subtract(ends, starts)
             line = 2.0 * (not widths.any())  # of moments, which have no width
-            options = dict(label=name, color=color, edgecolor=color, linewidth=line)
-            axes.bar(starts, heights, widths, align="edge", **options)
+            style = dict[str, Any](label=name, color=color, edgecolor=color, linewidth=line)
+            axes.bar(starts, heights, widths, align="edge", **style)
 
 
-def shade(axes: Axes, segments: Sequence[Prediction], colors: Mapping[str, Color]) -> None:
+def shade(axes: Axes, segments: Sequence[Prediction], colors: Mapping[str, ColorType]) -> None:
     """Give the background the colors of the segments' classes."""
     for segment in segments:
         color = colors.get(segment.label, "none")
-        axes.axvspan(segment.start, segment.end, color=color, alpha=0.12, lw=0)
+        axes.axvspan(*segment.span, color=color, alpha=0.12, lw=0)
 
 
-def draw_truth(axes: Axes, truth: Sequence[Span], colors: Mapping[str, Color]) -> None:
+def draw_truth(axes: Axes, truth: Sequence[Span], colors: Mapping[str, ColorType]) -> None:
     """Draw the annotated parts as a row of bars above the probabilities."""
     ticks = np.linspace(0, 1, 6)
     axes.set_yticks([*ticks, 1.12], [*(f"{tick:.1f}" for tick in ticks), "true"])

@@ -47,6 +47,9 @@ def select_rows(table: Table, nouns: Collection[str]) -> Table:
     """Return the rows of an export that a task takes (``Task.nouns``), and count the others.
 
     Of a table of text, all rows stay: what a task does not take is a mistake there.
+
+    Raises:
+        UserError: If an export has no such row.
     """
     if not table.importer:
         return table
@@ -58,7 +61,14 @@ def select_rows(table: Table, nouns: Collection[str]) -> Table:
             kept.append(values)
         else:
             left_out[noun or "video without annotations"] += 1
-    return replace(table, rows=kept, left_out=left_out)
+    selected = replace(table, rows=kept, left_out=left_out)
+    if not any(noun_of(row) for row, _ in selected.read("video")):
+        wanted = " or ".join(noun for noun in nouns if noun)
+        others = say_left_out(selected)
+        raise UserError(
+            f"{table.file} has no {wanted}" + (f"; left out: {others}" if others else "")
+        )
+    return selected
 
 
 def say_left_out(table: Table) -> str:

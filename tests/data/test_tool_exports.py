@@ -263,8 +263,19 @@ def test_one_annotation_of_a_task_of_label_studio(folder: Path) -> None:
         table = read(folder / "a.json", [task], "label-studio")
         assert rows_of(table, "end", task="segments") == [(expected,)]
         assert table.left_out == {"cancelled annotation": 1, "second annotation": 2}
-    table = read(folder / "a.json", [{**task, "annotations": []}], "label-studio")
-    assert rows_of(table, "label", task="segments") == [("",)]
+    empty = {**task, "annotations": []}
+    table = read(folder / "a.json", [empty, task], "label-studio")
+    assert ("",) in rows_of(table, "label", task="segments")  # a video without segments is read
+
+
+def test_an_export_without_annotations_of_a_task_is_named(folder: Path) -> None:
+    """As of predictions that found nothing, and were submitted."""
+    table = read(folder / "a.json", [{**task_of(), "annotations": []}], "label-studio")
+    with pytest.raises(UserError, match=r"a\.json has no segment$"):
+        rows_of(table, "label", task="segments")
+    table = read(folder / "a.json", [task_of(choose("day"))], "label-studio")
+    with pytest.raises(UserError, match=r"a\.json has no box; left out: 1 label$"):
+        rows_of(table, "label", task="boxes")
 
 
 # What ``Converter.convert_to_json_min`` of Label Studio's SDK 2.1.2 returns for such tasks.

@@ -171,7 +171,8 @@ def _import(name: str, export: Export) -> Table:
         raise UserError(f"{export.folder} has {count} of {export.path.name}")
     if not rows:
         left_out = ", ".join(say_count(count, noun) for noun, count in export.left_out.items())
-        raise UserError(f"{export.path} has no annotations of videos; left out: {left_out or 0}")
+        left_out = f"; left out: {left_out}" if left_out else ""
+        raise UserError(f"{export.path} has no annotations of videos{left_out}")
     names = [*dict.fromkeys(name for row, _ in rows for name in row)]
     values = [([row.get(name, "") for name in names], place) for row, place in rows]
     return Table(
