@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from lab.horst import LookBack, look_back
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import (
@@ -25,7 +26,6 @@ from mmvidformer.sinks.annotate import list_bars
 from mmvidformer.sinks.figures import save_figure
 from mmvidformer.video.writer import picture_paths
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips, enlarge
-from mmvidformer.visualization.horst import LookBack, look_back
 
 
 def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[HeatStrip]:

@@ -14,7 +14,6 @@ from tqdm import tqdm
 from mmvidformer.apis.persons import choose_rate
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.shots import count_shots
-from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.apis.windows import times_of
 from mmvidformer.cli.demo_options import DemoOptions
 from mmvidformer.data.sources import Source
@@ -25,7 +24,6 @@ from mmvidformer.sinks.group import Sinks
 from mmvidformer.storage.names import spell
 from mmvidformer.video.capture import Capture, Frame, FrameSource
 from mmvidformer.video.times import FrameTimes
-from mmvidformer.visualization.horst import annotated_frames
 
 ENDS = (KeyboardInterrupt, WindowClosed)  # how somebody ends a camera
 
@@ -107,7 +105,7 @@ class Answering:
             self.sinks.begin(Begun(source, "steps", fps=rate))
             bar = tqdm(total=capture.total, unit="frame", leave=False, disable=None)
             with bar, self._until_the_end():
-                for frame, drawn in self._frames(capture):
+                for frame in self.recognizer.frame_by_frame(capture, self.options.restart):
                     if frame.seconds >= (self.options.seconds or inf):
                         break
                     count += 1
@@ -117,19 +115,9 @@ class Answering:
                         bar.set_postfix_str(f"{delay:.0f} ms late, {capture.dropped} dropped")
                     for prediction in frame.predictions:
                         self.sinks.append(prediction)
-                    self.sinks.see(frame.number, frame.seconds, lambda x=frame: x.picture, **drawn)
+                    self.sinks.see(frame.number, frame.seconds, lambda x=frame: x.picture)
             duration = 1000 * (time.perf_counter() - begin) / max(count, 1)
             note(f"{capture.name}: {count} steps, {duration:.1f} ms each")
-
-    def _frames(self, capture: Capture) -> Iterator[tuple[StreamFrame, dict]]:
-        """Yield the frames of a recurrent model, and what else is drawn of each."""
-        options = self.options
-        if options.overlay:
-            layer = -1 if options.layer is None else options.layer
-            yield from annotated_frames(self.recognizer, layer, options.restart, capture)
-            return
-        for frame in self.recognizer.frame_by_frame(capture, options.restart):
-            yield frame, {}
 
     def _answer_stream(self, source: Source) -> None:
         """Answer for windows of a camera or an address until it ends, or somebody ends it."""

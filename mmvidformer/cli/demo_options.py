@@ -30,7 +30,6 @@ from mmvidformer.sinks.film import SHOWN
 from mmvidformer.tasks.annotations import Span, match_spans
 from mmvidformer.tasks.imports import select_rows
 from mmvidformer.video.writer import check_display
-from mmvidformer.visualization.horst import check_layer
 
 AHEAD = 1.0  # seconds ahead that are shown of a model that anticipates at several times
 SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
@@ -92,14 +91,6 @@ class DemoOptions(PartOptions):
         action="store_true",
     )
     show: bool = option("show in a window; q or Esc ends it", False, action="store_true")
-    overlay: bool = option(
-        "of HORST: show what a layer attends to, heat on the frame, and past frames by weight",
-        False,
-        action="store_true",
-    )
-    layer: int | None = option(
-        "of --overlay: number of the layer, from 0 (default: the last)", type=int, metavar="N"
-    )
 
     @property
     def has_windows(self) -> bool:
@@ -136,8 +127,6 @@ class DemoOptions(PartOptions):
             "cuts": (has_windows or self.track, "--window or --track"),
             "skip_static": (recognizer.task.has_windows, "a model with windows"),
             "truth": (Timeline in sinks, "--timeline"),
-            "overlay": (by_frame and Film in sinks, f"--show or --out, and {recurrent}"),
-            "layer": (self.overlay, "--overlay"),
             "queue": (is_live, live),
             "patience": (is_live, live),
             "restart": (by_frame, recurrent),
@@ -148,8 +137,6 @@ class DemoOptions(PartOptions):
         if is_live and self.box_file:
             what = "boxes in a file are of videos in files; a camera or an address needs persons"
             raise UserError(f"{what}, got --boxes {self.boxes}")
-        if self.overlay:
-            check_layer(recognizer, -1 if self.layer is None else self.layer)
         for sink in sinks:
             sink.check_task(recognizer.task)
 

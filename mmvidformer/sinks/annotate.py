@@ -91,12 +91,10 @@ def annotate_frame(
     bars: Sequence[Bars],
     overlay: np.ndarray | None = None,
     legend: str = "",
-    past: Sequence[tuple[np.ndarray, str]] = (),
-    columns: int = 0,
 ) -> np.ndarray:
-    """Draw an image: the frame, an overlay beside it, past frames below, classes at the right.
+    """Draw an image: the frame, an overlay beside it, classes at the right.
 
-    The size of an image depends on the size of the frame, the number of bars and ``columns``.
+    The size of an image depends on the size of the frame and the number of bars.
 
     Args:
         frame: RGB (H, W, 3), uint8; shown 360 to 720 pixels high.
@@ -104,8 +102,6 @@ def annotate_frame(
         bars: Most likely classes.
         overlay: Picture of the frame's size.
         legend: Text above the overlay.
-        past: Past frames with a text each, oldest first; drawn from the right.
-        columns: Number of past frames that there is room for.
 
     Returns:
         RGB (height, width, 3), uint8; both even, as MPEG-4 needs them.
@@ -114,20 +110,13 @@ def annotate_frame(
     scale = min(max(1.0, MIN_HEIGHT / len(frame)), MAX_HEIGHT / len(frame))
     height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
     left = width * len(pictures)
-    small = left // columns if columns else 0
-    below = round(small * height / width)
     rows = sum(LINE * (len(group.classes) + 1) + LINE // 2 for group in bars)
-    tall = max(MARGIN + height + below + (LINE if columns else 0), rows)
+    tall = max(MARGIN + height, rows)
     image = np.full((tall + tall % 2, left + PANEL, 3), DARK, np.uint8)
     for i, (picture, text) in enumerate(zip(pictures, (heading, legend), strict=False)):
         x = i * width
         _write(image, text, (x + 8, MARGIN - 8), width - 16)
         image[MARGIN : MARGIN + height, x : x + width] = cv2.resize(picture, (width, height))
-    for i, (picture, text) in enumerate(past):
-        x, y = left - (len(past) - i) * small, MARGIN + height
-        picture = cv2.resize(picture, (small - 2, below - 2))
-        image[y + 2 : y + below, x + 1 : x + small - 1] = picture
-        _write(image, text, (x + 4, y + below + LINE - 8), small - 8)
     panel, base = image[:, left:], MARGIN - 8
     for group in bars:
         _write(panel, group.heading, (8, base), PANEL - 16, GRAY)

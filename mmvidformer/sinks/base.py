@@ -96,14 +96,13 @@ class Sink(AbstractContextManager):
         """Write a prediction, or keep it until its segment has ended."""
         raise NotImplementedError
 
-    def see(self, number: int, seconds: float, pixels: Any, **drawn: Any) -> None:
+    def see(self, number: int, seconds: float, pixels: Any) -> None:
         """Take a frame of a source with ``Begun.fps``. Default: it draws none.
 
         Args:
             number: Number of the frame, from 0.
             seconds: Its time.
             pixels: What returns the RGB pixels (H, W, 3), uint8.
-            **drawn: What else ``annotate_frame`` draws.
         """
 
     def end(self) -> None:

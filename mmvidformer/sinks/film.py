@@ -78,7 +78,7 @@ class Film(Sink):
             self._kept, self._is_drawn = [], False
         self._kept.append(prediction)
 
-    def see(self, number: int, seconds: float, pixels: Callable[[], np.ndarray], **drawn: Any):
+    def see(self, number: int, seconds: float, pixels: Callable[[], np.ndarray]) -> None:
         """Draw a frame, once there is a prediction."""
         if self._output is None or not self._kept:
             return
@@ -90,7 +90,7 @@ class Film(Sink):
         else:
             latest = self._kept if last.ahead is not None else [last]
             bars = list_bars(latest, self._options.top, self._options.ahead)
-            image = annotate_frame(pixels(), f"{seconds:.2f} s, frame {number}", bars, **drawn)
+            image = annotate_frame(pixels(), f"{seconds:.2f} s, frame {number}", bars)
         self._is_drawn = True
         if not self._output.add(image, None if self._begun.source.is_stream else seconds):
             raise WindowClosed

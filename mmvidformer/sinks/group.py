@@ -54,11 +54,11 @@ class Sinks(Sink):
                 if is_shown or sink.has_all_times:
                     sink.append(prediction)
 
-    def see(self, number: int, seconds: float, pixels: Any, **drawn: Any) -> None:
+    def see(self, number: int, seconds: float, pixels: Any) -> None:
         """Pass it on."""
         with self._noted():
             for sink in self._sinks:
-                sink.see(number, seconds, pixels, **drawn)
+                sink.see(number, seconds, pixels)
 
     def end(self) -> None:
         """Pass it on."""

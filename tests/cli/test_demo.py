@@ -239,7 +239,6 @@ def test_options_without_an_effect_are_refused(
         (["--boxes", "persons"], "--boxes needs a model of boxes, not of windows"),
         (["--ahead", 2], "--ahead needs a model that anticipates"),
         (["--truth", truth], "--truth needs --timeline"),
-        (["--layer", 1], "--layer needs --overlay"),
         (["--queue", 3], "--queue needs a camera or an address"),
         (["--patience", 3], "--patience needs a camera or an address"),
         (["--cuts", "none"], "--cuts needs --window or --track"),
@@ -495,7 +494,7 @@ def test_json_lines_on_the_standard_output(main_of, model, tiny_videos, capsys) 
     assert f"{video}: 3 windows" in printed.err and "written: -" not in printed.err
 
 
-@pytest.mark.parametrize("option", [["--overlay", "--out", "x.mp4"], ["--restart", "1"]])
-def test_what_only_recurrent_models_have(main_of, model, tiny_videos, option) -> None:
+def test_what_only_recurrent_models_have(main_of, model, tiny_videos) -> None:
+    option = ["--restart", "1"]
     with pytest.raises(ValueError, match=f"{option[0]} needs .*a recurrent model without windows"):
         demo(main_of, model, tiny_videos.root / "val_0.mp4", *option)

@@ -72,7 +72,7 @@ def test_demo_writes_each_step(main_of, early, clip, prediction_data, tmp_path) 
     names = prediction_data / "data" / "motion_phases" / "classes.txt"
     out, lines = tmp_path / "new" / "out.mp4", tmp_path / "steps.jsonl"
     options = ["--out", str(out), "--json", str(lines), "--classes", str(names), "--topk", "3"]
-    main_of("demo")([*early, clip, "--overlay", *options])
+    main_of("demo")([*early, clip, *options])
     with Capture(clip) as video:
         expected = list(Recognizer(*early).frame_by_frame(video))
         rate = video.fps / 3
@@ -102,8 +102,6 @@ def test_demo_of_a_causal_transformer(main_of, causal, clip, tmp_path) -> None:
     assert [[record["start"], record["end"]] for record in found] == seconds
     for record, step in zip(found, expected, strict=True):
         assert record["label"] == step.predictions[0].label
-    with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
-        main([*causal, clip, "--out", str(tmp_path / "out.mp4"), "--overlay"])
     with pytest.raises(ValueError, match="the model has no HORST layers to look at"):
         main_of("lab.plot.horst")([*causal, clip, "--out-dir", str(tmp_path)])
 
@@ -252,8 +250,6 @@ def test_demo_names_wrong_arguments(main_of, early, unrolling, clip, capsys, mon
         with pytest.raises(SystemExit):
             main([*early, clip, *options])
         assert message in capsys.readouterr().err
-    with pytest.raises(ValueError, match="--overlay needs --show or --out"):
-        main([*early, clip, "--overlay"])
     with pytest.raises(ValueError, match="--out is an .mp4 file or a folder, got film.gif"):
         main([*early, clip, "--out", "film.gif"])
     monkeypatch.delenv("DISPLAY", raising=False)

@@ -6,13 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.errors import UserError
-from mmvidformer.visualization.heatmaps import enlarge, fade, overlay
 
 
 class StateWeights(NamedTuple):
@@ -79,59 +77,22 @@ class LookBack:
         frame: The frame, with predictions.
         past: Frames of the states, oldest first.
         attention: Attention to these states; None for the first frame.
-        order: Most states that the layer attends to.
     """
 
     frame: StreamFrame
     past: list[StreamFrame]
     attention: StateWeights | None
-    order: int
-
-    def annotations(self) -> dict:
-        """Arguments of ``annotate_frame``: heat on the frame, and the past frames by weight."""
-        picture = self.frame.picture
-        annotations = {
-            "legend": "attention to the past: 0 (blue) to 1 (red)",
-            "columns": self.order,
-            "overlay": picture,
-        }
-        if self.attention is not None:
-            heat = enlarge(self.attention.seen.numpy()[None], picture.shape[:2])
-            annotations["overlay"] = overlay(picture[None], heat, limits=(0, 1))[0]
-            weights = self.attention.states.numpy()
-            faded = fade(np.stack([frame.picture for frame in self.past]), weights)
-            captions = [f"{weight:.2f}" for weight in weights]
-            annotations["past"] = list(zip(faded, captions, strict=True))
-        return annotations
 
 
-def look_back(
-    recognizer: Recognizer, source: Capture, layer: int = -1, restart: float | None = None
-) -> Iterator[LookBack]:
+def look_back(recognizer: Recognizer, source: Capture, layer: int = -1) -> Iterator[LookBack]:
     """Predict after each frame of a source, and record what a layer attends to.
 
-    ``source`` and ``restart`` are those of ``Recognizer.frame_by_frame``, ``layer`` that of
-    ``watch_states``.
+    ``source`` is that of ``Recognizer.frame_by_frame``, ``layer`` that of ``watch_states``.
     """
     neck = getattr(recognizer.model, "neck", None)
     with watch_states(neck, layer) as latest:
-        order = neck.layers[layer].order
-        past: deque[StreamFrame] = deque(maxlen=order)
-        for frame in recognizer.frame_by_frame(source, restart):
+        past: deque[StreamFrame] = deque(maxlen=neck.layers[layer].order)
+        for frame in recognizer.frame_by_frame(source):
             count = len(latest[0].states) if latest[0] else 0
-            yield LookBack(frame, list(past)[len(past) - count :], latest[0], order)
+            yield LookBack(frame, list(past)[len(past) - count :], latest[0])
             past.append(frame)
-
-
-def annotated_frames(
-    recognizer: Recognizer, layer: int, restart: float | None, source: Capture
-) -> Iterator[tuple[StreamFrame, dict]]:
-    """Yield each frame of ``look_back`` with its ``LookBack.annotations``."""
-    for look in look_back(recognizer, source, layer, restart):
-        yield look.frame, look.annotations()
-
-
-def check_layer(recognizer: Recognizer, layer: int) -> None:
-    """Raise a ``UserError`` if there is no such layer to look at."""
-    with watch_states(getattr(recognizer.model, "neck", None), layer):
-        pass
