@@ -216,12 +216,14 @@ def sample_of(config: str, parser: ArgumentParser) -> str:
 def check_targets(args: Namespace, words: Sequence[str]) -> None:
     """Raise an error if a file to write is read, or there already, but a table that goes on."""
     inputs = {**vars(args), "sources": [*words, *(source.name for source in args.sources)]}
-    new = [
-        pair
-        for sink, path in args.targets
-        if path != SHOWN
-        for pair in sink.targets(path, args.sources)
-    ]
+    options = {sink: f"--{name.replace('_', '-')}" for name, sink in SINKS.items()}
+    new = []
+    for sink, path in args.targets:
+        if path == SHOWN:
+            continue
+        for what, file in sink.targets(path, args.sources):
+            of_what = "" if what == str(path) else f" of {what}"
+            new.append((f"{options[sink]}{of_what}", file))
     outputs = (*SINKS, "targets")
     check_outputs(inputs, new, *outputs)
     if args.windows:

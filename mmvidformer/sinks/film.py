@@ -1,5 +1,6 @@
 """Films of videos with their predictions, as files and in a window."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from mmvidformer.video.capture import Capture
 from mmvidformer.video.writer import VideoOutput
 
 BOXES_KEPT = 2.0  # seconds after their moment for which boxes of a stream are needed
-SHOWN = Path()  # the target of films that are only shown
+SHOWN = Path(os.devnull)  # the target of films that are only shown
 
 
 class WindowClosed(Exception):

@@ -14,6 +14,7 @@ import torch
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.data.shards.index import INDEX
+from mmvidformer.errors import UserError
 from mmvidformer.video.writer import VideoOutput
 
 
@@ -33,7 +34,9 @@ def test_two_videos_with_one_result_are_refused(
     root.mkdir()
     for video in ("a.b.mp4", "a_b.mp4"):
         (root / video).symlink_to(tiny_videos.root / "val_0.mp4")
-    with pytest.raises(ValueError, match=rf"a\.b\.mp4 and \S+a_b\.mp4 would both be .*{name}"):
+    with pytest.raises(
+        ValueError, match=rf"a\.b\.mp4 and {option} of \S+a_b\.mp4 would both be .*{name}"
+    ):
         demo(main_of, model, root, option, tmp_path / "out")
 
 
@@ -127,6 +130,24 @@ def test_films_are_not_written_among_their_sources(main_of, model, folder, tmp_p
     assert demo(main_of, model, video, "--out", folder / "0" / "films") == 0
     names = {path.name for path in (folder / "0").rglob("*.mp4")}
     assert names == {"clip.mp4", "film.mp4", "clip_mp4.mp4"}
+
+
+def test_two_outputs_in_one_file_are_refused(main_of, model, tiny_videos, tmp_path) -> None:
+    video, rows = tiny_videos.root / "val_0.mp4", tmp_path / "rows.csv"
+    same = tmp_path / "sub" / ".." / "rows.csv"
+    (tmp_path / "sub").mkdir()
+    for first, second in (("--json", "--csv"), ("--csv", "--label-studio")):
+        with pytest.raises(UserError, match=f"{first} and {second} would both be written to"):
+            demo(main_of, model, video, second, rows, first, same)
+    assert not rows.exists()
+
+
+def test_films_in_the_current_folder(main_of, model, tiny_videos, tmp_path, monkeypatch) -> None:
+    """Its path is that of no film."""
+    monkeypatch.chdir(tmp_path)
+    video = tiny_videos.root / "val_0.mp4"
+    assert demo(main_of, model, video, "--out", ".") == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["val_0_mp4.mp4"]
 
 
 def test_shards_are_for_labels(main_of, model, tiny_videos, tmp_path) -> None:
