@@ -56,7 +56,7 @@ class SoftmaxKernel(Kernel):
                 if hidden is not None:
                     scores = scores.masked_fill(hidden, -torch.inf)
                 outs.append(scores.softmax(dim=-1) @ v)
-            return torch.cat(outs, dim=-2)
+            return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-2)
         clips = q.shape[0]
         if shared := mask is not None and mask.dim() == q.dim() - 1 == 4:
             # Of (B, G, n, S, d) to (G, B*n, S, d): the fused operator takes four axes.
