@@ -113,9 +113,9 @@ def list_cases() -> Iterator[Case]:
         else:
             steps = training(partial(build, with_cp=what), unchanged, clips)
         yield Case(f"recompute, {what}", *steps)
-    gather = fast_part("recompute", "gather_again") or unchanged
+    gather = fast_part("recompute", "copy_again") or unchanged
     sparse = dict(scheme="sparse_local_global")
-    yield Case("gather_again", *training(partial(build, **sparse), gather, clips[:1]))
+    yield Case("copy_again", *training(partial(build, **sparse), gather, clips[:1]))
     onednn = fast_part("onednn", "multiply_in_onednn") or fast_part("cpu", "optimize_for_training")
     yield Case("onednn", *training(build, onednn, clips))
     drop = lambda model: setattr(model, "token_keep", 0.5)  # noqa: E731

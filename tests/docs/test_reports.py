@@ -223,3 +223,19 @@ def test_moments() -> None:
     assert table_row("guides.md", title, rule) == alone
     columns = zip(*([float(cell) / 100 for cell in row[1:]] for row in seeds), strict=True)
     assert table_row("guides.md", title, "`MomentsHead`") == [interval(x) for x in columns]
+
+
+def test_savings_of_passes() -> None:
+    with open(REPORTS / "benchmark" / "passes.csv", newline="") as file:
+        rows = {(row["pass"], row["way"]): row for row in csv.DictReader(file)}
+    names = [name for name, way in rows if way == "pass"]
+    assert len(names) > 10
+    for name in names:
+        plain, fast, before = (rows[name, way] for way in ("plain", "pass", "before: pass"))
+        columns = ("GFLOP", "kept MiB", "operators")
+        arrows = [f"{plain[n]} → {fast[n]}" if plain[n] else "" for n in columns]
+        quotient = float(fast["ms"]) / float(plain["ms"])
+        expected = [*arrows, f"{quotient:.2f}", *(before[n] for n in columns)]
+        assert table_row("speed.md", "saving", name) == expected
+    together = rows["training", "pass"], rows["training", "before: pass"]
+    assert len({(row["GFLOP"], row["kept MiB"]) for row in together}) == 1

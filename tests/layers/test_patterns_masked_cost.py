@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mmvidformer.apis.complexity import count_macs
 from mmvidformer.layers import PATTERNS, Attention
-from mmvidformer.models.fast.recompute import gather_again
+from mmvidformer.models.fast.recompute import copy_again
 from tests.layers.dense import Place
 from tests.layers.largest_tensor import LargestTensor
 from tests.layers.masked_patterns import DIM, HEADS, SPECS, build
@@ -115,7 +115,7 @@ def test_clips_share_a_mask_of_pairs() -> None:
 def bytes_kept(pattern: str) -> int:
     """Bytes that the forward pass of an attention keeps for the backward pass, beside weights."""
     attn = Attention(DIM, HEADS, [pattern], "mean")
-    gather_again(attn)
+    copy_again(attn)
     weights = {x.untyped_storage().data_ptr() for x in attn.parameters()}
     kept: dict[int, int] = {}
 
@@ -143,7 +143,7 @@ def test_gathering_again_changes_no_number(cls: str, kernel: str) -> None:
     for again in (False, True):
         attn = build("local", cls, kernel).eval()
         if again:
-            gather_again(attn)
+            copy_again(attn)
         inputs = [torch.randn(2, 3, 5, 4, DIM), torch.randn(2, 2, DIM)]
         inputs = [x.double().requires_grad_() for x in inputs]
         out, cls_out = run(attn, *inputs)

@@ -13,8 +13,7 @@ module               what it saves
 ``onednn``           time of linear layers, which multiply in oneDNN, on a CPU
 ``flex``             masks of all pairs and scores, on a GPU; no command applies it
 ``compiled_blocks``  a compiled graph for each block
-``recompute``        memory: blocks or activations that the backward pass computes again
-``states_again``     memory: states of HORST, likewise
+``recompute``        memory: what the backward pass computes or copies again
 ``training``         all exact ones for training
 ``inference``        all for inference: folded layers, no dropout
 ``shared_frames``    frames that several clips share

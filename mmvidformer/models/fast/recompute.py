@@ -92,18 +92,21 @@ def run_layer(layer: HorstLayer, run: Callable[..., tuple], *inputs: Any) -> tup
     return checkpoint(run, *inputs, use_reentrant=False)
 
 
-def gather_again(model: nn.Module) -> None:
-    """Let the backward pass gather keys again that are copied into many groups, in place.
+def copy_again(model: nn.Module) -> None:
+    """Let training not keep what is copied many times, but copy it again, in place.
 
-    They are those of TimeSformer's local attention. In training they are gathered for some heads
-    at a time, so that no copies are kept.
+    - Keys of TimeSformer's local attention, each in many windows. They are gathered for some heads
+      at a time.
+    - States of HORST: a plain layer keeps S of them at each of T steps, memory of O(T S).
 
     Args:
-        model: Any module; attention that gathers no keys stays.
+        model: Any module; what has neither stays.
     """
     for part in model.modules():
         if isinstance(part, Attention) and any(pattern.gathers for pattern in part.patterns):
             wrap(part, "mix", mix)
+        elif isinstance(part, HorstLayer):
+            wrap(part, "attend_to", attend_to)
 
 
 def mix(
@@ -121,6 +124,13 @@ def mix(
     parts = split_heads(q, k, v, PARTS if len(attn.patterns) == 1 else 1)
     attend_to = partial(checkpoint, run, use_reentrant=False)
     return torch.cat([attend_to(*heads, context, factors) for heads in parts], dim=-1)
+
+
+def attend_to(layer: HorstLayer, run: Callable[..., Tensor], *inputs: Any) -> Tensor:
+    """``HorstLayer.attend_to``, which the backward pass runs again."""
+    if not _can_recompute():
+        return run(*inputs)
+    return checkpoint(run, *inputs, use_reentrant=False, preserve_rng_state=False)
 
 
 def _can_recompute() -> bool:

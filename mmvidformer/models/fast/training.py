@@ -6,9 +6,8 @@ from mmvidformer.models.fast.folded_fc import fold_fc
 from mmvidformer.models.fast.kept_rows import compute_kept_rows
 from mmvidformer.models.fast.onednn import mkl_is_slow, multiply_in_onednn
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
-from mmvidformer.models.fast.recompute import gather_again
+from mmvidformer.models.fast.recompute import copy_again
 from mmvidformer.models.fast.regrouped_once import regroup_once
-from mmvidformer.models.fast.states_again import build_states_again
 
 
 def optimize_for_training(model: nn.Module) -> None:
@@ -18,8 +17,7 @@ def optimize_for_training(model: nn.Module) -> None:
     - TimeSformer's fc after an attention is multiplied by the projection before it (``folded_fc``).
     - The last block computes the class token alone, if nothing else is read (``prefix_only``).
     - Queries, keys and values are regrouped as one tensor (``regrouped_once``).
-    - Local attention gathers its keys, which are in many groups, again (``recompute``).
-    - HORST keeps each state once, not the last S at each step (``states_again``).
+    - Keys in many windows, and states of HORST, are copied again, not kept (``recompute``).
     - Linear layers multiply in oneDNN where MKL is slow (``onednn.mkl_is_slow``).
 
     Losses and gradients change by rounding only. Weights, their names and hooks stay. The commands
@@ -32,7 +30,6 @@ def optimize_for_training(model: nn.Module) -> None:
     compute_kept_rows(model)
     compute_prefix_only(model)
     regroup_once(model)
-    gather_again(model)
-    build_states_again(model)
+    copy_again(model)
     if mkl_is_slow():
         multiply_in_onednn(model)

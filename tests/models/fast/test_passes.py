@@ -13,7 +13,7 @@ from mmvidformer.models.fast.folded_fc import fold_fc
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.fast.kept_rows import compute_kept_rows
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
-from mmvidformer.models.fast.recompute import gather_again, recompute
+from mmvidformer.models.fast.recompute import copy_again, recompute
 from mmvidformer.models.fast.regrouped_once import regroup_once
 from mmvidformer.models.fast.training import optimize_for_training
 from tests.models.test_video_transformer_compositions import draw
@@ -24,7 +24,7 @@ PASSES: dict[str, Callable[[nn.Module], None]] = {
     "kept rows": compute_kept_rows,
     "prefix only": compute_prefix_only,
     "regrouped once": regroup_once,
-    "gathered again": gather_again,
+    "copied again": copy_again,
     "activations again": lambda model: recompute(model, "activations"),
     "all, blocks again": lambda model: [optimize_for_training(model), recompute(model, True)],
     "all": optimize_for_training,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.models.fast.states_again import build_states_again
+from mmvidformer.models.fast.recompute import copy_again
 from mmvidformer.models.horst.layer import KEY_VALUE, VARIANTS, HorstLayer, HorstOutput
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import ATTENTIONS, States
@@ -289,7 +289,7 @@ def test_memory_of_training_does_not_grow_with_the_order() -> None:
 def count_kept_maps(order: int, steps: int = 16) -> float:
     """Maps (C, h, w) for each step that the backward pass keeps, in autograd or in Python."""
     layer = HorstLayer(32, 32, order=order)
-    build_states_again(layer)
+    copy_again(layer)
     clip = torch.randn(2, steps, 32, 7, 7, requires_grad=True)
     saved: list[Tensor] = []
     before = {x.data_ptr() for x in list_storages()}
@@ -312,7 +312,7 @@ def test_gradients_of_what_is_computed_again(attention: str) -> None:
     torch.manual_seed(0)
     plain = HorstLayer(8, 8, order=3, attention=attention).double()
     again = copy.deepcopy(plain)
-    build_states_again(again)
+    copy_again(again)
     clip = torch.randn(2, 9, 8, 4, 4, dtype=torch.float64)
     _, state = plain(clip[:, :4])
     gradients = []
