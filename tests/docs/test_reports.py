@@ -233,9 +233,9 @@ def test_savings_of_passes() -> None:
     for name in names:
         plain, fast, before = (rows[name, way] for way in ("plain", "pass", "before: pass"))
         columns = ("GFLOP", "kept MiB", "operators")
-        arrows = [f"{plain[n]} → {fast[n]}" if plain[n] else "" for n in columns]
+        arrows = [f"{plain[n]} → {fast[n]}" if plain[n] else "-" for n in columns]
         quotient = float(fast["ms"]) / float(plain["ms"])
-        expected = [*arrows, f"{quotient:.2f}", *(before[n] for n in columns)]
+        expected = [*arrows, f"{quotient:.2f}", *(before[n] or "-" for n in columns)]
         assert table_row("speed.md", "saving", name) == expected
     together = rows["training", "pass"], rows["training", "before: pass"]
     assert len({(row["GFLOP"], row["kept MiB"]) for row in together}) == 1
