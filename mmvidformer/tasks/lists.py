@@ -156,8 +156,13 @@ def _write(
     """Write the lists of the splits, and the groups of the videos."""
     if "train" not in splits.values():
         raise UserError("no video is for training")
-    folder = annotations.table.folder.resolve()
-    paths = {video: folder / video for video in splits}
+    stated, folder = annotations.table.folder.absolute(), annotations.table.folder.resolve()
+    paths = {}
+    for video in splits:
+        path = Path(video)
+        if path.is_relative_to(stated):  # perhaps by a link, which ``folder`` leads to
+            path = path.relative_to(stated)
+        paths[video] = folder / path
     for video, path in paths.items():
         if path.is_relative_to(root):
             paths[video] = path.relative_to(root)

@@ -53,6 +53,17 @@ def test_lists_elsewhere(main_of, folder) -> None:
     assert f"{folder / 'clap' / 'val_4.mp4'}\t0\n" in written
 
 
+def test_lists_of_a_folder_that_is_a_link(main_of, folder, tmp_path_factory, capsys) -> None:
+    """Their paths are relative to it, as they are without the link."""
+    link = tmp_path_factory.mktemp("links") / "videos"
+    link.symlink_to(folder)
+    main_of("data.list")([str(link), "--val", "0", "--test", "0"])
+    lines = (folder / "train.txt").read_text().splitlines()
+    assert lines[0] == "clap/val_4.mp4\t0" and len(lines) == 5
+    with pytest.raises(ValueError, match="val_4.mp4 is a video; give the file of its annotations"):
+        main_of("data.list")([str(folder / "clap" / "val_4.mp4")])
+
+
 def test_a_name_that_is_no_text(folder, capsys) -> None:
     """Of an old disk. It is left out, and printed in a form that any terminal takes."""
     name = os.fsdecode(b"caf\xe9.mp4")

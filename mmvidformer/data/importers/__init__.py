@@ -122,6 +122,8 @@ def open_annotations(
     path = Path(path)
     if not path.exists():
         raise MissingFile(f"{path} does not exist")
+    if path.is_file() and is_video(str(path)):
+        raise UserError(f"{path} is a video; give the file of its annotations")
     export = Export(path, folder, fps)
     name = importer or recognize(export)
     if name:
