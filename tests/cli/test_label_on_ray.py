@@ -60,7 +60,8 @@ def test_a_killed_actor_loses_and_repeats_nothing(run, main_of, model, many, tmp
     process = run(*words, "--out", out, "--ray", "local", "--procs", "2", **settings)
     limit = time.monotonic() + 500
     while not list(out.glob("part-*.parquet")):
-        assert process.poll() is None and time.monotonic() < limit
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < limit
         time.sleep(0.05)
     actors = actors_of(process.pid)
     assert len(actors) == 2
