@@ -101,10 +101,6 @@ def with_suffix(path: str) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """Return the reason of a bad video, or the first line of a message that is not empty."""
-    if isinstance(error, BadVideo):
-        return error.reason
-    # PyAV's messages repeat the path; that of the system may be a frame's.
-    message = "" if isinstance(error, OSError) else getattr(error, "strerror", "")
-    lines = _SOURCE_PLACE.sub("", message or str(error)).splitlines()
+    """Return the first line of a message that is not empty, without a place in source code."""
+    lines = _SOURCE_PLACE.sub("", str(error)).splitlines()
     return next((line.strip() for line in lines if line.strip()), "no message")
