@@ -1,4 +1,5 @@
 import logging
+from pathlib import Path
 
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapper, OptimWrapperDict
@@ -6,6 +7,7 @@ from mmengine.runner import BaseLoop, Runner
 
 from mmvidformer.config.building import building
 from mmvidformer.registry import RUNNERS
+from mmvidformer.storage.targets import identity_of
 
 
 @RUNNERS.register_module()
@@ -23,6 +25,13 @@ class QuietRunner(Runner):
             if not isinstance(handler, logging.FileHandler):
                 handler.addFilter(_is_news)
         return logger
+
+    def dump_config(self) -> None:
+        """Write the whole config into the work dir, but not over the file that was read."""
+        name = self.cfg.filename
+        if name and identity_of(name) == identity_of(Path(self.work_dir, Path(name).name)):
+            return
+        super().dump_config()
 
     def build_train_loop(self, *args: object) -> BaseLoop:
         """Build the training loop and its dataset; mistakes of the config are ``UserError``s."""

@@ -65,7 +65,7 @@ class Registry(dict[str, Any], Generic[Built]):
         base: Class of all that is built, which says what others read of it.
     """
 
-    def __init__(self, what: str, entries: Mapping[str, Any], base: type[Built]) -> None:
+    def __init__(self, what: str, entries: Mapping[str, Any], base: type[Any]) -> None:
         super().__init__(entries)
         self.what, self.base = what, base
 

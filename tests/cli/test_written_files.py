@@ -132,3 +132,16 @@ def test_boxes_of_two_videos_of_one_name_are_refused(tmp_path) -> None:
     boxes = VideoBoxes(rows, ["x/cam1.mp4", "x/cam1.mp4", "x/cam2.mp4", "y/cam2.mp4"])
     expected = [StatedBoxes(time, [(0.1, 0.2, 0.9, 0.8)], [0]) for time in (1, 2)]
     assert boxes.of("x/cam1.mp4") == expected and boxes.of("x/cam2.mp4") == []
+
+
+@pytest.mark.parametrize("command", ["train", "test"])
+def test_a_config_in_the_work_dir_stays(command, main_of, model, make_config, tmp_path) -> None:
+    """MMEngine writes the whole config there, under the same name."""
+    config = make_config("mine", train_cfg=dict(max_epochs=1))
+    mine = tmp_path / "mine.py"
+    mine.write_text(f"# why it is so\n{Path(config).read_text()}")
+    words = [str(mine), *([model[1]] if command == "test" else ["--no-validate"])]
+    assert not main_of(command)([*words, "--work-dir", str(tmp_path)])
+    assert mine.read_text().startswith("# why it is so\n")
+    assert not main_of(command)([*words, "--work-dir", str(tmp_path / "other")])
+    assert (tmp_path / "other" / "mine.py").is_file()

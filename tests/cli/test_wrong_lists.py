@@ -37,13 +37,24 @@ def test_a_test_is_checked_too(tiny_videos, make_config, test, tmp_path):
         test([str(config), str(config), "--work-dir", str(tmp_path / "work")])
 
 
-def test_classes_that_differ_in_capitals_are_named(main_of, tmp_path, capsys) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("Jump", "jump", "'jump' is spelled almost as 'Jump'"),
+        ("F\u00fcttern", "f\u00fcttern", "'f\u00fcttern' is spelled almost as 'F\u00fcttern'"),
+        ("jump up", "jumpup", "'jumpup' is spelled almost as 'jump up'"),
+        ("jump", "jump\u200b", r"'jump\u200b' is spelled almost as 'jump'"),
+        ("cafe\u0301", "caf\u00e9", r"'caf\xe9' is spelled almost as 'cafe\u0301'"),
+    ],
+    ids=ascii,
+)
+def test_classes_that_look_alike_are_named(first, second, said, main_of, tmp_path, capsys) -> None:
     """They may be one class, typed by two people."""
     for name in "abc":
         write(tmp_path / f"{name}.mp4")
-    rows = "a.mp4,Jump\nb.mp4,jump\nc.mp4,run\n"
-    (tmp_path / "all.csv").write_text(f"video,label\n{rows}")
+    rows = f"a.mp4,{first}\nb.mp4,{second}\nc.mp4,run\n"
+    (tmp_path / "all.csv").write_text(f"video,label\n{rows}", encoding="utf-8")
     main_of("data.list")([str(tmp_path / "all.csv"), "--task", "classes", "--no-check"])
     out = capsys.readouterr().out
-    assert out.count("differs from another") == 1
-    assert "warning: the class 'jump' differs from another in capitals only" in out
+    assert out.count("is spelled almost as") == 1
+    assert f"warning: the class {said}" in out

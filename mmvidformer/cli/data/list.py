@@ -7,6 +7,7 @@ video and values (number), or video, start, end and label (frames, segments), an
 videos are split in the same way. EXPORT is a file of an annotation tool.
 """
 
+import unicodedata
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -90,8 +91,10 @@ def _list_annotations(args: Namespace) -> None:
         elif lists is next(iter(lists_of.values())):
             dots = ", ..." if len(lists.classes) > MOST_PRINTED else ""
             print(f"{', '.join(lists.classes[:MOST_PRINTED])}{dots}")
-        for name in _differing_in_case(lists.classes):
-            print(f"warning: the class {name!r} differs from another in capitals only")
+        for name, other in find_similar(lists.classes).items():
+            is_same = unicodedata.normalize("NFC", name) == unicodedata.normalize("NFC", other)
+            names = [ascii(word) if is_same else repr(word) for word in (name, other)]
+            print(f"warning: the class {names[0]} is spelled almost as {names[1]}")
         counts = ", ".join(f"{count} {split}" for split, count in lists.counts.items())
         print(f"fold {fold}: {counts}" if fold else f"{find_task(task).sample_unit}: {counts}")
         for split, word in (("val", "validation"), ("test", "testing")):
@@ -102,10 +105,19 @@ def _list_annotations(args: Namespace) -> None:
         print('some paths have spaces: MMAction2\'s own tools need delimiter="\\t" in the datasets')
 
 
-def _differing_in_case(classes: Sequence[str]) -> list[str]:
-    """Names of classes that are spelled as an earlier one but for capitals."""
+def find_similar(classes: Sequence[str]) -> dict[str, str]:
+    """Return classes that look as an earlier one does, which they name.
+
+    Capitals, blanks, invisible letters and other spellings of a letter in Unicode do not count.
+    """
     first: dict[str, str] = {}
-    return [name for name in classes if first.setdefault(name.casefold(), name) != name]
+    similar = {}
+    for name in classes:
+        letters = unicodedata.normalize("NFKC", name).casefold()
+        seen = "".join(letter for letter in letters if unicodedata.category(letter)[0] not in "CZ")
+        if (other := first.setdefault(seen, name)) != name:
+            similar[name] = other
+    return similar
 
 
 def _print_classes(lists: VideoLists) -> None:
