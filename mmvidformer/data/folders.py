@@ -17,11 +17,6 @@ from mmvidformer.video.containers import SUFFIXES
 MOST_KINDS = 8  # of other files, that a message names
 
 
-def find_videos(folder: str | Path) -> list[Path]:
-    """Find the video files in a folder and its subfolders; see ``find_names``."""
-    return [Path(folder, name) for name in find_names(folder)]
-
-
 def find_names(
     folder: str | Path, suffixes: Collection[str] = SUFFIXES, noun: str = "videos"
 ) -> list[str]:

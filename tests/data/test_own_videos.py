@@ -9,7 +9,7 @@ import av
 import pytest
 from mmaction.datasets import VideoDataset
 
-from mmvidformer.data.folders import NamedVideos, find_named, find_videos
+from mmvidformer.data.folders import NamedVideos, find_named, find_names
 from mmvidformer.data.importers import open_annotations
 from mmvidformer.data.lists import read_list
 from mmvidformer.data.own_videos import VideoLists, read_lists
@@ -78,14 +78,14 @@ def test_folders_that_are_links_are_followed(tmp_path) -> None:
     (data / "walk" / "self").symlink_to(data)
     (tmp_path / "store" / "day" / "up").symlink_to(tmp_path / "store")
     (data / "walk" / "gone").symlink_to(tmp_path / "nowhere")
-    found = [path.relative_to(data).as_posix() for path in find_videos(data)]
+    found = find_names(data)
     assert found == ["jog/day/b.mp4", "run/day/b.mp4", "walk/a.mp4"]
     with pytest.raises(ValueError, match="run/day/b.mp4: it is the same .*jog/day.* another class"):
         read_folders(data)
     (data / "jog").unlink()
     assert read_folders(data) == ([("run/day/b.mp4", "run"), ("walk/a.mp4", "walk")], {})
     (tmp_path / "linked").symlink_to(data)
-    assert len(find_videos(tmp_path / "linked")) == 2
+    assert len(find_names(tmp_path / "linked")) == 2
 
 
 def test_each_video_is_looked_at_once_for_all_classes(tmp_path) -> None:
@@ -227,19 +227,19 @@ def test_every_format_that_is_read_is_listed() -> None:
 
 def test_other_files_are_counted(tmp_path, capsys) -> None:
     touch(tmp_path, "a.MTS", "b.gif", "c.txt", "d.TXT", "e", "f.npy", ".hidden", "sub/g.h264")
-    assert [path.name for path in find_videos(tmp_path)] == ["a.MTS", "b.gif", "g.h264"]
+    assert [Path(name).name for name in find_names(tmp_path)] == ["a.MTS", "b.gif", "g.h264"]
     said = f"{tmp_path}: left out 4 other files: 2 .txt, 1 without a suffix, 1 .npy\n"
     assert capsys.readouterr().err == said
     touch(tmp_path / "only", "c.txt", *(f"a.{letter}" for letter in "abcdefgh"))
     with pytest.raises(FileNotFoundError, match=r"has no videos, only 1 \.a, .* \.\.\.$"):
-        find_videos(tmp_path / "only")
+        find_names(tmp_path / "only")
 
 
 def test_a_link_to_itself_ends_no_job(tmp_path) -> None:
     touch(tmp_path, "a.mp4")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "gone.mp4").symlink_to("nowhere")  # a video that is missing: named when it is read
-    assert [path.name for path in find_videos(tmp_path)] == ["a.mp4", "gone.mp4"]
+    assert [Path(name).name for name in find_names(tmp_path)] == ["a.mp4", "gone.mp4"]
 
 
 def test_a_folder_that_may_not_be_read_is_left_out(tmp_path, capsys, monkeypatch) -> None:
@@ -253,10 +253,10 @@ def test_a_folder_that_may_not_be_read_is_left_out(tmp_path, capsys, monkeypatch
         return scan(folder)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    assert [path.name for path in find_videos(tmp_path)] == ["a.mp4"]
+    assert [Path(name).name for name in find_names(tmp_path)] == ["a.mp4"]
     assert "left out: [Errno 13] Permission denied" in capsys.readouterr().err
     with pytest.raises(PermissionError):
-        find_videos(tmp_path / "lost+found")
+        find_names(tmp_path / "lost+found")
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a b.mp4"], ids=["plain", "blank"])
