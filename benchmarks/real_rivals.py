@@ -90,7 +90,7 @@ RIVALS: dict[str, Callable[[int], nn.Module]] = {
 }
 
 
-def test_rival(name: str, folder: Path, seed: int, seconds: float) -> Tally:
+def evaluate_rival(name: str, folder: Path, seed: int, seconds: float) -> Tally:
     """Train a model on a folder's ``train.txt`` for a time, and test it on ``test.txt``.
 
     Args:
@@ -111,9 +111,6 @@ def test_rival(name: str, folder: Path, seed: int, seconds: float) -> Tally:
     tally = Tally.of(answers, read_groups(lists.root))
     print(f"{name}, {steps} steps of {BATCH} videos: {tally}", flush=True)
     return tally
-
-
-test_rival.__test__ = False  # type: ignore[attr-defined]  (it is no test of pytest)
 
 
 def train_model(model: nn.Module, rows: Sequence[Row], seconds: float) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.real_rivals import RIVALS, test_rival
+from benchmarks.real_rivals import RIVALS, evaluate_rival
 from mmvidformer.cli import finetune
 from mmvidformer.data.own_videos import find_folds
 from mmvidformer.engine.tables import print_table
@@ -79,7 +79,7 @@ def run_method(
     if method in RIVALS:
         seconds = 60 * args.rival_minutes
         folders = [*folds.values()] or [lists]
-        tests = [test_rival(method, folder, seed, seconds) for folder in folders]
+        tests = [evaluate_rival(method, folder, seed, seconds) for folder in folders]
         return Tally.pool(tests), {}
     options = ["--config", args.config, "--data", str(lists), "--method", method]
     options += ["--work-dir", str(work_dir), "--seed", str(seed)]

@@ -21,7 +21,7 @@ def shrink_transform(transform: dict, crop: int, frames: int) -> dict:
     for key in ("size", "crop_size", "short_side"):
         if key in transform:
             transform[key] = scaled(transform[key])
-    if "scale" in transform and not transform.type.endswith("RandomErasing"):
+    if "scale" in transform and all(isinstance(n, int) for n in transform["scale"]):  # no shares
         transform["scale"] = tuple(scaled(n) for n in transform["scale"])
     if "scale_range" in transform:
         transform["scale_range"] = tuple(scaled(n) for n in transform["scale_range"])
