@@ -150,7 +150,7 @@ def make_clips(cfg: Config) -> list[dict]:
         sample = ActionDataSample()
         tasks = cfg.model.cls_head.get("tasks")
         sample.set_gt_label([label] * len(tasks) if tasks else label)
-        velocity = generator.standard_normal(4) / 4  # read if it is the motion of the camera
+        velocity = np.linspace(-0.2, 0.2, 4) * label  # read if it is the motion of the camera
         sample.set_metainfo(dict(velocity=velocity, shake=0.01))
         clips.append(dict(inputs=torch.from_numpy(pixels.astype(np.uint8)), data_samples=sample))
     return clips

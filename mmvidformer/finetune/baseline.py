@@ -17,7 +17,8 @@ from mmvidformer.video.video import Video
 FRAMES, SIZE = 9, 24  # of a video; pixels of a side
 PENALTY = 0.01  # inverse strength of the L2 penalty
 MOST = 500  # videos of a list, so that it takes seconds
-NAME, NEIGHBOR = "frame differences with logistic regression", "with the nearest neighbor"
+NAME = "frame differences with logistic regression"
+NEIGHBOR = "frame differences with the nearest neighbor"
 
 Rows = Sequence[tuple[Any, ...]]  # file and class of a video, and what else is known
 

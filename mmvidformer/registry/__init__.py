@@ -76,6 +76,7 @@ TRANSFORMS = _child(
     "mmvidformer.data.transforms.auto_augment",
     "mmvidformer.data.transforms.decode",
     "mmvidformer.data.transforms.encoded",
+    "mmvidformer.data.transforms.motion_crop",
     "mmvidformer.data.transforms.sampling",
     "mmvidformer.data.transforms.structure",
     "mmvidformer.data.transforms.whole_frames",

@@ -68,5 +68,5 @@ def test_a_result_beside_the_baseline(right, said) -> None:
     baselines = {NAME: Tally.without_groups(5, 10), NEIGHBOR: Tally.without_groups(4, 10)}
     text = compare_share(Tally.without_groups(right, 10), 0.2, baselines)
     assert said in text and "frame differences with logistic regression: 50.0%" in text
-    assert "; with the nearest neighbor: 40.0%" in text
+    assert "; frame differences with the nearest neighbor: 40.0%" in text
     assert ("This does not" in text) == (right == 5)
