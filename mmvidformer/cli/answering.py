@@ -51,9 +51,7 @@ class Answering:
         Errors of the outputs are raised.
         """
         try:
-            if self.options.is_frame_by_frame(self.recognizer):
-                self._answer_frames(source)
-            elif source.is_stream:
+            if source.is_stream or self.options.is_frame_by_frame(self.recognizer):
                 self._answer_stream(source)
             else:
                 self._answer_file(source)
@@ -97,63 +95,41 @@ class Answering:
         spans = [times.span(*window.span) for window in windows]
         return len(windows), self.sinks.count(str(video), spans)
 
-    def _answer_frames(self, source: Source) -> None:
-        """Answer after each frame of a file, a camera or an address, with constant memory."""
+    def _answer_stream(self, source: Source) -> None:
+        """Answer while frames come in, until they end, or somebody ends them."""
+        recognizer, options = self.recognizer, self.options
+        by_frame = options.is_frame_by_frame(recognizer)
         count, begin = 0, time.perf_counter()
         with self._capture(source) as capture:
-            rate = self.recognizer.frame_runner.pipeline.rate(capture.fps)
-            self.sinks.begin(Begun(source, "steps", fps=rate))
-            bar = tqdm(total=capture.total, unit="frame", leave=False, disable=None)
-            with bar, self._until_the_end():
-                for frame in self.recognizer.frame_by_frame(capture, self.options.restart):
-                    if frame.seconds >= (self.options.seconds or inf):
-                        break
-                    count += 1
-                    bar.update(frame.number + 1 - bar.n)
-                    if capture.is_live:
-                        delay = 1000 * capture.note_delay(frame.seconds)
-                        bar.set_postfix_str(f"{delay:.0f} ms late, {capture.dropped} dropped")
-                    for prediction in frame.predictions:
-                        self.sinks.append(prediction)
-                    self.sinks.see(frame.number, frame.seconds, lambda x=frame: x.picture)
-            duration = 1000 * (time.perf_counter() - begin) / max(count, 1)
-            note(f"{capture.name}: {count} steps, {duration:.1f} ms each")
-
-    def _answer_stream(self, source: Source) -> None:
-        """Answer for windows of a camera or an address until it ends, or somebody ends it."""
-        options, recognizer, count = self.options, self.recognizer, 0
-        with self._capture(source) as capture:
-            self.sinks.begin(Begun(source, recognizer.task.part, fps=capture.fps))
-            late = 0
+            rate = recognizer.frame_runner.pipeline.rate(capture.fps) if by_frame else capture.fps
+            part = "steps" if by_frame else recognizer.task.part
+            self.sinks.begin(Begun(source, part, fps=rate))
+            frames = _SeenFrames(capture, self.sinks, options.seconds or inf)
             if recognizer.task.needs_boxes:
-                late = self._frames_late(capture.fps)
+                frames.late = self._frames_late(capture.fps)
                 persons = dict(rate=options.rate, track=options.track, cuts=options.cuts)
-            frames = _SeenFrames(capture, self.sinks, options.seconds or inf, late)
-            if recognizer.task.needs_boxes:
                 predictions = recognizer.stream_persons(frames, **persons)
             else:
-                predictions = recognizer.stream(frames, **options.timeline_options)
-            with self._until_the_end(), closing(frames):
-                for prediction in predictions:
-                    count += 1
-                    if capture.is_live:
-                        capture.note_delay(frames.seconds)
-                    self.sinks.append(prediction)
-            if not count:
-                note(f"{capture.name}: no answer in {frames.seconds:.2f} s")
+                asked = dict(options.timeline_options, restart=options.restart)
+                predictions = recognizer.stream(frames, **asked)
+            try:
+                with closing(frames):
+                    for count, prediction in enumerate(predictions, 1):  # noqa: B007
+                        if capture.is_live:
+                            capture.note_delay(frames.seconds)
+                        self.sinks.append(prediction)
+            except ENDS:
+                self.is_closed = True
+        duration = 1000 * (time.perf_counter() - begin) / max(frames.count, 1)
+        if by_frame:
+            note(f"{capture.name}: {frames.count} steps, {duration:.1f} ms each")
+        elif not count:
+            note(f"{capture.name}: no answer in {frames.seconds:.2f} s")
 
     def _frames_late(self, fps: float) -> int:
         """Return how many frames a film waits for the boxes after its frame."""
         rate = choose_rate(self.options.rate, self.options.track)
         return ceil(self.recognizer.pipeline.span(fps) / 2 + FrameTimes(fps).count(1 / rate)) + 2
-
-    @contextmanager
-    def _until_the_end(self) -> Iterator[None]:
-        """Answer until somebody ends it."""
-        try:
-            yield
-        except ENDS:
-            self.is_closed = True
 
     @contextmanager
     def _capture(self, source: Source) -> Iterator[Capture]:
@@ -168,30 +144,36 @@ class Answering:
 
 
 class _SeenFrames(FrameSource):
-    """Frames of a camera or an address, which outputs see.
+    """Frames of a ``Capture``, which outputs see once they are answered.
 
     Args:
         capture: Gives them.
         sinks: The outputs.
         end: Seconds after which there are no more.
+
+    Attributes:
         late: Number of frames by which outputs see them later than the model.
+        count: Number of frames that the model took.
+        seconds: Time of the last one.
     """
 
-    def __init__(self, capture: Capture, sinks: Sinks, end: float, late: int) -> None:
-        self._capture, self._sinks, self._end, self._late = capture, sinks, end, late
+    def __init__(self, capture: Capture, sinks: Sinks, end: float) -> None:
+        self._capture, self._sinks, self._end = capture, sinks, end
         self._waiting: deque[Frame] = deque()
         self.name, self.fps = capture.name, capture.fps
         self.is_live, self.cuts = capture.is_live, capture.cuts
-        self.seconds = 0.0  # of the last frame
+        self.late, self.count, self.seconds = 1, 0, 0.0
 
     def frames(self, *steps: Any, **named_steps: Any) -> Iterator[Frame]:
         """Yield the frames of ``Capture.frames`` until time is over."""
-        for frame in self._capture.frames(*steps, **named_steps):
-            _, self.seconds, _ = frame
-            if self.seconds >= self._end:
+        frames = self._capture.frames(*steps, **named_steps)
+        for frame in tqdm(frames, unit="frame", leave=False, disable=None):
+            if frame[1] >= self._end:
                 return
+            _, self.seconds, _ = frame
+            self.count += 1
             self._waiting.append(frame)
-            while len(self._waiting) > self._late:
+            while len(self._waiting) > self.late:
                 self._show()
             yield frame
 
@@ -201,9 +183,8 @@ class _SeenFrames(FrameSource):
             self._show()
 
     def _show(self) -> None:
-        number, seconds, pixels = self._waiting.popleft()
         try:
-            self._sinks.see(number, seconds, lambda: pixels)
+            self._sinks.see(*self._waiting.popleft())
         except WindowClosed:
             self._waiting.clear()
             raise

@@ -102,7 +102,7 @@ class Sink(AbstractContextManager):
         Args:
             number: Number of the frame, from 0.
             seconds: Its time.
-            pixels: What returns the RGB pixels (H, W, 3), uint8.
+            pixels: RGB pixels (H, W, 3), uint8.
         """
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
 """Films of videos with their predictions, as files and in a window."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ class Film(Sink):
             self._kept, self._is_drawn = [], False
         self._kept.append(prediction)
 
-    def see(self, number: int, seconds: float, pixels: Callable[[], np.ndarray]) -> None:
+    def see(self, number: int, seconds: float, pixels: np.ndarray) -> None:
         """Draw a frame, once there is a prediction."""
         if self._output is None or not self._kept:
             return
@@ -87,11 +87,11 @@ class Film(Sink):
         if last.box:
             kept = [box for box in self._kept if seconds - box.span[0] <= BOXES_KEPT]
             self._kept = kept or [last]
-            image = draw_boxes(pixels(), last.task.shown_at(self._kept, seconds))
+            image = draw_boxes(pixels, last.task.shown_at(self._kept, seconds))
         else:
             latest = self._kept if last.ahead is not None else [last]
             bars = list_bars(latest, self._options.top, self._options.ahead)
-            image = annotate_frame(pixels(), f"{seconds:.2f} s, frame {number}", bars)
+            image = annotate_frame(pixels, f"{seconds:.2f} s, frame {number}", bars)
         self._is_drawn = True
         if not self._output.add(image, None if self._begun.source.is_stream else seconds):
             raise WindowClosed

@@ -30,8 +30,8 @@ def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> No
     assert module.main([*model, "7", *options, "--out", str(out)]) == 0
     records = read_lines(file)
     assert [[row["start"], row["end"]] for row in records] == [[0, 0.5], [0.5, 1.0], [1.0, 1.5]]
-    # A frame is shown as soon as there is a prediction: from the 7th of 20.
-    assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 14
+    # A frame is shown as soon as there is a prediction: from the 6th of 20, the end of a window.
+    assert cv2.VideoCapture(str(out)).get(cv2.CAP_PROP_FRAME_COUNT) == 15
 
 
 def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> None:
