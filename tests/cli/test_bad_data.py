@@ -56,8 +56,8 @@ def test_training_continues_and_names_the_bad_videos(run_dir):
     assert (work_dir / "epoch_2.pth").exists()
     log = next(work_dir.glob("*/*.log")).read_text()
     assert log.count("2 of 7 samples could not be read and count as wrong:") == 1
-    for name, reason in (("val_3", "RuntimeError"), ("val_5", "FileNotFoundError")):
-        assert f"{name}.mp4: DecordInit: {reason}: " in log
+    assert "val_3.mp4: DecordInit cannot read it (RuntimeError: " in log
+    assert "val_5.mp4: No such file or directory" in log
     assert "bad_videos: 2" in log
 
 
@@ -71,7 +71,7 @@ def test_several_processes(settings, make_config, run, tools, tmp_path):
     process = run(*command, "--cfg-options", "default_hooks.preflight=None")
     output = process.communicate(timeout=600)[0]
     assert process.returncode == 0, output
-    assert "train_1.mp4: DecordInit: RuntimeError: " in output
+    assert "train_1.mp4: DecordInit cannot read it (RuntimeError: " in output
     log = next(work_dir.glob("*/*.log")).read_text()
     assert log.count("2 of 7 samples could not be read and count as wrong:") == 1
 
@@ -88,7 +88,7 @@ def test_the_saved_config_is_the_config(run_dir):
 def test_the_policy_can_be_switched_off(run_dir, train, tmp_path):
     options = ["--no-validate", "--cfg-options", "bad_videos=None"]
     options += ["train_dataloader.num_workers=0"]
-    with pytest.raises(BadVideo, match=r"train_1\.mp4: DecordInit: RuntimeError: Error reading"):
+    with pytest.raises(BadVideo, match=r"train_1\.mp4: DecordInit cannot read it \(RuntimeError: "):
         train([str(run_dir[0]), "--work-dir", str(tmp_path), *options])
 
 

@@ -20,7 +20,7 @@ def test_features_are_written_once_and_completely(main_of, model, folder, tmp_pa
     command = [*model, str(folder), "--files", "--out", str(out)]
     assert main(command) == 1
     assert "2 answered, 0 answered before, 1 failed" in capsys.readouterr().out
-    assert "bad.mp4,Error reading" in (out / "_failed.csv").read_text()
+    assert "bad.mp4,DecordInit cannot read it" in (out / "_failed.csv").read_text()
     recognizer = Recognizer(*model)
     for number in range(2):
         values = np.load(out / str(number) / "clip.mp4.npy")
