@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mmengine.config import Config
@@ -11,6 +11,7 @@ from mmvidformer.config import leaf_datasets
 from mmvidformer.config.fragments import Fragment, merge, replace, without
 from mmvidformer.data.own_videos import choose_delimiter
 from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.data import without_split
 from mmvidformer.finetune.methods import FREEZING
@@ -27,19 +28,12 @@ MAX_BAD_SHARE = 0.5  # of videos that cannot be read; others take their places
 class Pretraining(RunSettings):
     """Settings of masked pretraining; the defaults are VideoMAE's (Tong et al. 2022, table 8)."""
 
-    epochs: int = field(default=800, metadata=dict(type=int, help="number of epochs"))
-    batch: int = field(
-        default=32,
-        metadata=dict(
-            type=int, help="batch size per process, at most the number of videos per process"
-        ),
+    epochs: int = option("number of epochs", 800, type=int)
+    batch: int = option(
+        "batch size per process, at most the number of videos per process", 32, type=int
     )
-    mask_ratio: float = field(
-        default=0.9, metadata=dict(type=float, help="share of the places that are masked")
-    )
-    lr: float = field(
-        default=1.5e-4, metadata=dict(type=float, help="learning rate for a total batch of 256")
-    )
+    mask_ratio: float = option("share of the places that are masked", 0.9, type=float)
+    lr: float = option("learning rate for a total batch of 256", 1.5e-4, type=float)
 
 
 def apply_pretraining(

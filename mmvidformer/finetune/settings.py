@@ -3,7 +3,7 @@
 import os
 from argparse import BooleanOptionalAction
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,41 +24,24 @@ PROBES = METHODS[2:]  # on features that are computed once
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Settings of any run; None keeps the config's.
+    """Settings of any run; None keeps the config's."""
 
-    The metadata of a field are the arguments of its option in ``argparse``.
-    """
-
-    epochs: int | None = field(default=None, metadata=dict(type=int, help="number of epochs"))
-    batch: int | None = field(
-        default=None,
-        metadata=dict(
-            type=int, help="batch size per process, at most the number of videos per process"
-        ),
+    epochs: int | None = option("number of epochs", type=int)
+    batch: int | None = option(
+        "batch size per process, at most the number of videos per process", type=int
     )
-    procs: int = field(
-        default=1,
-        metadata=dict(
-            type=int,
-            aliases=("--gpus",),
-            help="number of processes, one per GPU if there are GPUs",
-        ),
+    procs: int = option(
+        "number of processes, one per GPU if there are GPUs", 1, type=int, aliases=("--gpus",)
     )
-    amp: bool = field(
-        default=False,
-        metadata=dict(
-            action="store_true", help="use mixed precision: fp16 on a GPU, bf16 on a CPU"
-        ),
+    amp: bool = option(
+        "use mixed precision: fp16 on a GPU, bf16 on a CPU", False, action="store_true"
     )
-    workers: int | None = field(
-        default=None,
-        metadata=dict(
-            type=int,
-            help="number of dataloader workers per process (default: the config's, but at most "
-            "the number of cores)",
-        ),
+    workers: int | None = option(
+        "number of dataloader workers per process (default: the config's, but at most "
+        "the number of cores)",
+        type=int,
     )
-    seed: int = field(default=0, metadata=dict(type=int, help="random seed"))
+    seed: int = option("random seed", 0, type=int)
 
     def __post_init__(self) -> None:
         for name, value in dict(epochs=self.epochs, batch=self.batch, procs=self.procs).items():
@@ -85,70 +68,49 @@ class RunSettings:
 class Recipe(RunSettings):
     """Fine-tuning settings; None keeps the config's, whose schedule is stretched to the epochs."""
 
-    lr: float | None = field(
-        default=None,
-        metadata=dict(
-            type=float,
-            help="learning rate (default: the config's, scaled by the total batch size; ten times "
-            "that for LoRA)",
-        ),
+    lr: float | None = option(
+        "learning rate (default: the config's, scaled by the total batch size; ten times "
+        "that for LoRA)",
+        type=float,
     )
-    method: str = field(
-        default="full",
-        metadata=dict(
-            choices=(AUTO, *METHODS),
-            nargs="+",  # several for --compare
-            help="what is trained: what suits the number of videos, the weights and the processor, "
-            "as a line explains (auto, the default); all weights (full); low-rank updates and the "
-            "head (lora); the head alone, for classes on features that are computed once: a linear "
-            "one (logistic regression), one on the changes between frames (temporal), for up to "
-            "2,000 videos, or one with attention over the tokens (attentive); or nothing: the "
-            "nearest neighbors vote, and their accuracy is printed (knn)",
-        ),
+    method: str = option(
+        "what is trained: what suits the number of videos, the weights and the processor, "
+        "as a line explains (auto, the default); all weights (full); low-rank updates and the "
+        "head (lora); the head alone, for classes on features that are computed once: a linear "
+        "one (logistic regression), one on the changes between frames (temporal), for up to "
+        "2,000 videos, or one with attention over the tokens (attentive); or nothing: the "
+        "nearest neighbors vote, and their accuracy is printed (knn)",
+        "full",
+        choices=(AUTO, *METHODS),
+        nargs="+",
     )
-    lora_rank: int = field(default=8, metadata=dict(type=int, help="rank of the updates of LoRA"))
-    lora_alpha: float = field(
-        default=16.0,
-        metadata=dict(type=float, help="the updates of LoRA are multiplied by alpha / rank"),
+    lora_rank: int = option("rank of the updates of LoRA", 8, type=int)
+    lora_alpha: float = option(
+        "the updates of LoRA are multiplied by alpha / rank", 16.0, type=float
     )
-    lora_layers: Sequence[str] = field(
-        default=("qkv", "proj"),
-        metadata=dict(
-            nargs="+",
-            metavar="NAME",
-            help="last parts of the names of the linear layers that have updates (default: qkv "
-            "and proj)",
-        ),
+    lora_layers: Sequence[str] = option(
+        "last parts of the names of the linear layers that have updates (default: qkv and proj)",
+        ("qkv", "proj"),
+        nargs="+",
+        metavar="NAME",
     )
-    token_keep: float | None = field(
-        default=None,
-        metadata=dict(
-            type=float,
-            metavar="SHARE",
-            help="share of the tokens that are computed in training, such as 0.5; in the last "
-            "fifth of the steps all are (default: the config's)",
-        ),
+    token_keep: float | None = option(
+        "share of the tokens that are computed in training, such as 0.5; in the last "
+        "fifth of the steps all are (default: the config's)",
+        type=float,
+        metavar="SHARE",
     )
-    layer_decay: float | None = field(
-        default=None,
-        metadata=dict(
-            type=float,
-            help="factor between the learning rates of a layer and the next one, such as 0.75",
-        ),
+    layer_decay: float | None = option(
+        "factor between the learning rates of a layer and the next one, such as 0.75", type=float
     )
-    task: str = field(
-        default=DEFAULT.name,
-        metadata=dict(
-            metavar=f"{{{','.join(TASKS)}}}",
-            help=f"what to predict: {describe_tasks()}; or MODULE:CLASS of a task of your own",
-        ),
+    task: str = option(
+        f"what to predict: {describe_tasks()}; or MODULE:CLASS of a task of your own",
+        DEFAULT.name,
+        metavar=f"{{{','.join(TASKS)}}}",
     )
-    balance: str | None = field(
-        default=None,
-        metadata=dict(
-            choices=("weights", "sampling"),
-            help="balance the classes by weights of the loss, or by sampling",
-        ),
+    balance: str | None = option(
+        "balance the classes by weights of the loss, or by sampling",
+        choices=("weights", "sampling"),
     )
 
     @property
