@@ -15,7 +15,7 @@ from torch import is_tensor, nn
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of, recognize
 from mmvidformer.checkpoints.metadata import read_info
 from mmvidformer.checkpoints.published import row_of
-from mmvidformer.checkpoints.reading import WRAPPERS, find_weights, plain_names, unwrap
+from mmvidformer.checkpoints.reading import STATE_KEYS, find_weights, plain_names, unwrap
 from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import LoraLinear, merge_lora
 
@@ -70,7 +70,7 @@ def convert_for(model: nn.Module, checkpoint: dict, source: str) -> None:
     if not isinstance(weights, Mapping) or not any(map(is_tensor, weights.values())):
         keys = ", ".join(map(str, [*checkpoint][:5]))
         raise UserError(
-            f"{source} has no weights under a known key ({', '.join(WRAPPERS)}); it has {keys}"
+            f"{source} has no weights under a known key ({', '.join(STATE_KEYS)}); it has {keys}"
         )
     state = _with_names_of(model, weights)
     if weights is checkpoint:

@@ -32,7 +32,7 @@ CONFIGS = ("preprocessor_config.json", "video_preprocessor_config.json", "config
 # is there counts. Of V-JEPA's two encoders, the evaluations of the official code read the teacher,
 # ``target_encoder``, or ``ema_encoder`` of distilled models.
 ENCODERS = ("target_encoder", "ema_encoder", "encoder")
-WRAPPERS = ("state_dict", "model_state_dict", "model_state", "model", "module", *ENCODERS)
+STATE_KEYS = ("state_dict", "model_state_dict", "model_state", "model", "module", *ENCODERS)
 # How files begin: of zip (PyTorch, npz), pickle from protocol 2 on, and maps of msgpack.
 ZIP, PICKLE = b"PK", b"\x80"  # msgpack's empty map is 0x80, too
 MAPS = tuple(bytes([first]) for first in (*range(0x81, 0x90), 0xDE, 0xDF))
@@ -135,7 +135,7 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
 
 def find_weights(content: object) -> object:
     """Return what is inside all wrappers: a state dict, if the file has one."""
-    for _ in WRAPPERS:  # in any order; a wrapper may be its own content
+    for _ in STATE_KEYS:  # in any order; a wrapper may be its own content
         content = _inside(content)
     return content
 
@@ -151,7 +151,7 @@ def plain_names(state: Mapping[str, Any]) -> dict[str, Any]:
 def _inside(content: object) -> object:
     """Return what is inside the outermost wrapper, or the content itself if it has none."""
     if isinstance(content, Mapping):
-        for name in WRAPPERS:
+        for name in STATE_KEYS:
             if isinstance(content.get(name), Mapping):
                 return content[name]
     return content

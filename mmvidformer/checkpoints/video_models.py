@@ -35,7 +35,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.layers.sines import flat_sine_positions
 
 # Wrappers of the official code; the keys of a teacher and a student are in ``checkpoints.reading``.
-WRAPPERS = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
+OUTER_NAMES = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
 # By table of names: the pooler of ViViT, which the classifier does not read, fixed positions of
 # VideoMAE, which ``from_videomae`` compares, a table that V-JEPA 2 does not read, other networks.
 UNUSED_WEIGHTS: dict[str, tuple[str, ...]] = {
@@ -265,7 +265,7 @@ def _convert(
     state: Mapping[str, Tensor], scheme: str, dialect: str, meta: Mapping, grid: Grid | None = None
 ) -> Conversion:
     if scheme in VIDEO_VITS and dialect == "official":
-        state = strip_prefixes(state, WRAPPERS)
+        state = strip_prefixes(state, OUTER_NAMES)
     result = apply_rules(
         state, _rules(state, scheme, dialect, grid), UNUSED_WEIGHTS[MODELS[scheme][1]]
     )

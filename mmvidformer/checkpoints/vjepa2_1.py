@@ -23,7 +23,7 @@ from mmvidformer.checkpoints.keymap import (
 from mmvidformer.errors import UserError
 
 # Wrappers of the official code, and of a compiled model.
-WRAPPERS = ("module.", "_orig_mod.", "backbone.", "encoder.")
+OUTER_NAMES = ("module.", "_orig_mod.", "backbone.", "encoder.")
 UNUSED_WEIGHTS = (r"predictor\..*",)
 # Blocks with norms of their own, by depth; the last block's is that of the output.
 LAYERS = {12: (2, 5, 8), 24: (5, 11, 17), 40: (9, 19, 29), 48: (11, 23, 37)}
@@ -46,7 +46,7 @@ def from_vjepa2_1(state: Mapping[str, Tensor]) -> Conversion:
     Raises:
         UserError: If names do not fit.
     """
-    state = strip_prefixes(state, WRAPPERS)
+    state = strip_prefixes(state, OUTER_NAMES)
     result = apply_rules(state, vjepa2_1_rules(state), UNUSED_WEIGHTS)
     result.model, result.scheme = "VideoTransformer", "vjepa2_1"
     result.num_heads = NUM_HEADS.get(len(result.state["backbone.embed.proj.bias"]))

@@ -29,7 +29,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.finetune.baseline import try_baselines
 from mmvidformer.finetune.open_data import open_data
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
-from mmvidformer.finetune.prepare import prepare, read_config
+from mmvidformer.finetune.prepare import read_config, write_config
 from mmvidformer.finetune.settings import AUTO, PROBES, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.base import Task
@@ -119,7 +119,7 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
     if options.recipe.method == AUTO:
         options = replace(options, recipe=_choose(options, lists))
     recipe = options.recipe
-    cfg, path = prepare(options, lists)
+    cfg, path = write_config(options, lists)
     if options.prepare:
         return {}
     work_dir, task = path.parents[1], find_task(recipe.task)

@@ -22,7 +22,7 @@ from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.frozen_features import compute_features
 from mmvidformer.finetune.methods import fitting_methods
-from mmvidformer.finetune.prepare import config_path, prepare, read_config
+from mmvidformer.finetune.prepare import config_path, read_config, write_config
 from mmvidformer.finetune.probes import PROBES
 from mmvidformer.finetune.record import TableRecord
 from mmvidformer.finetune.rows import videos_of
@@ -131,7 +131,7 @@ def compare_methods(options: FinetuneOptions, argv: Sequence[str], lists: VideoL
             cfg = Config.fromfile(path)
         else:
             linear = replace(options, recipe=replace(options.recipe, method="linear"))
-            cfg, _ = prepare(linear, lists)
+            cfg, _ = write_config(linear, lists)
         features = (options.features or folder / "features").absolute()
         argv = [*argv, "--weights", cfg.load_from, "--features", str(features)]
         forms = sorted({PROBES[method].form for method in methods if method in PROBES})

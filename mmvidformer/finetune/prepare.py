@@ -58,7 +58,7 @@ def config_path(options: RunOptions, command: str) -> Path:
     return path
 
 
-def prepare(options: FinetuneOptions, lists: VideoLists) -> tuple[Config, Path]:
+def write_config(options: FinetuneOptions, lists: VideoLists) -> tuple[Config, Path]:
     """Write the config of a run of ``mmvidformer finetune``, and print what was changed.
 
     Returns the complete config, and its file in the work dir.

@@ -170,7 +170,7 @@ def check_command(block: Block, words: list[str]) -> None:
     if script in ("mmvidformer", "lab"):
         _, room, commands = MMVIDFORMER if script == "mmvidformer" else LAB
         words, script = words[1:], room
-        if words == ["--help"]:
+        if words in ([], ["--help"]):
             return
         while isinstance(commands, dict):
             assert words[0] in commands, f"{block}: no command {words[0]}"

@@ -25,8 +25,8 @@ class CausalPattern(Pattern):
         return Causal(self.num_tokens(grid) // grid[0], self.past)
 
 
-def causal(regroup: str, past: int | None = None) -> CausalPattern:
+def causal(notation: str, past: int | None = None) -> CausalPattern:
     """Build a causal pattern; raises a UserError if ``past`` is not at least 2."""
     if past is not None and (not isinstance(past, int) or past < 2):
         raise UserError(f"past must be an integer of at least 2, or None for all, got {past!r}")
-    return CausalPattern(regroup, Causal(past=past).kinds, past)
+    return CausalPattern(notation, Causal(past=past).kinds, past)
