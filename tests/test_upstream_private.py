@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[1]
 IMPORTED = {
     ("torch._utils", "ExceptionWrapper"): ("apis", "errors of processes, with their traceback"),
     ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("memory.py", "the memory estimate"),
-    ("torch.utils._python_dispatch", "TorchDispatchMode"): ("memory.py", "the memory estimate"),
+    ("torch.utils._python_dispatch", "TorchDispatchMode"): (
+        "memory.py passes.py",
+        "the memory estimate and the count of operators",
+    ),
     ("torch.utils._pytree", "tree_leaves"): (
         "steps.py",
         "finding scores among the outputs of a head",
