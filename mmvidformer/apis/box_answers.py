@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from mmaction.structures import ActionDataSample
 
 from mmvidformer.apis.detector import Person, load_detector
 from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.part_clock import without_gaps
 from mmvidformer.apis.persons import Moment, StreamPersons, find_persons, stated_persons
 from mmvidformer.errors import UserError
+from mmvidformer.layers.samples import Sample
 from mmvidformer.tasks.boxes import StatedBoxes
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import FrameSource
@@ -113,9 +113,7 @@ class BoxAnswers(LoadedModel):
         output = self._part_reader().boxes_at(opened, seconds, boxes, shot)
         return self._name_persons(output, name, moment)
 
-    def _name_persons(
-        self, output: ActionDataSample, name: str | None, moment: Moment
-    ) -> list[Prediction]:
+    def _name_persons(self, output: Sample, name: str | None, moment: Moment) -> list[Prediction]:
         seconds, persons, _ = moment
         predictions = self._answers(output, source=name, seconds=(seconds, seconds))
         return [  # as they were given, not as the pipeline rounds them

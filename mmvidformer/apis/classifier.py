@@ -146,15 +146,13 @@ class VideoClassifier(nn.Module):
         ``num_classes`` is by task if the head has tasks, or a ``UserError`` is raised. With 0 the
         model returns what the classifier would read.
         """
-        from mmengine.model import BaseModule  # slow to import
-
         if num_classes:
             if isinstance(num_classes, Mapping) != (self._count == "tasks"):
                 old = self._head[self._count]
                 raise UserError(f"num_classes must be given as {old} is, got {num_classes}")
             self._head[self._count] = num_classes
         head = type(self.cls_head)(**self._head)
-        if type(head).init_weights is not BaseModule.init_weights:  # which would only log
+        if hasattr(head, "init_weights"):
             head.init_weights()
         for name, part in self.cls_head.named_children():
             if name != self._classifier:

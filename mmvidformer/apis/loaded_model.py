@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mmaction.structures import ActionDataSample
 from mmengine.config import Config
-from mmengine.structures import InstanceData
 from torch import nn
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
@@ -20,6 +18,7 @@ from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.apis.windows import LEAST_SCORE
 from mmvidformer.config import config_name
 from mmvidformer.errors import UserError
+from mmvidformer.layers.samples import Instances, Sample
 from mmvidformer.models.fast.shared_frames import SharedFrames, split_stages
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.tasks.prediction import Prediction
@@ -103,7 +102,7 @@ class LoadedModel:
     @torch.no_grad()
     def run_samples(
         self, samples: Sequence[dict], shared: SharedFrames | None = None
-    ) -> list[ActionDataSample]:
+    ) -> list[Sample]:
         """Run the model on samples of the pipeline; those of one shape go through it together.
 
         Args:
@@ -113,7 +112,7 @@ class LoadedModel:
         model: Any = self.fast_model
         if self._stages is not None:  # ``model`` was not asked for
             model = shared or SharedFrames(self._stages)
-        outputs: dict[int, ActionDataSample] = {}
+        outputs: dict[int, Sample] = {}
         for numbers in group_by_shape([sample["inputs"] for sample in samples]):
             stacks = {}
             for key in samples[numbers[0]]:
@@ -142,7 +141,7 @@ class LoadedModel:
             self._answers(output, **place) for output, place in zip(outputs, places, strict=True)
         ]
 
-    def _answers(self, output: ActionDataSample | InstanceData, **where: Any) -> list[Prediction]:
+    def _answers(self, output: Sample | Instances, **where: Any) -> list[Prediction]:
         """Make predictions of what the head returns.
 
         ``where`` holds what else a ``Prediction`` says: its source, seconds, whether it is static.
@@ -180,14 +179,14 @@ class LoadedModel:
         model = self.fast_model
         return PartReader(self.pipeline, self._start, model, num_classes, self.check)
 
-    def _start(self) -> Callable[[dict], ActionDataSample]:
+    def _start(self) -> Callable[[dict], Sample]:
         """Return what runs the model on samples of one video, in the order of their frames.
 
         Frames that they share are encoded once. The features are in what is returned.
         """
         return partial(self._run, shared=self.share_frames())
 
-    def _run(self, sample: dict, shared: SharedFrames | None = None) -> ActionDataSample:
+    def _run(self, sample: dict, shared: SharedFrames | None = None) -> Sample:
         return self.run_samples([sample], shared)[0]
 
     def __repr__(self) -> str:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmaction.structures import ActionDataSample
 from torch import nn
 
 from mmvidformer.apis.pipeline import VideoPipeline
@@ -26,6 +25,7 @@ from mmvidformer.apis.windows import (
     times_of,
 )
 from mmvidformer.errors import UserError
+from mmvidformer.layers.samples import Sample
 from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.video.times import FrameTimes
 
@@ -37,7 +37,7 @@ class PartReader:
     """What a task's ``parts`` and ``stream_parts`` choose from: windows, steps or segments.
 
     They yield pairs (``output``, ``where``). ``output`` is what ``Answers.answers`` of the task
-    takes: a data sample with ``pred_score``, or the ``InstanceData`` of one segment. ``where`` has
+    takes: a data sample with ``pred_score``, or the ``Instances`` of one segment. ``where`` has
     further attributes of its predictions: ``seconds``, start and end since the first frame; and of
     windows ``shot`` and ``static``. It is empty for segments, whose output has their seconds.
 
@@ -92,7 +92,7 @@ class PartReader:
 
     def boxes_at(
         self, video: dict, seconds: float, boxes: Boxes, shot: tuple[int, int] | None = None
-    ) -> ActionDataSample:
+    ) -> Sample:
         """Classify boxes of an opened video at a moment.
 
         Args:
@@ -108,7 +108,7 @@ class PartReader:
 
     def boxes_in(
         self, frames: Sequence[np.ndarray], number: int, fps: float, boxes: Boxes
-    ) -> ActionDataSample:
+    ) -> Sample:
         """Classify boxes at a frame of a stream.
 
         Args:

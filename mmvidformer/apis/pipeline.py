@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from functools import cache
 from io import IOBase
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from mmengine.config import Config
-from mmengine.dataset import Compose
 from torch import Tensor, nn
 
 from mmvidformer.config import pipelines, type_name
@@ -20,6 +19,7 @@ from mmvidformer.data.shards.index import StoredVideo
 from mmvidformer.data.sources import RemoteVideo, VideoContent
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.errors import MissingFile, UserError
+from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.video.errors import NO_FRAME, BadVideo, blame
 from mmvidformer.video.progress import reading
 from mmvidformer.video.times import FrameTimes
@@ -83,9 +83,9 @@ class VideoPipeline:
             later.insert(0, {"type": "mmvidformer.LimitToSegment"})
         decode = next(i for i, t in enumerate(later) if type_name(t).endswith("Decode"))
         with building(cfg):
-            self._open, self._sample = Compose(opening), Compose(later[:decode])
-            self._from_file = Compose(later[decode:])
-            self._from_array = Compose([{"type": "ArrayDecode"}, *later[decode + 1 :]])
+            self._open, self._sample = build_all(opening), build_all(later[:decode])
+            self._from_file = build_all(later[decode:])
+            self._from_array = build_all([{"type": "ArrayDecode"}, *later[decode + 1 :]])
 
     def open(self, source: Source, fps: float | None = None) -> dict:
         """Open a video file, or RGB frames (T, H, W, 3), uint8, at ``fps`` frames per second.
@@ -185,7 +185,7 @@ class VideoPipeline:
 
     def span(self, fps: float) -> float:
         """Return how many frames at ``fps`` a clip spans; 0 if its frames spread over a video."""
-        for transform in self._sample.transforms:
+        for transform in self._sample:
             interval = getattr(transform, "frame_interval", 0)
             if interval and hasattr(transform, "clip_len"):
                 rate = getattr(transform, "target_fps", None)
@@ -206,8 +206,13 @@ class VideoPipeline:
         return intervals.pop() * frames if len(intervals) == 1 else 1
 
 
-def _apply(transforms: Compose, sample: dict) -> dict:
-    for transform in transforms.transforms:
+def build_all(transforms: Sequence[dict]) -> list[Callable[[dict], dict]]:
+    """Build the transforms of a pipeline."""
+    return [TRANSFORMS.build(transform) for transform in transforms]
+
+
+def _apply(transforms: Sequence[Callable[[dict], dict]], sample: dict) -> dict:
+    for transform in transforms:
         with reading(), blame(sample.get("filename", "the array"), type(transform).__name__):
             # A copy: some, such as Resize, keep numbers of the sample, and threads share them.
             sample = copy(transform)(sample)

@@ -6,12 +6,13 @@ from itertools import islice
 from typing import Any
 
 import torch
-from mmengine.structures import InstanceData
 from torch import Tensor
 
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.apis.windows import SEGMENTS_PART, Answer, Frames
+from mmvidformer.layers.samples import Instances
+from mmvidformer.models.segments_head import segment_iou
 from mmvidformer.video.times import FrameTimes
 
 
@@ -42,7 +43,7 @@ class LastClips:
         step = times.seconds(size / len(self._tokens[-1]))
         return self._model.cls_head.settling_seconds(step)
 
-    def find(self, first: int, total: int, size: int, times: FrameTimes) -> InstanceData:
+    def find(self, first: int, total: int, size: int, times: FrameTimes) -> Instances:
         """Run the head on the clips.
 
         Args:
@@ -80,8 +81,6 @@ def stream_segments(
     is found. ``model`` is the recognizer, and ``check`` compares what is found in the first clips
     with what the exact one finds.
     """
-    from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
-
     size, times = max(round(pipeline.span(fps)), 1), FrameTimes(fps)
     clips, exact_clips = LastClips(model), None
     if check is not None and (exact := check.beside_stream()) is not None:
@@ -111,7 +110,7 @@ def stream_segments(
         is_sure &= (segments.segments[:, 1] > start) | (first == 0)  # told before the clips left
         fresh = []
         for number in is_sure.nonzero().flatten().tolist():
-            segment = segments[number]
+            segment = segments.select(slice(number, number + 1))
             row = torch.cat([segment.segments, segment.labels[:, None].to(told)], dim=1)
             of_class = told[told[:, 2] == row[0, 2], :2]
             if not (segment_iou(row[0, :2], of_class) > 0.5).any():

@@ -6,11 +6,12 @@ from threading import Lock
 from typing import Any
 
 import torch
-from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers.samples import Instances
 from mmvidformer.models.fast.inference import optimize_for_inference
+from mmvidformer.models.segments_head import segment_iou
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.tasks.changes import Change, Scores, largest_difference
 from mmvidformer.tasks.table import task_of_head
@@ -18,7 +19,7 @@ from mmvidformer.tasks.table import task_of_head
 FIRST = 16  # samples that are compared one after the other; then the 32nd, the 64th, ...
 SURE = 0.3  # least score of a segment that is an answer, as in ``Recognizer.timeline``
 
-Answer = Scores | InstanceData  # of a sample; ``InstanceData`` of ``SegmentsHead``: its segments
+Answer = Scores | Instances  # of a sample; ``Instances`` of ``SegmentsHead``: its segments
 
 
 class SelfCheck:
@@ -123,7 +124,7 @@ def answer_of(sample: Any) -> Answer:
     if scores is None:
         instances = sample.get("pred_instances")
         if instances is not None and "segments" in instances:
-            return InstanceData(**{name: copied(value) for name, value in instances.items()})
+            return Instances({name: copied(value) for name, value in instances.items()})
         scores = torch.zeros(0) if instances is None else instances.scores
     by_output = scores if isinstance(scores, Mapping) else {"": scores}
     return {name: copied(value) for name, value in by_output.items()}
@@ -140,7 +141,7 @@ def add_change(change: Change, expected: Answer, answer: Answer, has_classes: bo
     Segments of a class are the same if they overlap by more than half (IoU). A sure one of either
     model, which the other one does not find, is an answer that changed.
     """
-    if not isinstance(expected, InstanceData):
+    if not isinstance(expected, Instances):
         change.add(expected, answer, has_classes)
         return
     for segments, others in ((expected, answer), (answer, expected)):
@@ -154,10 +155,8 @@ def add_change(change: Change, expected: Answer, answer: Answer, has_classes: bo
             change.difference = max(change.difference, difference)
 
 
-def partner_scores(segments: InstanceData, others: InstanceData) -> Tensor:
+def partner_scores(segments: Instances, others: Instances) -> Tensor:
     """Return the score (n,) of the same segment among others; 0: they lack it."""
-    from mmvidformer.models.segments_head import segment_iou  # loads MMAction2's models
-
     partners = torch.zeros_like(segments.scores)
     if not len(others.scores):
         return partners

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.dataset import Compose
 from torch import Tensor, nn
 
-from mmvidformer.apis.pipeline import inference_transforms, normalize
+from mmvidformer.apis.pipeline import build_all, inference_transforms, normalize
 from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
@@ -60,7 +59,7 @@ class FramePipeline:
 
     def __init__(self, cfg: Config) -> None:
         with building(cfg):
-            transforms = Compose(inference_transforms(cfg)).transforms
+            transforms = build_all(inference_transforms(cfg))
         names = [type(transform).__name__ for transform in transforms]
         start = next((i for i, name in enumerate(names, 1) if name.endswith("Decode")), 0)
         options = [vars(transform) for transform in transforms[:start]]
@@ -73,7 +72,7 @@ class FramePipeline:
         if sampler.get("target_fps"):
             self.time_step = FrameTimes(sampler["target_fps"]).seconds(self.frame_interval)
         transforms[-1].meta_keys = ()  # they describe clips
-        self._transforms = Compose(transforms[start:])
+        self._transforms = transforms[start:]
 
     def rate(self, fps: float) -> float:
         """Steps per second of a source with ``fps`` frames per second."""
@@ -88,7 +87,9 @@ class FramePipeline:
         size = pixels.shape[:2]
         sample = {"imgs": [pixels], "original_shape": size, "img_shape": size, "modality": "RGB"}
         sample.update(num_clips=1, clip_len=1, frame_inds=np.zeros(1, int))
-        inputs = torch.as_tensor(self._transforms(sample)["inputs"])
+        for transform in self._transforms:
+            sample = transform(sample)
+        inputs = torch.as_tensor(sample["inputs"])
         height, width = inputs.shape[-2:]
         if inputs.numel() != 3 * height * width:
             raise UserError(

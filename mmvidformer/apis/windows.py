@@ -10,12 +10,11 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from mmaction.structures import ActionDataSample
-from mmengine.structures import InstanceData
 
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.data.transforms.rates import number_by_time
 from mmvidformer.errors import UserError
+from mmvidformer.layers.samples import DataSample, Instances, Sample
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.times import FrameTimes
 
@@ -28,9 +27,9 @@ PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
 Frames = Iterable[np.ndarray]  # of a stream: RGB (H, W, 3), uint8
-Predict = Callable[[dict], ActionDataSample]  # of samples of one video, in their order
+Predict = Callable[[dict], Sample]  # of samples of one video, in their order
 # Scores, and where: the seconds; or a segment.
-Answer = tuple[ActionDataSample | InstanceData, dict]
+Answer = tuple[Sample | Instances, dict]
 Item = TypeVar("Item")
 
 
@@ -201,15 +200,17 @@ def list_segments(
         segments = sample.pred_instances
         segments.segments = segments.segments + times.seconds(first)
         middles = times.numbers(segments.segments.mean(dim=1))
-        segments = segments[(segments.scores >= min_score) & (middles >= low) & (middles < high)]
+        segments = segments.select(
+            (segments.scores >= min_score) & (middles >= low) & (middles < high)
+        )
         ends = segments.segments.tolist()
-        for number in sorted(range(len(segments)), key=ends.__getitem__):
-            yield segments[number], {}
+        for number in sorted(range(len(ends)), key=ends.__getitem__):
+            yield segments.select(slice(number, number + 1)), {}
 
 
 def _predict_parts(
     pipeline: VideoPipeline, predict: Predict, video: dict, clips: int, context: int
-) -> Iterator[tuple[ActionDataSample, int, float, float]]:
+) -> Iterator[tuple[Sample, int, float, float]]:
     """Predict parts of ``clips`` clips of an opened video, with ``context`` clips at each end.
 
     Yields:
@@ -247,8 +248,8 @@ def stream_steps(
                 yield scores, dict(seconds=(times.seconds(start), times.seconds(stop)))
 
 
-def _steps(sample: ActionDataSample, first: int) -> Iterator[tuple[ActionDataSample, float, float]]:
+def _steps(sample: Sample, first: int) -> Iterator[tuple[Sample, float, float]]:
     """Yield scores, start and end of the steps of a part that begins at frame ``first``."""
     for number, scores in enumerate(sample.pred_score):
         start = first + number * sample.step
-        yield ActionDataSample(pred_score=scores), start, start + sample.step
+        yield DataSample(pred_score=scores), start, start + sample.step

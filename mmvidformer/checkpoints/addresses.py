@@ -8,10 +8,10 @@ read. Wherever MMEngine reads a text file, ``labels://NAME`` is a list of class 
 from mmengine.fileio import BaseStorageBackend, register_backend
 from mmengine.runner import CheckpointLoader
 
-from mmvidformer.checkpoints.download import OBJECT_STORAGE, fetch
+from mmvidformer.checkpoints.download import OBJECT_STORAGE
 from mmvidformer.checkpoints.labels import read_labels
 from mmvidformer.checkpoints.on_load import convert_content
-from mmvidformer.checkpoints.partial import Device, read_complete
+from mmvidformer.checkpoints.partial import Device, load_from_source
 
 
 class Labels(BaseStorageBackend):
@@ -24,11 +24,6 @@ class Labels(BaseStorageBackend):
     def get_text(self, filepath: str, encoding: str = "utf-8") -> str:
         """Return the names of ``labels://NAME``, one per line."""
         return "\n".join(read_labels(str(filepath)))
-
-
-def load_from_source(source: str, map_location: Device = None) -> object:
-    """Read an address, or a file or folder of any kind; see ``fetch`` and ``read_complete``."""
-    return read_complete(fetch(source), map_location)
 
 
 def load_from_address(source: str, map_location: Device = None) -> object:

@@ -6,10 +6,10 @@ of MMEngine and ``load_state_dict`` take a checkpoint in any of ``formats.FORMAT
 load what they load without it.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
-from mmengine.logging import print_log
 from torch import is_tensor, nn
 
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of, recognize
@@ -18,6 +18,8 @@ from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import STATE_KEYS, find_weights, plain_names, unwrap
 from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import LoraLinear, merge_lora
+
+logger = logging.getLogger("mmvidformer")
 
 
 def convert_content(content: Any, source: str) -> Any:
@@ -47,7 +49,7 @@ def convert_content(content: Any, source: str) -> Any:
         return {"state_dict": checkpoint.state, "meta": meta}
     name, conversion = convert_checkpoint(checkpoint, source)
     title, count = FORMATS[name].title, len(conversion.state)
-    print_log(f"{source}: converted {count} tensors of {title}", logger="current")
+    logger.info("%s: converted %d tensors of %s", source, count, title)
     return {"state_dict": conversion.state, "meta": meta_of(name, conversion)}
 
 

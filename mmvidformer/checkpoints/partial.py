@@ -180,3 +180,8 @@ def _write_once(state: dict, path: Path) -> None:
     if not path.exists():
         with write_atomically(path) as part:
             save_file(state, part)
+
+
+def load_from_source(source: str, map_location: Device = None) -> Any:
+    """Read an address, or a file or folder of any kind; see ``fetch`` and ``read_complete``."""
+    return read_complete(fetch(source), map_location)

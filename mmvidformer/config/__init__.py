@@ -13,13 +13,15 @@ from textwrap import shorten
 from mmengine.config import Config
 from mmengine.config.utils import ConfigParsingError
 from mmengine.fileio import load
+from mmengine.utils import import_modules_from_strings
 
 from mmvidformer.config.rows import find_row, is_row
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.errors import UserError
+from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.registry import MODELS
 
+PLUGIN = "mmvidformer.registry"
 # Files that MMEngine reads as configs.
 CONFIG_SUFFIXES = (".py", ".json", ".yaml", ".yml")
 
@@ -54,7 +56,7 @@ def get_config(name: str) -> Config:
         return load_config(*find_row(name).recipe())
     folder = config_folder()
     files = {path.stem: path for path in (*folder.glob("*.py"), *folder.glob("tasks/*.py"))}
-    return Config.fromfile(look_up(files, name.removesuffix(".py"), "shipped config"))
+    return read_config(look_up(files, name.removesuffix(".py"), "shipped config"))
 
 
 def load_config(name: str, options: Mapping[str, object] | None = None) -> Config:
@@ -76,7 +78,7 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
         cfg = get_config(config_name(name))
     else:
         try:
-            cfg = Config.fromfile(name)
+            cfg = read_config(name)
         except Exception as error:  # a config is a program
             reason = (str(error).splitlines() or [""])[0]
             raise UserError(f"{name} cannot be read: {type(error).__name__}: {reason}") from error
@@ -86,20 +88,35 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
     return cfg
 
 
+def read_config(file: str | Path) -> Config:
+    """Read a config file, and import what it names, but not the plugin: answers do without it."""
+    cfg = Config.fromfile(file, import_custom_modules=False)
+    named = cfg.get("custom_imports") or {}
+    modules = named.get("imports") or []
+    others = [
+        name for name in ([modules] if isinstance(modules, str) else modules) if name != PLUGIN
+    ]
+    if others:
+        import_modules_from_strings(**{**named, "imports": others})
+    return cfg
+
+
 def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     """Merge overrides by dotted key into a config, in place.
 
     Raises:
         UserError: If a key does not fit the config, or changes nothing (``idle_variables``).
     """
+    if not options:
+        return
     if cfg.filename:
-        for problem in idle_variables(cfg.filename, options or ()):
+        for problem in idle_variables(cfg.filename, options):
             raise UserError(problem)
     try:
-        cfg.merge_from_dict(deepcopy(dict(options or {})))  # it would change the values
+        cfg.merge_from_dict(deepcopy(dict(options)))  # it would change the values
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
-        raise UserError(f"overrides {', '.join(options or ())} do not fit: {reason}") from error
+        raise UserError(f"overrides {', '.join(options)} do not fit: {reason}") from error
 
 
 def idle_variables(path: str, overrides: Iterable[str] = ()) -> list[str]:

@@ -1,3 +1,5 @@
+from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+
 import logging
 import time
 from collections.abc import Iterator
@@ -12,13 +14,12 @@ from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
 from mmvidformer.data.listed_videos import share_samples
-from mmvidformer.data.transforms.decode import check_decoders
+from mmvidformer.data.transforms.decoders import check_decoders
 from mmvidformer.data.workers import limited_time, set_seed
 from mmvidformer.errors import UserError
-from mmvidformer.registry import DATASETS
 from mmvidformer.video.errors import BadVideo, TooManyBadVideos, blame, path_of
 
-# Transforms that read files. Subclasses count, such as VideoInit and VideoDecode.
+# MMAction2's transforms that read files; subclasses count.
 READING = (
     *(reading.DecordInit, reading.DecordDecode, reading.OpenCVInit, reading.OpenCVDecode),
     *(reading.PyAVInit, reading.PyAVDecode, reading.PIMSInit, reading.PIMSDecode),

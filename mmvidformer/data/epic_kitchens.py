@@ -1,5 +1,7 @@
 """Segments of EPIC-Kitchens, and their recognition, from its public csv files."""
 
+from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,7 +10,6 @@ from mmaction.datasets.base import BaseActionDataset
 
 from mmvidformer.data.tables import read_number, read_rows
 from mmvidformer.errors import UserError
-from mmvidformer.registry import DATASETS
 from mmvidformer.storage.errors import refuse
 
 TIMES = ("start_timestamp", "stop_timestamp")

@@ -1,3 +1,5 @@
+from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+
 import os
 
 from mmaction.datasets.base import BaseActionDataset
@@ -5,7 +7,6 @@ from torchvision.datasets.folder import IMG_EXTENSIONS
 
 from mmvidformer.data.folders import find_names, list_folders
 from mmvidformer.errors import MissingFile, UserError
-from mmvidformer.registry import DATASETS
 
 
 @DATASETS.register_module()

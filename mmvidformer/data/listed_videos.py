@@ -1,5 +1,7 @@
 """A text list of videos that all workers of a process share."""
 
+from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+
 from collections.abc import Sequence
 from os.path import join
 from typing import Any
@@ -13,7 +15,6 @@ from torch import Tensor
 from mmvidformer.data.lists import DEFAULT_DELIMITER, find_delimiter, read_list
 from mmvidformer.data.text import decode_text
 from mmvidformer.errors import UserError
-from mmvidformer.registry import DATASETS
 from mmvidformer.storage.files import read_file
 
 NO_LABEL = -1  # MMAction2's, of a line without one

@@ -1,5 +1,6 @@
 import logging
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -8,18 +9,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from mmengine.config import Config
-from mmengine.logging import MMLogger, print_log
 from torch import Tensor, nn
 
-from mmvidformer.checkpoints.addresses import Device, load_from_source
 from mmvidformer.checkpoints.on_load import convert_for
+from mmvidformer.checkpoints.partial import Device, load_from_source
 from mmvidformer.config import CONFIG_SUFFIXES
 from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
-from mmvidformer.registry import MODELS
+from mmvidformer.layers.catalog import MODELS
 
 HEAD = ("cls_head.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")  # or of pretraining
 Purpose = Literal["evaluation", "features", "resume", "start"]
+
+
+logger = logging.getLogger("mmvidformer")
 
 
 class WrongWeights(UserError):
@@ -82,7 +85,7 @@ def load_recognizer(
         WrongWeights: If the weights do not fit the model, or are no numbers.
     """
     with building(cfg):
-        model = MODELS.build(cfg.model)
+        model = MODELS.build(for_evaluation(cfg.model))
     model.dataset_meta = {}
     if checkpoint is None:
         with _quiet():  # MMEngine logs a line for each weight
@@ -97,6 +100,17 @@ def load_recognizer(
         return model.to(device or default_device()).eval()
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"the device {str(device)!r} cannot be used: {error}") from error
+
+
+def for_evaluation(model: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy the config of a model without what only changes batches in training."""
+    preprocessor = model.get("data_preprocessor")
+    if not isinstance(preprocessor, Mapping):
+        return dict(model)
+    kept = {
+        name: part for name, part in preprocessor.items() if name not in ("augment", "blending")
+    }
+    return {**model, "data_preprocessor": kept}
 
 
 def _check_numbers(model: nn.Module, source: str) -> None:
@@ -118,7 +132,7 @@ def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
         needed, used = (checkpoint.get("meta") or {}).get(key), preprocessor.get(key)
         if needed and used and not np.allclose(needed, used, atol=0.01):
             what = f"model.data_preprocessor.{key} is {used}, but {source} needs {needed}"
-            print_log(what, logger="current", level=logging.WARNING)
+            logger.warning(what)
 
 
 def build_meta_model(cfg: Config) -> nn.Module:
@@ -188,10 +202,15 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, Any]) -> Fit:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    logger = MMLogger.get_current_instance()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """Let MMEngine log errors only, if it is imported."""
+    module = sys.modules.get("mmengine.logging")
+    if module is None:
+        yield
+        return
+    its_logger = module.MMLogger.get_current_instance()
+    level = its_logger.level
+    its_logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        its_logger.setLevel(level)

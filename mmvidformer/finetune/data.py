@@ -1,5 +1,7 @@
 """The videos of a fine-tuning config, as fragments."""
 
+from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+
 from typing import Any
 
 from mmaction.datasets import VideoDataset
@@ -14,7 +16,6 @@ from mmvidformer.engine.pipelines import classes_fragment
 from mmvidformer.engine.preflight.checks import mirrors, names_side
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.settings import Recipe
-from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.table import find_task
 
 

@@ -1,7 +1,7 @@
 """Backbones and necks, in PyTorch, einops and timm.
 
 ``mmvidformer.models.registration`` gives them their names in configs. Heads, recognizers and mixup
-need MMAction2; import them from their modules.
+are imported from their modules.
 """
 
 from mmvidformer.models.feature_fixation import FeatureFixationTransformer

@@ -1,21 +1,18 @@
 """Who does what: the classes of boxes in a frame."""
 
-from mmvidformer.errors import UserError
-
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
 import torch
 import torch.nn.functional as F
-from mmaction.models.heads import TimeSformerHead
-from mmengine.structures import InstanceData
 from torch import Tensor
-from torchvision.ops import roi_align
 
-from mmvidformer.models.heads import Samples, refuse_unread
-from mmvidformer.registry.repairs.half_scores import widen
+from mmvidformer.errors import UserError
+from mmvidformer.layers.catalog import MODELS
+from mmvidformer.layers.samples import Instances, Samples
+from mmvidformer.layers.scores import widen
+from mmvidformer.models.head import TimeSformerHead
+from mmvidformer.models.heads import refuse_unread
 
 
-@MODELS.register_module()
+@MODELS.add
 class BoxesHead(TimeSformerHead):
     """Classify boxes by the tokens inside, averaged over time, each with any number of classes.
 
@@ -58,6 +55,8 @@ class BoxesHead(TimeSformerHead):
         Raises:
             UserError: If the tokens have no places.
         """
+        from torchvision.ops import roi_align  # takes seconds to import
+
         height, width = x.shape[2:4]
         if height * width == 1:
             raise UserError("boxes need tokens at several places, but the backbone pools them")
@@ -85,13 +84,11 @@ class BoxesHead(TimeSformerHead):
         scores = F.pad(self(feats, boxes).sigmoid(), (1, 0))
         for number, sample in enumerate(data_samples):
             of_sample = boxes[:, 0] == number
-            sample.pred_instances = InstanceData(
-                bboxes=boxes[of_sample, 1:], scores=scores[of_sample]
-            )
+            sample.pred_instances = Instances(bboxes=boxes[of_sample, 1:], scores=scores[of_sample])
         return data_samples
 
 
-def relative_boxes(instances: list[InstanceData], samples: Samples) -> Tensor:
+def relative_boxes(instances: list[Instances], samples: Samples) -> Tensor:
     """Return rows (n, 5): the number of the clip, and a box in shares of its width and height."""
     rows = []
     for number, (clip, sample) in enumerate(zip(instances, samples, strict=True)):

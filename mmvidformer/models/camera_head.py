@@ -1,15 +1,13 @@
-from mmvidformer.errors import UserError
-
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
 import math
 
 import torch
-from mmaction.models.heads import BaseHead
 from torch import Tensor, nn
 
-from mmvidformer.models.heads import Samples
-from mmvidformer.registry.repairs.half_scores import widen
+from mmvidformer.errors import UserError
+from mmvidformer.layers.catalog import MODELS
+from mmvidformer.layers.samples import Samples
+from mmvidformer.layers.scores import widen
+from mmvidformer.models.head import Head
 
 # Those of the clips (synthetic.camera.paths): the speed at the middle of an edge for a unit of each
 # velocity, the speed below which a camera is static, and the fastest one.
@@ -24,8 +22,8 @@ BESIDE = 0.2  # of the speed of the fastest motion: that of others that are name
 FLOW_WEIGHT, SPEED_WEIGHT, SHAKE_WEIGHT = 5.0, 0.5, 0.3
 
 
-@MODELS.register_module()
-class CameraMotionHead(BaseHead):
+@MODELS.add
+class CameraMotionHead(Head):
     """Name the motion of the camera from the flow that is seen at each place.
 
     A linear layer reads a flow, a weight and a shake from the mean token of each place. The
@@ -44,7 +42,7 @@ class CameraMotionHead(BaseHead):
     Args:
         in_channels: Token width D.
         num_classes: Always 9: static, and two directions of four motions.
-        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+        **kwargs: Further arguments of ``Head``.
 
     Raises:
         UserError: If ``num_classes`` is not 9.

@@ -1,16 +1,15 @@
 """A linear head that sees how tokens change, and when and where."""
 
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
-from mmaction.models.heads import BaseHead
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS
+from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.changes import count_changes, measure_changes
+from mmvidformer.models.head import Head
 
 
-@MODELS.register_module()
-class ChangeHead(BaseHead):
+@MODELS.add
+class ChangeHead(Head):
     """Classify absolute differences of successive tokens (``layers.changes``).
 
     It takes the tokens of a backbone with ``pool="none"``. The mean of the tokens, which other
@@ -20,7 +19,7 @@ class ChangeHead(BaseHead):
         num_classes: Number of classes.
         in_channels: Width L D of the tokens.
         layers: Number L of blocks, the ``out_layers`` of the backbone.
-        **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
+        **kwargs: Further arguments of ``Head``, such as ``loss_cls`` and ``topk``.
     """
 
     def __init__(

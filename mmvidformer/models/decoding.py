@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmengine.logging import print_log
 from torch import Tensor
 
 from mmvidformer.video.encoded import EncodedClip
 from mmvidformer.video.errors import BadVideo, TooManyBadVideos
+
+logger = logging.getLogger("mmvidformer")
 
 LEAST_READ = 1000  # clips of which a share is taken
 
@@ -84,7 +85,7 @@ class ClipDecoder:
                 raise
             fault = error.with_traceback(None)  # which would keep the frames of the video
         self._bad_count += 1
-        print_log(f"bad video: {fault}", logger="current", level=logging.WARNING)
+        logger.warning("bad video: %s", fault)
         if self._bad_count > self.max_bad_share * max(self._read_count, LEAST_READ):
             many = f"{self._bad_count} bad ones among {self._read_count} decoded clips are too many"
             raise TooManyBadVideos(

@@ -3,6 +3,7 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers.catalog import MODELS
 
 
 class FeatureMaps(nn.Module):
@@ -22,8 +23,6 @@ class FeatureMaps(nn.Module):
 
     def __init__(self, backbone: Mapping) -> None:
         super().__init__()
-        from mmvidformer.registry import MODELS  # needs MMAction2
-
         # Unscoped names would be looked up in the scope of the image project.
         self.backbone = MODELS.build({"_scope_": "mmvidformer", "pool": "none", **backbone})
         if self.backbone.pool != "none":

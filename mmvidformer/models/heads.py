@@ -1,30 +1,18 @@
 """Classification heads that MMAction2 does not have."""
 
-from mmvidformer.errors import UserError
-
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
 from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
-from mmaction.models.heads import BaseHead, TimeSformerHead
-from mmaction.structures import ActionDataSample
-from mmengine.model.weight_init import constant_init, trunc_normal_init
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, POOLINGS
+from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.config import Choice
 from mmvidformer.layers.lookup import look_up
-
-Samples = list[ActionDataSample]
-
-
-def topk_accuracies(scores: Tensor, labels: Tensor, topk: Sequence[int]) -> dict[str, Tensor]:
-    """Return ``top<k>_acc`` of logits (N, classes) and labels (N,) for each k."""
-    best = scores.detach().topk(min(max(topk), scores.shape[1]), dim=1).indices
-    hits = best == labels[:, None]
-    return {f"top{k}_acc": hits[:, :k].any(dim=1).to(scores.dtype).mean() for k in topk}
+from mmvidformer.layers.samples import Sample, Samples
+from mmvidformer.models.head import Head, TimeSformerHead, init_linear, topk_accuracies
 
 
 def in_order(tasks: Mapping[str, int]) -> dict[str, int]:
@@ -43,7 +31,7 @@ def in_order(tasks: Mapping[str, int]) -> dict[str, int]:
 
 
 def stack_labels(
-    samples: Sequence[ActionDataSample], tasks: Mapping[str, int], mixed: bool = False
+    samples: Sequence[Sample], tasks: Mapping[str, int], mixed: bool = False
 ) -> Tensor:
     """Stack the labels of samples to (N, tasks), or to distributions if they may be mixed.
 
@@ -68,7 +56,7 @@ def one_hot_tasks(labels: Tensor, tasks: Mapping[str, int]) -> Tensor:
     return torch.cat(one_hot, dim=1)
 
 
-def refuse_unread(head: BaseHead, options: Mapping[str, object], *names: str) -> None:
+def refuse_unread(head: nn.Module, options: Mapping[str, object], *names: str) -> None:
     """Raise a UserError if options of these names are given; the head does not read them."""
     for name in names:
         if options.get(name) or options.get(name) is False:
@@ -77,7 +65,7 @@ def refuse_unread(head: BaseHead, options: Mapping[str, object], *names: str) ->
             )
 
 
-@MODELS.register_module()
+@MODELS.add
 class ZeroInitHead(TimeSformerHead):
     """MMAction2's linear head on features (N, D), initialized to zero.
 
@@ -87,10 +75,11 @@ class ZeroInitHead(TimeSformerHead):
 
     def init_weights(self) -> None:
         """Set weights and biases to zero."""
-        constant_init(self.fc_cls, 0)
+        nn.init.zeros_(self.fc_cls.weight)
+        nn.init.zeros_(self.fc_cls.bias)
 
 
-@MODELS.register_module()
+@MODELS.add
 class HiddenLayerHead(TimeSformerHead):
     """MMAction2's linear head with a hidden layer before it, for features (N, D) or tokens.
 
@@ -124,7 +113,7 @@ class HiddenLayerHead(TimeSformerHead):
     def init_weights(self) -> None:
         """Draw the weights of both layers from a truncated normal, and set the biases to zero."""
         super().init_weights()
-        trunc_normal_init(self.fc_hidden, std=self.init_std)
+        init_linear(self.fc_hidden, self.init_std)
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Map features (N, D), or tokens (N, ..., D), to logits (N, num_classes)."""
@@ -134,8 +123,8 @@ class HiddenLayerHead(TimeSformerHead):
         return super().forward(hidden, **kwargs)
 
 
-@MODELS.register_module()
-class TokenMlpHead(BaseHead):
+@MODELS.add
+class TokenMlpHead(Head):
     """Pool tokens and classify them with a hidden layer.
 
     Dropout on each token, mean over the grid, layer norm (epsilon 1e-5), linear layer, GELU,
@@ -148,7 +137,7 @@ class TokenMlpHead(BaseHead):
         in_channels: Token width D.
         hidden_dim: Width of the hidden layer.
         dropout_ratio: Rate of both dropouts.
-        **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
+        **kwargs: Further arguments of ``Head``, such as ``loss_cls`` and ``topk``.
     """
 
     def __init__(
@@ -175,8 +164,8 @@ class TokenMlpHead(BaseHead):
         return self.fc_cls(self.dropout(F.gelu(self.fc_hidden(x))))
 
 
-@MODELS.register_module()
-class AttentiveHead(BaseHead):
+@MODELS.add
+class AttentiveHead(Head):
     """Pool tokens by the attention of a learned query and classify them (V-JEPA's classifier).
 
     It takes the tokens of a backbone with ``pool="none"``.
@@ -190,7 +179,7 @@ class AttentiveHead(BaseHead):
         pooling: ``'vjepa'`` (``layers.AttentivePooling``) or ``'videoprism'``, one attention with
             scaled channels, or ``'siglip'``, one attention and an MLP (``layers.pooling``).
         dropout_ratio: Dropout rate of the pooled features.
-        **kwargs: Further arguments of MMAction2's ``BaseHead``, such as ``loss_cls`` and ``topk``.
+        **kwargs: Further arguments of ``Head``, such as ``loss_cls`` and ``topk``.
     """
 
     def __init__(
@@ -221,7 +210,7 @@ class AttentiveHead(BaseHead):
         return self.fc_cls(self.dropout(self.pooling(x)))
 
 
-@MODELS.register_module()
+@MODELS.add
 class MultiTaskHead(ZeroInitHead):
     """A ``ZeroInitHead`` whose outputs are the classes of several tasks, one task after another.
 

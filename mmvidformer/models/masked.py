@@ -1,26 +1,24 @@
-from mmvidformer.errors import UserError
-
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from mmengine.model import BaseModel
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
+from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
+from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.config import read
 from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.fast.token_dropping import draw_places
+from mmvidformer.models.steps import StepModel
 from mmvidformer.models.video_transformer import VideoTransformer
 
 
-@MODELS.register_module()
-class MaskedPretraining(BaseModel):
+@MODELS.add
+class MaskedPretraining(StepModel):
     """Pretraining of a video transformer on videos without labels (Tong et al. 2022, VideoMAE).
 
     Most places are masked, the same in all frames of a clip (tube masking), and a small decoder

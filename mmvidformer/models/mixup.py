@@ -1,22 +1,20 @@
-from mmvidformer.errors import UserError
-
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
 from collections.abc import Mapping
 
-from mmaction.models.utils import BaseMiniBatchBlending
 from torch import Tensor
 from torch.distributions import Beta
 
-from mmvidformer.models.heads import Samples, in_order, one_hot_tasks, stack_labels
+from mmvidformer.errors import UserError
+from mmvidformer.layers.catalog import MODELS
+from mmvidformer.layers.samples import Samples
+from mmvidformer.models.heads import in_order, one_hot_tasks, stack_labels
 
 
-@MODELS.register_module()
-class ReversedMixup(BaseMiniBatchBlending):
+@MODELS.add
+class ReversedMixup:
     """Mix a batch of clips with the same batch in reverse order, with one weight per device.
 
     Mixup (Zhang et al. 2018) as in ViViT's official code, for one task or several. Labels become
-    distributions; the head smooths them. For ``ActionDataPreprocessor(blending=...)``.
+    distributions; the head smooths them. For ``VideoDataPreprocessor(blending=...)``.
 
     Args:
         num_classes: Number of classes, or of the classes of each task by its name, in the order of
@@ -32,7 +30,7 @@ class ReversedMixup(BaseMiniBatchBlending):
             raise UserError(f"alpha of mixup must be positive, got {alpha}")
         single = isinstance(num_classes, int)
         self.tasks = {"class": num_classes} if single else in_order(num_classes)
-        super().__init__(sum(self.tasks.values()))
+        self.num_classes = sum(self.tasks.values())
         self.beta = Beta(alpha, alpha)
 
     def __call__(self, imgs: Tensor, batch_data_samples: Samples) -> tuple[Tensor, Samples]:

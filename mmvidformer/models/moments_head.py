@@ -1,14 +1,13 @@
 """Event spotting: moments of a video, their classes and scores."""
 
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
 import torch
 import torch.nn.functional as F
-from mmaction.structures import ActionDataSample
-from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
-from mmvidformer.models.heads import Samples, refuse_unread
+from mmvidformer.layers.catalog import MODELS
+from mmvidformer.layers.samples import Instances, Sample, Samples
+from mmvidformer.layers.scores import widen
+from mmvidformer.models.heads import refuse_unread
 from mmvidformer.models.horst.layer import Features
 from mmvidformer.models.segments_head import (
     SAME_MOMENT,
@@ -18,14 +17,13 @@ from mmvidformer.models.segments_head import (
     soft_nms,
 )
 from mmvidformer.models.task_heads import pool_space
-from mmvidformer.registry.repairs.half_scores import widen
 from mmvidformer.video.times import FrameTimes
 
 SEEN_AFTER = 3.5  # steps from its middle that decide: one for each convolution, and its neighbor
 SUPPRESS = 1e-3  # width of the Gaussian of soft-NMS: what is near the best moment is dropped
 
 
-@MODELS.register_module()
+@MODELS.add
 class MomentsHead(FindingHead):
     """Find moments by the class of each step, as E2E-Spot does (Hong et al. 2022).
 
@@ -47,7 +45,7 @@ class MomentsHead(FindingHead):
         weight: Weight of a class in the loss; that of the background is 1.
         score_thr: Least score of a moment.
         max_segments: Largest number of moments of a video.
-        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+        **kwargs: Further arguments of ``Head``.
     """
 
     output_shape = (
@@ -92,7 +90,7 @@ class MomentsHead(FindingHead):
         steps = self.tower(steps)
         return torch.cat([widen(self.fc_cls(steps)), widen(self.fc_distance(steps))], dim=-1)
 
-    def targets(self, sample: ActionDataSample, step: float, count: int) -> tuple[Tensor, Tensor]:
+    def targets(self, sample: Sample, step: float, count: int) -> tuple[Tensor, Tensor]:
         """Return what the steps of the clips of a sample learn.
 
         Of two moments near a step, it learns the one whose own step is nearest.
@@ -135,9 +133,7 @@ class MomentsHead(FindingHead):
         errors = (outputs[..., -1] - distances)[is_near].abs()
         return {"loss_cls": loss_cls, "loss_distance": errors.sum() / is_near.sum().clamp(min=1)}
 
-    def segments(
-        self, tokens: Tensor, step: float, total: float, times: FrameTimes
-    ) -> InstanceData:
+    def segments(self, tokens: Tensor, step: float, total: float, times: FrameTimes) -> Instances:
         """Find moments in the tokens (clips, T, D) of successive clips.
 
         Arguments and result are those of ``SegmentsHead.segments``; start and end are equal.
@@ -155,7 +151,7 @@ class MomentsHead(FindingHead):
             seconds, scores[which, labels], labels, SUPPRESS, self.max_segments
         )
         good = kept > self.score_thr
-        return InstanceData(segments=segments[good], scores=kept[good], labels=labels[good])
+        return Instances(segments=segments[good], scores=kept[good], labels=labels[good])
 
     def settling_seconds(self, step: float) -> float:
         """Return until when the step of a moment, which can be later, sees all that it can see.

@@ -1,10 +1,10 @@
-"""Names of the backbones, necks and layers in configs; the registry imports it at a look-up."""
+"""Names of the backbones, necks and layers in configs."""
 
 from mmvidformer import layers, models
-from mmvidformer.registry import MODELS
+from mmvidformer.layers.catalog import MODELS
 
 for _model in vars(models).values():
     if isinstance(_model, type):
-        MODELS.register_module(module=_model)
+        MODELS.add(_model)
 for _name in ("Attention", "Mlp", "PositionEmbedding", "TransformerBlock", "TubeletEmbedding"):
-    MODELS.register_module(module=getattr(layers, _name))
+    MODELS.add(getattr(layers, _name))

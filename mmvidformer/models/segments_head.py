@@ -1,20 +1,18 @@
 """Temporal localization: segments of a video, their classes and scores."""
 
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
+import math
 
 import torch
 import torch.nn.functional as F
-from mmaction.models.heads import BaseHead
-from mmaction.structures import ActionDataSample
-from mmengine.model import bias_init_with_prob, normal_init
-from mmengine.structures import InstanceData
 from torch import Tensor, nn
-from torchvision.ops import box_iou, distance_box_iou_loss, sigmoid_focal_loss
 
-from mmvidformer.models.heads import Samples, refuse_unread
+from mmvidformer.layers.catalog import MODELS
+from mmvidformer.layers.samples import Instances, Sample, Samples
+from mmvidformer.layers.scores import widen
+from mmvidformer.models.head import Head
+from mmvidformer.models.heads import refuse_unread
 from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.task_heads import pool_space
-from mmvidformer.registry.repairs.half_scores import widen
 from mmvidformer.video.times import FrameTimes
 
 RADIUS = 1.5  # of the points around a segment's center that are trained to find it, in strides
@@ -42,7 +40,7 @@ class ConvBlock(nn.Module):
         return F.gelu(self.norm(self.conv(x.transpose(1, 2)).transpose(1, 2)))
 
 
-class FindingHead(BaseHead):
+class FindingHead(Head):
     """A head that finds segments in the tokens of successive clips: its ``segments``."""
 
     answers_parts = True  # of a clip: a sample has not one label
@@ -68,7 +66,7 @@ class FindingHead(BaseHead):
         return 0.0
 
 
-@MODELS.register_module()
+@MODELS.add
 class SegmentsHead(FindingHead):
     """Find segments without anchors, as ActionFormer does (Zhang, Wu and Li 2022).
 
@@ -87,7 +85,7 @@ class SegmentsHead(FindingHead):
         score_thr: Least score of a segment.
         max_segments: Largest number of segments of a video.
         sigma: Width of the Gaussian of soft-NMS (Bodla et al. 2017).
-        **kwargs: Further arguments of MMAction2's ``BaseHead``.
+        **kwargs: Further arguments of ``Head``.
     """
 
     # Of an exported graph, as its file says.
@@ -119,8 +117,10 @@ class SegmentsHead(FindingHead):
 
     def init_weights(self) -> None:
         """Draw the weights of the last layers; classes start with the probability 0.01."""
-        normal_init(self.fc_cls, std=0.02, bias=bias_init_with_prob(PRIOR))
-        normal_init(self.fc_ends, std=0.02)
+        nn.init.normal_(self.fc_cls.weight, std=0.02)
+        nn.init.constant_(self.fc_cls.bias, math.log(PRIOR / (1 - PRIOR)))
+        nn.init.normal_(self.fc_ends.weight, std=0.02)
+        nn.init.zeros_(self.fc_ends.bias)
 
     def forward(self, x: Features, clips: int = 1, **kwargs: object) -> Tensor:
         """Return the outputs of all points.
@@ -182,6 +182,8 @@ class SegmentsHead(FindingHead):
 
     def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
+        from torchvision.ops import distance_box_iou_loss, sigmoid_focal_loss  # takes seconds
+
         batch = self(feats, data_samples[0].num_clips)  # (N, P, classes + 2)
         loss_cls = loss_ends = positive = batch.new_zeros(())
         sign = batch.new_tensor([-1, 1])  # of the distances to the start and the end
@@ -198,9 +200,7 @@ class SegmentsHead(FindingHead):
         count = positive.clamp(min=1)
         return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
 
-    def segments(
-        self, tokens: Tensor, step: float, total: float, times: FrameTimes
-    ) -> InstanceData:
+    def segments(self, tokens: Tensor, step: float, total: float, times: FrameTimes) -> Instances:
         """Find segments in the tokens (clips, T, D) of successive clips.
 
         Args:
@@ -224,16 +224,16 @@ class SegmentsHead(FindingHead):
             seconds, scores[which, labels], labels, self.sigma, self.max_segments
         )
         good = scores > self.score_thr
-        return InstanceData(segments=segments[good], scores=scores[good], labels=labels[good])
+        return Instances(segments=segments[good], scores=scores[good], labels=labels[good])
 
 
-def count_steps(feats: Features, sample: ActionDataSample) -> float:
+def count_steps(feats: Features, sample: Sample) -> float:
     """Return the number of frames of the file that a step of the tokens covers."""
     steps = (feats.y if isinstance(feats, HorstOutput) else feats).shape[1]
     return len(sample.frame_inds) / sample.num_clips / steps * sample.frame_step
 
 
-def visible_segments(sample: ActionDataSample, step: float) -> Tensor:
+def visible_segments(sample: Sample, step: float) -> Tensor:
     """Return start and end in steps, and class (n, 3), of what the clips of a sample show."""
     first, last = float(sample.frame_inds[0]), float(sample.frame_inds[-1]) + sample.frame_step
     spans = torch.as_tensor(sample.spans, dtype=torch.float).reshape(-1, 3)
@@ -271,6 +271,8 @@ def segment_iou(segment: Tensor, others: Tensor) -> Tensor:
 
     Of moments, which have no length, it is 1 if they are at most 0.5 s apart.
     """
+    from torchvision.ops import box_iou  # takes seconds to import
+
     iou = box_iou(as_boxes(segment[None]), as_boxes(others))[0].nan_to_num()
     are_moments = (segment[1] == segment[0]) & (others[:, 1] == others[:, 0])
     is_near = (others[:, 0] - segment[0]).abs() <= SAME_MOMENT

@@ -1,37 +1,17 @@
 """Heads that answer with several classes, with numbers, or at each step of time."""
 
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
 from collections.abc import Sequence
 
 import torch
-from mmaction.models.heads import BaseHead, TimeSformerHead
-from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
-from torchvision.ops import sigmoid_focal_loss
 
-from mmvidformer.models.heads import AttentiveHead, Samples, ZeroInitHead, refuse_unread
+from mmvidformer.layers.catalog import MODELS
+from mmvidformer.layers.samples import Sample, Samples
+from mmvidformer.models.head import Head, TimeSformerHead
+from mmvidformer.models.heads import AttentiveHead, ZeroInitHead, refuse_unread
 from mmvidformer.models.horst.layer import Features, HorstOutput
 
 NO_LABEL = -1  # of a frame that is neither trained nor evaluated
-
-
-@MODELS.register_module()
-class FocalLoss(nn.Module):
-    """Focal loss (Lin et al. 2017) of several classes: torchvision's ``sigmoid_focal_loss``.
-
-    Args:
-        alpha: Weight of positive examples, 0 to 1; negative: no weights.
-        gamma: Exponent; 0 is the binary cross-entropy.
-    """
-
-    def __init__(self, alpha: float = 0.25, gamma: float = 2.0) -> None:
-        super().__init__()
-        self.options = dict(alpha=alpha, gamma=gamma)
-
-    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Return the sum over the classes, averaged over the clips, of (N, classes)."""
-        return sigmoid_focal_loss(scores, labels, **self.options).sum(dim=1).mean()
 
 
 def pool_clip(x: Features, lengths: Tensor | None = None) -> Tensor:
@@ -49,11 +29,11 @@ def pool_space(x: Features) -> Tensor:
     return x.y.mean(dim=(-2, -1)) if isinstance(x, HorstOutput) else x.mean(dim=(2, 3))
 
 
-class SigmoidClasses(BaseHead):
+class SigmoidClasses(Head):
     """Loss and predictions of any number of classes a clip, each with a sigmoid.
 
     For MMAction2's datasets with ``multi_class=True``. A subclass adds what maps features to
-    logits. Arguments of ``BaseHead`` have other defaults: ``loss_cls``, of logits and labels
+    logits. Arguments of ``Head`` have other defaults: ``loss_cls``, of logits and labels
     (N, classes), is ``BCELossWithLogits``; others are ``dict(type='mmvidformer.FocalLoss')`` and,
     for many rare classes, ``dict(type='timm.loss.AsymmetricLossMultiLabel')``.
     ``average_clips='prob'`` averages the probabilities of the views, ``'score'`` their logits.
@@ -78,7 +58,7 @@ class SigmoidClasses(BaseHead):
         return super().average_clip(cls_scores, num_segs)
 
 
-@MODELS.register_module()
+@MODELS.add
 class MultiLabelHead(SigmoidClasses, TimeSformerHead):
     """A linear layer for any number of classes a clip (``SigmoidClasses``).
 
@@ -98,7 +78,7 @@ class MultiLabelHead(SigmoidClasses, TimeSformerHead):
         return super().forward(pool_clip(x, lengths))
 
 
-@MODELS.register_module()
+@MODELS.add
 class MultiLabelAttentiveHead(SigmoidClasses, AttentiveHead):
     """An ``AttentiveHead``, with its arguments, for any number of classes (``SigmoidClasses``)."""
 
@@ -106,7 +86,7 @@ class MultiLabelAttentiveHead(SigmoidClasses, AttentiveHead):
         super().__init__(num_classes, in_channels, num_heads, **kwargs)
 
 
-@MODELS.register_module()
+@MODELS.add
 class NumberHead(ZeroInitHead):
     """A linear layer for one number a clip, or several; it reads what ``MultiLabelHead`` reads.
 
@@ -158,7 +138,7 @@ class NumberHead(ZeroInitHead):
         return cls_scores.unflatten(0, (-1, num_segs)).mean(dim=1)
 
 
-@MODELS.register_module()
+@MODELS.add
 class FramesHead(TimeSformerHead):
     """A linear layer on the tokens of each step of time, averaged over space.
 
@@ -209,7 +189,7 @@ class FramesHead(TimeSformerHead):
         return data_samples
 
 
-def merge_clips(views: Tensor, sample: ActionDataSample) -> tuple[Tensor, float]:
+def merge_clips(views: Tensor, sample: Sample) -> tuple[Tensor, float]:
     """Average the steps (views, T, classes) of a video's clips where they overlap.
 
     Args:

@@ -11,76 +11,77 @@ stays what it is.
 
 Modules are imported at the first look-up in their registry, so a backbone can be imported without
 ``mmaction.models``. MMEngine does not run the lazy imports of a parent when a look-up reaches it,
-so every node lists MMAction2's module before ours.
+so every node lists MMAction2's module before ours. Models and transforms have their names from
+``mmvidformer.layers.catalog``, which does without MMAction2.
 """
+
+import logging
 
 from mmvidformer.registry import repairs
 
 repairs.apply()
 
 from mmaction import registry as _mmaction  # noqa: E402
+from mmengine.logging import print_log  # noqa: E402
 from mmengine.registry import Registry, root  # noqa: E402
 
 from mmvidformer.checkpoints import addresses  # noqa: E402
+from mmvidformer.layers import catalog  # noqa: E402
 
 addresses.register()
 
+
+class _ToMMEngine(logging.Handler):
+    """Writes what this package logs into MMEngine's log, too, that of a run."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_log(record.getMessage(), logger="current", level=record.levelno)
+
+
+logging.getLogger("mmvidformer").addHandler(_ToMMEngine(logging.INFO))
+logging.getLogger("mmvidformer").setLevel(logging.INFO)
+
 SCOPE = "mmvidformer"
+
+
+class Named(Registry):
+    """A registry that has the names of a catalog, too (``layers.catalog``)."""
+
+    catalog: catalog.Catalog
+
+    def import_from_location(self) -> None:
+        """Add the names at the first look-up, as MMEngine imports modules."""
+        if not self._imported:
+            super().import_from_location()
+            for name, part in self.catalog.parts.items():
+                self._module_dict.setdefault(name, part)
 
 
 def _child(name: str, parent: Registry, *locations: str) -> Registry:
     return Registry(name, parent=parent, scope=SCOPE, locations=list(locations))
 
 
-MODELS = _child(
-    "model",
-    _mmaction.MODELS,
-    "mmaction.models",
-    "mmvidformer.models.registration",
-    "mmvidformer.models.boxes_head",
-    "mmvidformer.models.camera_head",
-    "mmvidformer.models.change_head",
-    "mmvidformer.models.heads",
-    "mmvidformer.models.masked",
-    "mmvidformer.models.mixup",
-    "mmvidformer.models.preprocessor",
-    "mmvidformer.models.recognizers",
-    "mmvidformer.models.segments_head",
-    "mmvidformer.models.moments_head",
-    "mmvidformer.models.task_heads",
-    "mmvidformer.models.horst.heads",
-    "mmvidformer.models.horst.recognizer",
-)
+MODELS = Named("model", parent=_mmaction.MODELS, scope=SCOPE, locations=["mmaction.models"])
+MODELS.catalog = catalog.MODELS
 DATASETS = _child(
     "dataset",
     _mmaction.DATASETS,
     "mmaction.datasets",
-    "mmvidformer.tasks.annotations",
+    "mmvidformer.tasks.datasets",
     "mmvidformer.tasks.anticipation",
-    "mmvidformer.tasks.regression",
     "mmvidformer.data.bad_videos",
-    "mmvidformer.tasks.boxes",
     "mmvidformer.data.epic_kitchens",
     "mmvidformer.data.image_folder",
     "mmvidformer.data.listed_videos",
     "mmvidformer.data.shards.dataset",
 )
-TRANSFORMS = _child(
+TRANSFORMS = Named(
     "transform",
-    _mmaction.TRANSFORMS,
-    "mmaction.datasets.transforms",
-    "mmvidformer.tasks.annotations",
-    "mmvidformer.tasks.boxes",
-    "mmvidformer.tasks.features",
-    "mmvidformer.data.transforms.augment",
-    "mmvidformer.data.transforms.auto_augment",
-    "mmvidformer.data.transforms.decode",
-    "mmvidformer.data.transforms.encoded",
-    "mmvidformer.data.transforms.motion_crop",
-    "mmvidformer.data.transforms.sampling",
-    "mmvidformer.data.transforms.structure",
-    "mmvidformer.data.transforms.whole_frames",
+    parent=_mmaction.TRANSFORMS,
+    scope=SCOPE,
+    locations=["mmaction.datasets.transforms"],
 )
+TRANSFORMS.catalog = catalog.TRANSFORMS
 METRICS = _child(
     "metric",
     _mmaction.METRICS,
@@ -127,9 +128,9 @@ HOOKS = _child(
     "mmvidformer.engine.checkpointing.hook",
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
-    "mmvidformer.models.all_tokens_hook",
-    "mmvidformer.models.fast.compile_hook",
-    "mmvidformer.models.fast.training_hook",
+    "mmvidformer.engine.all_tokens_hook",
+    "mmvidformer.engine.compile_hook",
+    "mmvidformer.engine.training_hook",
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
 DATA_SAMPLERS = _child(

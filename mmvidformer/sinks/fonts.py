@@ -3,9 +3,6 @@
 import warnings
 from functools import cache, lru_cache
 
-from matplotlib import font_manager
-from matplotlib.ft2font import FT2Font
-
 from mmvidformer.storage.names import spell
 
 NO_LETTERS = "Last Resort"  # a font that has a box for each letter
@@ -19,6 +16,8 @@ def find_font(text: str) -> tuple[str, str]:
     of this machine has becomes its number, such as ``\u8df3``, and a warning says so. A name that
     is no text is spelled.
     """
+    from matplotlib import font_manager  # only for what is drawn
+
     text = spell(text)
     plain = str(font_manager.findfont("DejaVu Sans"))  # its own class cannot be pickled
     letters = frozenset(map(ord, text))
@@ -36,6 +35,8 @@ def find_font(text: str) -> tuple[str, str]:
 
 @cache
 def _letters_of(file: str) -> frozenset[int]:
+    from matplotlib.ft2font import FT2Font  # as above
+
     try:
         return frozenset(FT2Font(file).get_charmap())
     except (OSError, RuntimeError):  # gone, or of a kind that FreeType cannot read

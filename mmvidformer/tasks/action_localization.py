@@ -59,7 +59,7 @@ class ActionLocalization(ActionSegmentation):
     def answers(
         self, output: Any, names: Names, is_logits: bool = False, **where: Any
     ) -> list[Prediction]:
-        """Make predictions of ``InstanceData`` with ``segments``, ``scores`` and ``labels``."""
+        """Make predictions of ``Instances`` with ``segments``, ``scores`` and ``labels``."""
         name, classes = next(iter(names.items()))
         rows = (one_hot(output.labels.long(), len(classes)) * output.scores[:, None]).numpy()
         return [

@@ -2,20 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import torch
-from mmaction.datasets import VideoDataset
-
-from mmvidformer.data.folders import find_named
 from mmvidformer.data.tables import Row, Table, read_float, read_table
-from mmvidformer.data.transforms.rates import known_times, rescale
-from mmvidformer.data.transforms.sampling import FrameSampler
-from mmvidformer.errors import MissingFile, UserError
-from mmvidformer.registry import DATASETS, TRANSFORMS
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.reading import Annotations, unknown_class
 
 COLUMNS = ("video", "time", "x1", "y1", "x2", "y2", "label", "track")
@@ -182,73 +173,3 @@ def _read_class(label: str, place: str, numbers: Mapping[str, int]) -> int | str
         limit = len(numbers) or "..."
         raise UserError(f"{place}: label must be a class or in 1 to {limit}, got {number}")
     return number
-
-
-@DATASETS.register_module()
-class BoxDataset(VideoDataset):
-    """Moments of video files with boxes, in the format of AVA's csv files (``read_boxes``).
-
-    MMAction2's ``AVADataset`` reads the same files with folders of frames. A video is the file of
-    its name, with any suffix, in the folder or below. Arguments are those of ``VideoDataset``;
-    ``metainfo`` has the classes.
-
-    Raises:
-        FileNotFoundError: If a video is missing.
-        UserError: As ``read_boxes``, or if two files have the name of a video.
-    """
-
-    def load_data_list(self) -> list[dict]:
-        """Read the annotation file."""
-        names = self.metainfo["classes"]
-        annotations = parse_boxes(read_table(self.ann_file), names).check_rows()
-        paths = find_named(self.data_prefix["video"] or ".", annotations.videos)
-        samples = []
-        for (video, time), boxes in group_boxes(annotations).items():
-            if video not in paths:
-                raise MissingFile(f"{self.ann_file}: there is no file of video {video!r}")
-            labels = torch.zeros(len(boxes), len(names))
-            for number, classes in enumerate(boxes.values()):
-                labels[number, [label - 1 for label in classes]] = 1
-            sample = dict(
-                filename=str(paths[video]),
-                video_id=video,
-                timestamp=time,
-                gt_bboxes=np.array(list(boxes), np.float32),
-                gt_labels=labels,
-            )
-            samples.append(sample)
-        return samples
-
-
-@TRANSFORMS.register_module()
-@dataclass
-class FramesAround(FrameSampler):
-    """Take a clip of regular frames around a moment, which ``timestamp`` gives in seconds.
-
-    Frames before the begin or after the end are replaced by the first or last one: of the video, or
-    of the ``shot``, if the sample has it.
-
-    Args:
-        clip_len: Number of frames.
-        frame_interval: Interval between frames at ``target_fps``.
-        target_fps: Frame rate that the interval refers to. None for that of the file.
-
-    Raises:
-        BadVideo: As ``number_by_time``.
-    """
-
-    clip_len: int
-    frame_interval: int = 1
-    target_fps: float | None = None
-
-    def needs_times(self, results: dict) -> bool:
-        """Return True: a box stands at a time."""
-        return True
-
-    def sample(self, total: int, results: dict) -> np.ndarray:
-        """Choose frames (1, T)."""
-        step = rescale(results, self.frame_interval, self.target_fps)
-        steps = (np.arange(self.clip_len) - self.clip_len // 2) * step
-        center = known_times(results).at(results["timestamp"])
-        first, last = results.get("shot") or (0, total - 1)
-        return np.clip(center + np.floor(steps + 1e-6).astype(int), first, last)[None]

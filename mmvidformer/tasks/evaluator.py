@@ -1,3 +1,5 @@
+from mmvidformer.registry import EVALUATOR  # isort: skip  (repairs MMAction2 first)
+
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -7,7 +9,6 @@ from mmengine.evaluator import BaseMetric, DumpResults, Evaluator
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
 
-from mmvidformer.registry import EVALUATOR
 from mmvidformer.tasks.action_detection import ActionDetection
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.score_files import SaveScores

@@ -9,8 +9,10 @@ from mmengine.evaluator import BaseMetric
 
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.action_segmentation import ActionSegmentation
-from mmvidformer.tasks.annotations import BACKGROUND, NO_LABEL, classes_at
+from mmvidformer.tasks.annotations import BACKGROUND
 from mmvidformer.tasks.shares import leave_out
+from mmvidformer.tasks.span_samples import NO_LABEL
+from mmvidformer.tasks.transforms import classes_at
 from mmvidformer.video.times import FrameTimes
 
 

@@ -1,5 +1,7 @@
 """Metrics of several labels, of numbers, of segments and of boxes."""
 
+from mmvidformer.registry import METRICS  # isort: skip  (repairs MMAction2 first)
+
 import csv
 import multiprocessing
 import re
@@ -18,7 +20,6 @@ from mmengine.evaluator import BaseMetric
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from mmvidformer.errors import UserError
-from mmvidformer.registry import METRICS
 from mmvidformer.tasks.action_localization import ActionLocalization
 from mmvidformer.tasks.base import write_csv
 from mmvidformer.tasks.boxes import Moments, read_boxes

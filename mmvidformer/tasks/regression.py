@@ -1,19 +1,16 @@
 """Regression: one number a video, or several."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from os.path import join
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from mmaction.datasets import VideoDataset
 from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.data.own_videos import ListFacts, VideoLists
-from mmvidformer.data.tables import Row, Table, read_float, read_table
+from mmvidformer.data.tables import Row, Table, read_float
 from mmvidformer.errors import UserError
-from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.reading import Annotations
@@ -142,26 +139,3 @@ def parse_values(table: Table) -> Annotations:
 def _value_names(columns: Iterable[str]) -> tuple[str, ...]:
     """Return the columns of a csv file that hold values."""
     return tuple(name for name in columns if name and name not in OTHER_COLUMNS)
-
-
-@DATASETS.register_module()
-class ValueDataset(VideoDataset):
-    """Videos with numbers: a csv file with the column ``video`` and a column for each value.
-
-    ``gt_label`` of a sample holds the values. Arguments are those of MMAction2's ``VideoDataset``.
-
-    Raises:
-        UserError: If something is wrong in the file (``parse_values``); names file and line.
-    """
-
-    def load_data_list(self) -> list[dict]:
-        """Read the annotation file."""
-        folder = self.data_prefix["video"] or ""
-        samples = []
-        for video, (numbers,) in (
-            parse_values(read_table(self.ann_file)).check_rows().videos.items()
-        ):
-            label = torch.tensor(numbers.values)
-            sample = dict(filename=join(folder, video), label=label, where=numbers.where)
-            samples.append(sample)
-        return samples

@@ -1,5 +1,7 @@
 """Shards of a list of any task, and of the lists of a config."""
 
+from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+
 from collections.abc import Iterator
 from os.path import relpath
 from pathlib import Path
@@ -20,7 +22,6 @@ from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
-from mmvidformer.registry import DATASETS
 from mmvidformer.storage.cache import local_copy
 from mmvidformer.storage.files import exists, is_remote, join, split_path
 from mmvidformer.tasks.base import Task

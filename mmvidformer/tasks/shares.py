@@ -1,3 +1,5 @@
+import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+
 import logging
 from collections.abc import Iterable
 

@@ -11,11 +11,11 @@ import torch
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from mmaction.structures import ActionDataSample
 from torch import Tensor, nn
 
 from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.errors import UserError
+from mmvidformer.layers.samples import DataSample
 from mmvidformer.sinks.annotate import annotate_frame, prediction_bars
 from mmvidformer.sinks.figures import without_formulas
 from mmvidformer.visualization.attention_rollout import rollout
@@ -171,7 +171,7 @@ def rollout_clips(
         seen = tuple(slice(n) for n in heat.shape)  # a remainder fills no tubelet
         frames = to_frames(model.data_preprocessor, clip[0])[seen]
         with torch.no_grad():
-            (scored,) = model.cls_head.predict(shares.features, [ActionDataSample()])
+            (scored,) = model.cls_head.predict(shares.features, [DataSample()])
         (prediction,) = recognizer._answers(scored)
         captions = [f"frame {number}" for number in numbers[i][seen[0]]]
         title = f"{name}, clip {i + 1} of {len(clips)}"

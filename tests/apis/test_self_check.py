@@ -13,7 +13,6 @@ import pytest
 import torch
 from mmaction.structures import ActionDataSample
 from mmengine.config import Config
-from mmengine.structures import InstanceData
 from torch import nn
 
 from mmvidformer import get_config
@@ -26,6 +25,7 @@ from mmvidformer.apis.self_check import (
     is_due,
     make_fast,
 )
+from mmvidformer.layers.samples import Instances
 from mmvidformer.models.fast.int8 import Int8Linear, bytes_of_weights
 from mmvidformer.tasks.changes import Change, TooInexact
 
@@ -177,7 +177,7 @@ def test_scores_are_copies() -> None:
     sample.pred_score[0] = 5
     assert scores[""].tolist() == [1, 1]
     boxes = ActionDataSample()
-    boxes.pred_instances = InstanceData(scores=torch.ones(3, 2))
+    boxes.pred_instances = Instances(scores=torch.ones(3, 2))
     assert answer_of(boxes)[""].shape == (3, 2)
 
 
@@ -186,10 +186,10 @@ def test_models_of_other_kinds_say_so(small: Callable) -> None:
         Recognizer(small("horst_early_motion"), None, "cpu", int8=True)
 
 
-def segments(*rows: tuple[float, float, int, float]) -> InstanceData:
+def segments(*rows: tuple[float, float, int, float]) -> Instances:
     """Segments of rows of start, end, class and score."""
     table = torch.tensor(rows).reshape(-1, 4)
-    return InstanceData(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
+    return Instances(segments=table[:, :2], labels=table[:, 2].long(), scores=table[:, 3])
 
 
 def test_segments_are_the_same_if_they_overlap() -> None:

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from mmvidformer.checkpoints import load_checkpoint, read_model
-from mmvidformer.checkpoints.addresses import load_from_source
+from mmvidformer.checkpoints.partial import load_from_source
 from mmvidformer.checkpoints.reading import read_content
 
 NAME = "backbone.encoders.0.blocks.0.sublayers.joint.norm.weight"

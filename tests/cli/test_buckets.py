@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.storage.files import list_files, read_file
-from mmvidformer.tasks.features import LoadFeatures
+from mmvidformer.tasks.transforms import LoadFeatures
 
 
 @pytest.fixture

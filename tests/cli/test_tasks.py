@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.structures import InstanceData
 
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.errors import UserError
+from mmvidformer.layers.samples import Instances
 from mmvidformer.sinks.timeline import draw_timeline
 
 VIDEOS = {"train": 8, "val": 7}
@@ -217,9 +217,7 @@ def test_a_stream_has_the_tokens_of_the_video(segments_model, monkeypatch) -> No
 
     def segments(head, *args):
         read.append(args)
-        return InstanceData(
-            segments=torch.zeros(0, 2), scores=torch.zeros(0), labels=torch.zeros(0)
-        )
+        return Instances(segments=torch.zeros(0, 2), scores=torch.zeros(0), labels=torch.zeros(0))
 
     monkeypatch.setattr("mmvidformer.models.segments_head.SegmentsHead.segments", segments)
     assert not list(segments_model.timeline(noise(44), fps=10))
@@ -246,7 +244,7 @@ def test_a_stream_gives_each_segment_once_after_the_delay(
     def segments(head, tokens, step, total, times):
         seen = truth + torch.tensor([0.0, 0.01 * times.seconds(total)])
         scores = torch.tensor([0.9, 0.8, 0.7, 0.6])
-        return InstanceData(segments=seen, scores=scores, labels=torch.tensor([0, 1, 0, 2]))
+        return Instances(segments=seen, scores=scores, labels=torch.tensor([0, 1, 0, 2]))
 
     monkeypatch.setattr("mmvidformer.models.segments_head.SegmentsHead.segments", segments)
     seen: list[int] = []

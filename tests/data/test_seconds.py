@@ -9,9 +9,8 @@ import pytest
 from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.data.importers import open_annotations
 from mmvidformer.data.transforms.sampling import LimitToSegment, ObserveBefore, ObserveFirst
-from mmvidformer.tasks.annotations import CoverFrames, LabelFrames
-from mmvidformer.tasks.boxes import FramesAround
 from mmvidformer.tasks.checks import find_annotation_faults
+from mmvidformer.tasks.transforms import CoverFrames, FramesAround, LabelFrames
 from mmvidformer.video.errors import BadVideo
 from tests.video.toys import BURST, VARIABLE, read_clock, shown_at, write, write_clock
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.logging import MMLogger
-from mmengine.model import BaseModel
 from mmengine.registry import DefaultScope
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.engine.loading import default_device, load_recognizer
+from mmvidformer.models.steps import StepModel
 from mmvidformer.registry import MODELS
 
 
@@ -82,7 +82,7 @@ def test_the_gpu_is_the_default_if_there_is_one(cfg, gpu, expected, monkeypatch)
     moved = []
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")  # which MMEngine reads for its logger
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
-    monkeypatch.setattr(BaseModel, "to", lambda model, device: moved.append(device) or model)
+    monkeypatch.setattr(StepModel, "to", lambda model, device: moved.append(device) or model)
     Recognizer(cfg, None)
     Recognizer(cfg, None, "cuda:1")
     load_recognizer(cfg, None)

@@ -14,7 +14,7 @@ from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.preflight.hook import PreflightHook, WrongSetup
 from mmvidformer.engine.preflight.pairs import check_pairs
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.tasks.annotations import SpanDataset
+from mmvidformer.tasks.datasets import SpanDataset
 
 DATASET = "train_dataloader.dataset"
 PIPELINE = f"{DATASET}.pipeline"

@@ -10,6 +10,7 @@ from mmaction.structures import ActionDataSample
 from mmengine.structures import InstanceData
 from torch import Tensor, nn
 
+from mmvidformer.layers.samples import Instances
 from mmvidformer.models.boxes_head import BoxesHead
 from mmvidformer.models.camera_head import CameraMotionHead
 from mmvidformer.models.segments_head import SegmentsHead
@@ -45,7 +46,7 @@ def test_times_of_segments_are_not_rounded(halved: Callable) -> None:
     nn.init.normal_(head.fc_cls.weight, std=2.0)
     tokens = torch.randn(1, 1200, 8)
 
-    def find(head: SegmentsHead, tokens: Tensor) -> InstanceData:
+    def find(head: SegmentsHead, tokens: Tensor) -> Instances:
         return head.segments(tokens, 2.0, 2400.0, FrameTimes(24.0))
 
     found = halved(find, head, tokens)
@@ -74,7 +75,7 @@ def test_boxes_are_not_rounded(halved: Callable) -> None:
     sample.proposals = InstanceData(bboxes=BOX)
     tokens = torch.randn(1, 2, 14, 14, 8).bfloat16().float()
 
-    def predict(head: BoxesHead, tokens: Tensor) -> InstanceData:
+    def predict(head: BoxesHead, tokens: Tensor) -> Instances:
         return head.predict(tokens, [sample])[0].pred_instances
 
     found = halved(predict, head, tokens)

@@ -109,7 +109,7 @@ def test_draws_follow_the_seed_and_disturb_no_others() -> None:
 
 def test_equally_seeded_processes_draw_differently(monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(build())
-    monkeypatch.setattr(preprocessor, "get_rank", lambda: 1)
+    monkeypatch.setattr(preprocessor, "number_of_process", lambda: 1)
     assert not torch.equal(first, run(build()))
 
 

@@ -7,8 +7,8 @@ from mmaction.structures import ActionDataSample
 from timm.loss import AsymmetricLossMultiLabel
 
 from mmvidformer.models.horst.layer import HorstOutput
+from mmvidformer.models.losses import FocalLoss
 from mmvidformer.models.task_heads import (
-    FocalLoss,
     FramesHead,
     MultiLabelHead,
     NumberHead,

@@ -13,6 +13,7 @@ import torch
 from mmaction.structures import ActionDataSample
 from torch import nn
 
+from mmvidformer.layers.scores import widen
 from mmvidformer.registry import repairs
 from mmvidformer.registry.repairs import drn, multimodal
 
@@ -206,10 +207,8 @@ def test_heads_compute_losses_and_predictions_in_float32(dtype: torch.dtype) -> 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
 def test_other_scores_are_passed_on(dtype: torch.dtype) -> None:
-    from mmvidformer.registry.repairs import half_scores
-
     scores = {"verb": torch.zeros(1, 3, dtype=dtype), "names": ["a"]}
-    assert half_scores.widen(scores)["verb"] is scores["verb"]
+    assert widen(scores)["verb"] is scores["verb"]
 
 
 def test_an_own_drn_of_mmaction_is_kept(tmp_path: Path, monkeypatch) -> None:

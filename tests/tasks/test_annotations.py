@@ -8,16 +8,12 @@ import torch
 
 from mmvidformer.data.importers import open_annotations
 from mmvidformer.finetune.balance import BalancedSampler, class_weights
-from mmvidformer.tasks.annotations import (
-    CoverFrames,
-    LabelFrames,
-    SpanDataset,
-    read_spans,
-)
+from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.tasks.checks import find_annotation_faults
+from mmvidformer.tasks.datasets import SpanDataset, ValueDataset
 from mmvidformer.tasks.lists import read_task_lists, split_annotations
 from mmvidformer.tasks.reading import unknown_class
-from mmvidformer.tasks.regression import ValueDataset
+from mmvidformer.tasks.transforms import CoverFrames, LabelFrames
 
 
 @pytest.fixture

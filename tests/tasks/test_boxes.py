@@ -10,10 +10,12 @@ from mmengine.structures import InstanceData
 
 from mmvidformer.data.importers import open_annotations
 from mmvidformer.data.tables import read_table
-from mmvidformer.tasks.boxes import Box, BoxDataset, FramesAround, parse_boxes, read_boxes
+from mmvidformer.tasks.boxes import Box, parse_boxes, read_boxes
 from mmvidformer.tasks.checks import find_annotation_faults
+from mmvidformer.tasks.datasets import BoxDataset
 from mmvidformer.tasks.lists import read_task_lists, split_annotations
 from mmvidformer.tasks.metrics import BoxesMetric
+from mmvidformer.tasks.transforms import FramesAround
 
 CLASSES = ("walk", "sit", "run")
 ROWS = "val_0,1,0.1,0.2,0.5,0.6,1,0\nval_0,1,0.1,0.2,0.5,0.6,3,0\nval_0,2,0,0,1,1,2,4\n"

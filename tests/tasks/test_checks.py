@@ -8,8 +8,8 @@ import pytest
 
 from mmvidformer.data.importers import open_annotations
 from mmvidformer.engine.errors import run_tool
-from mmvidformer.tasks.boxes import BoxDataset
 from mmvidformer.tasks.checks import find_annotation_faults
+from mmvidformer.tasks.datasets import BoxDataset
 from mmvidformer.tasks.lists import split_annotations
 
 SPANS = "video,start,end,label\nval_0.mp4,0.8,0.2,run\n"

@@ -16,10 +16,10 @@ from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.models.segments_head import SegmentsHead
 from mmvidformer.registry import DATASETS, MODELS
 from mmvidformer.tasks.action_segmentation import META_KEYS
-from mmvidformer.tasks.annotations import SpanDataset
+from mmvidformer.tasks.datasets import SpanDataset
 from mmvidformer.tasks.evaluator import BadVideoEvaluator
-from mmvidformer.tasks.features import LoadFeatures
 from mmvidformer.tasks.metrics import SegmentsMetric
+from mmvidformer.tasks.transforms import LoadFeatures
 from mmvidformer.video.errors import BadVideo
 
 

@@ -142,7 +142,7 @@ def test_head_learns_where_moments_are() -> None:
         sum(head.loss(tokens, [sample_of(spans)]).values()).backward()
         optimizer.step()
     found = head.segments(tokens[:, :, 0, 0], 2.0, 20, FrameTimes(10.0))
-    found = found[found.scores > 0.5]
+    found = found.select(found.scores > 0.5)
     assert torch.equal(found.segments[:, 0], found.segments[:, 1])
     pairs = zip(found.segments[:, 0].tolist(), found.labels.tolist(), strict=True)
     (first, one), (second, other) = sorted(pairs)

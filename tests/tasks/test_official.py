@@ -9,7 +9,7 @@ import torch
 from mmengine.structures import InstanceData
 
 from mmvidformer.data.importers import open_annotations
-from mmvidformer.tasks.annotations import SpanDataset
+from mmvidformer.tasks.datasets import SpanDataset
 from mmvidformer.tasks.frames_metric import FramesMetric, list_runs
 from mmvidformer.tasks.lists import split_annotations
 from mmvidformer.tasks.metrics import BoxesMetric, SegmentsMetric

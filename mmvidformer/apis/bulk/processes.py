@@ -21,11 +21,12 @@ from torch._utils import ExceptionWrapper
 
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.data.workers import end_with_parent
-from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.errors import LostProcess
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.progress import limit_silence
 
+# What the processes import, once for all.
+PRELOADED = ["mmvidformer.apis.recognizer", "mmvidformer.data.transforms.of_mmaction"]
 TRIES = 2  # of a video whose process dies: the system may have ended it for want of memory
 TICK = 5.0  # seconds after which a caller hears that nothing has come
 

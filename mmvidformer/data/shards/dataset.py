@@ -1,13 +1,14 @@
 """A dataset whose videos are in shards."""
 
+from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+
 from typing import Any
 
 import numpy as np
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.data.shards.index import ShardIndex, WrongShards
-from mmvidformer.data.transforms.decode import DECODERS, VideoInit
-from mmvidformer.registry import DATASETS
+from mmvidformer.data.transforms.decoders import DECODERS, VideoInit
 
 
 @DATASETS.register_module()

@@ -1,6 +1,7 @@
 """Augmentation of clips: of their size in dataloader workers, and of tensors on any device."""
 
-import math
+import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -8,16 +9,16 @@ import mmcv
 import numpy as np
 import torch
 from mmaction.datasets.transforms import MultiScaleCrop, RandomRescale, Resize
-from mmcv.transforms import BaseTransform
 from torch import Tensor
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
+from mmvidformer.data.transforms.base import Transform
 from mmvidformer.errors import UserError
-from mmvidformer.registry import TRANSFORMS
+from mmvidformer.layers.catalog import TRANSFORMS
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class ClipFlip(v2.RandomHorizontalFlip):
     """Flip frames horizontally, and swap classes that name a side.
 
@@ -47,7 +48,7 @@ class ClipFlip(v2.RandomHorizontalFlip):
         return frames.flip(-1), swapped
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class ClipColorJitter(v2.ColorJitter):
     """Torchvision's ``v2.ColorJitter`` with a probability, after a shift of the brightness.
 
@@ -74,7 +75,7 @@ class ClipColorJitter(v2.ColorJitter):
         return super().transform(frames, params)
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class ClipErasing(v2.RandomErasing):
     """Torchvision's ``RandomErasing``, whose ``value='random'`` is noise for uint8 frames too.
 
@@ -88,7 +89,7 @@ class ClipErasing(v2.RandomErasing):
         return super().transform(frames, params)
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class ClipMultiScaleCrop(v2.Transform):
     """Crop frames by MMAction2's ``MultiScaleCrop``, and resize the crop.
 
@@ -109,9 +110,9 @@ class ClipMultiScaleCrop(v2.Transform):
         return F.resize(frames, [self.size, self.size], antialias=False)
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 @dataclass
-class ScaleJitter(BaseTransform):
+class ScaleJitter(Transform):
     """Crop frames at random after stretching height and width by independent random factors.
 
     ViViT's scale jitter (arXiv, Table 7: U[0.9, 1.33]) with its random crop, as in the
@@ -139,42 +140,7 @@ class ScaleJitter(BaseTransform):
         return results
 
 
-@TRANSFORMS.register_module()
-@dataclass
-class ThreeCrop(BaseTransform):
-    """Cut three crops: at both ends and in the middle of the longer side of frames, in this order.
-
-    Of odd margins the middle gets the larger half first, as in PySlowFast, whose crops the official
-    codes of ViViT, TimeSformer and feature fixation have. MMAction2's transform of this name rounds
-    down, so that its last crop misses the last column of odd widths, and needs a short side as long
-    as the crop. Frames may be longer here. Required and changed keys: ``imgs``, ``img_shape``.
-
-    Args:
-        crop_size: Side of the square crop in pixels.
-
-    Raises:
-        UserError: If frames are smaller than the crop.
-    """
-
-    crop_size: int
-
-    def transform(self, results: dict) -> dict:
-        """Crop ``results['imgs']``: the first crop of all frames, then the next."""
-        size, (height, width) = self.crop_size, results["img_shape"]
-        if min(height, width) < size:
-            raise UserError(f"frames of {width} x {height} are smaller than the crop, {size}")
-        top, left = math.ceil((height - size) / 2), math.ceil((width - size) / 2)
-        if width >= height:
-            corners = [(top, x) for x in (0, width - size, left)]
-        else:
-            corners = [(y, left) for y in (0, height - size, top)]
-        imgs = results["imgs"]
-        results["imgs"] = [img[y : y + size, x : x + size] for y, x in corners for img in imgs]
-        results["img_shape"] = (size, size)
-        return results
-
-
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class InverseRescale(RandomRescale):
     """MMAction2's ``RandomRescale`` to a short side of ``1 / U(1 / high, 1 / low)``.
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional as F
 
+from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.registry import TRANSFORMS
 
 
 def solarize(image: Tensor, threshold: int) -> Tensor:
@@ -52,7 +52,7 @@ TIMM_OPERATIONS: dict[str, Callable[..., Tensor]] = {
 }
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class ClipAutoAugment(v2.Transform):
     """Apply an AutoAugment policy or RandAugment, drawn once per clip.
 
@@ -125,7 +125,7 @@ SCENIC_OPERATIONS: dict[str, Callable[[Tensor, float, int], Tensor]] = {
 }
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class ClipRandAugment(v2.Transform):
     """Apply RandAugment (Cubuk et al. 2020) as in scenic's ViViT, drawn once per clip.
 

@@ -1,5 +1,7 @@
 """Transforms that hand on a video as it is, to be decoded on the device of the model."""
 
+import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+
 from dataclasses import replace
 
 import numpy as np
@@ -7,12 +9,12 @@ from mmaction.datasets.transforms import PackActionInputs
 
 from mmvidformer.data.transforms.decode import VideoDecode
 from mmvidformer.errors import UserError
-from mmvidformer.registry import TRANSFORMS
+from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.video.encoded import EncodedClip, content_of, crop_of, places_of
 from mmvidformer.video.video import Video
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class DecodeLater(VideoDecode):
     """Take the file of a video, in place of ``VideoDecode``.
 
@@ -29,11 +31,12 @@ class DecodeLater(VideoDecode):
         name, size = results["filename"], results["original_shape"]
         return {**results, "encoded": EncodedClip(content_of(video), name, numbers, size)}
 
-    def _decord_load_frames(self, container: Video, frame_inds: np.ndarray) -> list[np.ndarray]:
-        return [places_of(*container.size)]
+    def decode(self, video: Video, numbers: np.ndarray) -> list[np.ndarray]:
+        """Return the places of the pixels of a frame, in place of frames."""
+        return [places_of(*video.size)]
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 class PackEncodedInputs(PackActionInputs):
     """Pack a video for the preprocessor, in place of ``FormatShape`` and ``PackActionInputs``.
 

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 import cv2
 import numpy as np
-from mmcv.transforms import BaseTransform
 
-from mmvidformer.registry import TRANSFORMS
+from mmvidformer.data.transforms.base import Transform
+from mmvidformer.layers.catalog import TRANSFORMS
 
 HEIGHT = 96  # of the gray frames whose differences are measured
 NOISE = 8  # difference of gray values that compression and light make
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 @dataclass
-class CropToMotion(BaseTransform):
+class CropToMotion(Transform):
     """Crop frames to a square around what moves in the clip, the same for all of them.
 
     It goes after decoding, before a ``Resize``. Changed keys: ``imgs``, ``img_shape``.

@@ -3,16 +3,16 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from mmcv.transforms import BaseTransform
 
+from mmvidformer.data.transforms.base import Transform
 from mmvidformer.data.transforms.rates import number_by_time, rescale
 from mmvidformer.errors import UserError
-from mmvidformer.registry import TRANSFORMS
+from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.video.errors import BadVideo, path_of
 from mmvidformer.video.times import FrameTimes
 
 
-class FrameSampler(BaseTransform):
+class FrameSampler(Transform):
     """A transform that chooses the frames of a video, in place of ``SampleFrames``.
 
     Required keys: ``start_index``, ``total_frames``. Added keys: ``frame_inds``, ``clip_len``,
@@ -44,7 +44,7 @@ class FrameSampler(BaseTransform):
         return results
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 @dataclass
 class SpanFrames(FrameSampler):
     """Spread the frames of a clip evenly over a time span.
@@ -91,7 +91,7 @@ class SpanFrames(FrameSampler):
         return np.clip(starts[:, None] + steps, 0, total - 1).astype(int)
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 @dataclass
 class SegmentFrames(FrameSampler):
     """Take a frame from each of T equal segments of the whole video.
@@ -127,7 +127,7 @@ class SegmentFrames(FrameSampler):
         return np.stack([np.random.randint(start, end + 1) for _ in range(self.num_clips)])
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 @dataclass
 class ObserveBefore(FrameSampler):
     """Take frames at regular times before an action (HORST, section "Sampling").
@@ -173,7 +173,7 @@ class ObserveBefore(FrameSampler):
         return numbers[None] - 1
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 @dataclass
 class ObserveFirst(FrameSampler):
     """Take the frames of the first part of a video, however many there are (early recognition).
@@ -213,9 +213,9 @@ class UnevenFrames(UserError):
     """Frames of a clip have no fixed interval."""
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 @dataclass
-class AlignClips(BaseTransform):
+class AlignClips(Transform):
     """Move clips towards the first one, so that the frames that they share are computed once.
 
     After it they begin a multiple of ``interval x tubelet`` frames after the first clip, by which
@@ -244,8 +244,8 @@ class AlignClips(BaseTransform):
         return results
 
 
-@TRANSFORMS.register_module()
-class LimitToSegment(BaseTransform):
+@TRANSFORMS.add
+class LimitToSegment(Transform):
     """Limit the sampler that follows to a segment of the video, cut at its end.
 
     Goes between a decoder's ``...Init`` and a sampler. Required keys: ``segment`` (first and last
@@ -273,9 +273,9 @@ class LimitToSegment(BaseTransform):
         return results
 
 
-@TRANSFORMS.register_module()
+@TRANSFORMS.add
 @dataclass
-class TrimToVideo(BaseTransform):
+class TrimToVideo(Transform):
     """End clips with their video, where the sampler before it loops or repeats the last frame.
 
     Follows a sampler of increasing frames, such as ``SampleFrames`` or ``SpanFrames``. All clips of

@@ -2,15 +2,15 @@
 
 import cv2
 import numpy as np
-from mmcv.transforms import BaseTransform
 
-from mmvidformer.registry import TRANSFORMS
+from mmvidformer.data.transforms.base import Transform
+from mmvidformer.layers.catalog import TRANSFORMS
 
 SIDE = 16  # pixels of the frames that are measured; noise of single pixels is gone by then
 
 
-@TRANSFORMS.register_module()
-class MeasureStructure(BaseTransform):
+@TRANSFORMS.add
+class MeasureStructure(Transform):
     """Measure the structure of frames, without which no motion could be seen.
 
     It is the standard deviation of brightness, in gray levels, at 16 x 16 pixels, after subtraction

@@ -1,3 +1,5 @@
+import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+
 import ast
 import multiprocessing
 import os
@@ -9,7 +11,6 @@ from traceback import walk_stack
 
 import numpy as np
 from mmaction.datasets import RawframeDataset, VideoDataset
-from mmaction.models.recognizers import BaseRecognizer
 from mmengine.dataset import BaseDataset, DefaultSampler
 from mmengine.dist import get_world_size
 from mmengine.runner import Runner
@@ -32,7 +33,7 @@ SOURCES = ("init_cfg", "init_from", "pretrained", "checkpoint")  # of a backbone
 
 def classes_of(model: nn.Module) -> dict[str, int]:
     """Return the number of classes of each task of a recognizer; empty if it is unknown."""
-    head = getattr(model, "cls_head", None) if isinstance(model, BaseRecognizer) else None
+    head = getattr(model, "cls_head", None)
     counts = getattr(head, "tasks", None) or dict(num_classes=getattr(head, "num_classes", None))
     return {name: count for name, count in counts.items() if isinstance(count, int)}
 
@@ -168,7 +169,7 @@ def check_training(runner: Runner, model: nn.Module) -> Problems:
         return
     backbone, start = getattr(model, "backbone", None), cfg.model.get("backbone") or {}
     frozen = [not parameter.requires_grad for parameter in backbone.parameters()] if start else []
-    loaded = runner._load_from or model.init_cfg or any(map(start.get, SOURCES))
+    loaded = runner._load_from or getattr(model, "init_cfg", None) or any(map(start.get, SOURCES))
     if 2 * sum(frozen) > len(frozen) and not loaded:
         name = type(backbone).__name__
         yield False, f"{name} (model.backbone) is frozen, but no weights are loaded into it"

@@ -1,5 +1,7 @@
 """Checks of pairs of samples: a video twice in a list, or in two splits."""
 
+import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+
 import os
 from collections.abc import Mapping, Sequence
 

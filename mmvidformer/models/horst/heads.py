@@ -1,25 +1,24 @@
 """Heads on the outputs of HORST: for early recognition and for anticipation."""
 
-from mmvidformer.errors import UserError
-
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
 from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
-from mmaction.models.heads import BaseHead
 from torch import Tensor, nn
 
+from mmvidformer.errors import UserError
+from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.lookup import look_up
-from mmvidformer.models.heads import Samples, stack_labels, topk_accuracies
+from mmvidformer.layers.samples import Samples
+from mmvidformer.models.head import Head, topk_accuracies
+from mmvidformer.models.heads import stack_labels
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits
 from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.models.task_heads import pool_clip
 
 
-@MODELS.register_module()
-class LastStepHead(BaseHead):
+@MODELS.add
+class LastStepHead(Head):
     """A linear layer on the mean of y over places at the last time step, for early recognition.
 
     Paper, appendix A.1. The loss is the cross-entropy at that time step alone.
@@ -28,7 +27,7 @@ class LastStepHead(BaseHead):
         num_classes: Number of classes; 41 in the paper's subset of Something-Something V2.
         in_channels: Number of channels C of the last layer.
         dropout_ratio: Dropout rate of the mean; the paper mentions none.
-        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
+        **kwargs: Further arguments of ``Head`` (``loss_cls``, ``label_smooth_eps``,
             ``topk``, ``average_clips``, ...).
     """
 
@@ -52,8 +51,8 @@ class LastStepHead(BaseHead):
         return self.fc_cls(self.dropout(pool_clip(x, lengths)))
 
 
-@MODELS.register_module()
-class AnticipationHead(BaseHead):
+@MODELS.add
+class AnticipationHead(Head):
     """Predict the next action, verb and noun at each time step.
 
     Time step t of ``horizon``, counted from 0, is ``(horizon - t) x 0.25`` s before the action
@@ -74,7 +73,7 @@ class AnticipationHead(BaseHead):
             action are computed. Default: 4, which is 1 s.
         average_clips: ``'score'`` averages the logits of the views, ``'prob'`` their probabilities;
             None keeps the views.
-        **kwargs: Further arguments of MMAction2's ``BaseHead`` (``loss_cls``, ``label_smooth_eps``,
+        **kwargs: Further arguments of ``Head`` (``loss_cls``, ``label_smooth_eps``,
             ``topk``, ...).
 
     Raises:

@@ -1,24 +1,19 @@
-from mmvidformer.errors import UserError
-
-from mmvidformer.registry import MODELS  # isort: skip  (repairs MMAction2 first)
-
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmaction.models.recognizers import BaseRecognizer
-from mmaction.structures import ActionDataSample
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from mmvidformer.checkpoints.on_load import ConvertsWeights
-from mmvidformer.models.heads import Samples
+from mmvidformer.errors import UserError
+from mmvidformer.layers.catalog import MODELS
+from mmvidformer.layers.samples import Samples
 from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length
+from mmvidformer.models.recognizers import VideoRecognizer
 
 
-@MODELS.register_module()
-class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
+@MODELS.add
+class RecurrentRecognizer(VideoRecognizer):
     """Recurrent recognizer for clips and streams.
 
     Frames become maps (``backbone``), maps recurrent outputs (``neck``), and these classes.
@@ -27,7 +22,7 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
 
     Inputs are clips (B, views, C, T, H, W), as from ``FormatShape('NCTHW')``, or (B, T, C, H, W),
     as from ``FormatShape('NCHW')``. Those of different lengths are a list (``models.lengths``).
-    Arguments are those of MMAction2's ``BaseRecognizer``.
+    Arguments are those of ``VideoRecognizer``.
 
     Raises:
         UserError: If the model has no neck and the backbone cannot run frame by frame.
@@ -45,7 +40,7 @@ class RecurrentRecognizer(ConvertsWeights, BaseRecognizer):
         self,
         inputs: Tensor | ClipList,
         stage: str = "neck",
-        data_samples: Sequence[ActionDataSample] | None = None,
+        data_samples: Samples | None = None,
     ) -> tuple[Features, dict]:
         """Encode clips.
 

@@ -9,7 +9,8 @@ from mmaction.datasets import transforms as theirs
 from mmaction.datasets.transforms import SampleFrames
 
 from mmvidformer.data.bad_videos import SafeDataset
-from mmvidformer.data.transforms.decode import VideoDecode, VideoInit, check_decoders
+from mmvidformer.data.transforms.decode import VideoDecode, VideoInit
+from mmvidformer.data.transforms.decoders import check_decoders
 from tests.video.toys import PACK, READ, some_good, videos, write
 
 OPENERS = {

@@ -1,0 +1,78 @@
+"""What answers needs neither MMAction2 nor MMEngine's runner: blocked, they are not missed."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from mmvidformer.config.shipped import PACKAGE
+
+BLOCKED = ("mmaction", "mmcv", "mmengine.runner", "mmengine.model", "mmengine.optim")
+UNUSED = (
+    "decord",
+    "matplotlib",
+    "pandas",
+    "scipy",
+    "sklearn",
+    "timm",
+    "torchvision",
+    "transformers",
+)
+VIDEO = PACKAGE / "weights" / "camera_motion.mp4"
+BLOCK = f"""
+    import sys
+
+    class Blocked:
+        def find_spec(self, name, path=None, target=None):
+            for project in {BLOCKED + UNUSED}:
+                if name == project or name.startswith(project + "."):
+                    raise ModuleNotFoundError(f"{{name}} is blocked", name=name)
+
+    sys.meta_path.insert(0, Blocked())
+"""
+
+
+def run(code: str, cwd: Path) -> str:
+    """Run code in a new process in which the packages cannot be imported."""
+    text = textwrap.dedent(BLOCK) + textwrap.dedent(code)
+    command = [sys.executable, "-W", "ignore", "-c", text]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return result.stdout
+
+
+def test_python(tmp_path: Path) -> None:
+    code = f"""
+        import json
+        from mmvidformer.apis import Recognizer
+
+        recognizer = Recognizer("camera_motion")
+        whole = recognizer({str(VIDEO)!r})
+        windows = [*recognizer.timeline({str(VIDEO)!r}, window=1.0)]
+        print(json.dumps([whole.labels, len(windows)]))
+    """
+    labels, windows = json.loads(run(code, tmp_path))
+    assert labels == ["pan right"] and windows > 1
+
+
+@pytest.mark.parametrize(
+    ("step", "most"),
+    [
+        ("import mmvidformer", 0),
+        ("import mmvidformer.apis", 560),
+        ("mmvidformer.apis.Recognizer('camera_motion')", 700),
+    ],
+)
+def test_modules_that_are_loaded(step: str, most: int, tmp_path: Path) -> None:
+    """Beside those of PyTorch, NumPy, einops and the standard library that they need."""
+    code = f"""
+        import torch, einops
+        before = len(sys.modules)
+        import mmvidformer{".apis" if "apis" in step else ""}
+        {step}
+        print(len(sys.modules) - before - 1)
+    """
+    assert int(run(code, tmp_path)) <= most
