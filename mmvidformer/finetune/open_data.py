@@ -30,7 +30,7 @@ def open_data(options: FinetuneOptions) -> tuple[FinetuneOptions, VideoLists]:
     if not data.exists() or _has_lists(data, options.recipe.task):
         is_passed_on = options.compare is False  # by --compare, with the lists that it made
         if options.annotations != AnnotationOptions() and not is_passed_on:
-            how = "--root, --columns, --format and --fps are for annotations"
+            how = "--root, --columns, --only, --format and --fps are for annotations"
             raise UserError(f"{data} has lists, or does not exist; {how}")
         return options, read_task_lists(data, options.recipe.task)
     table = options.annotations.open(data)
