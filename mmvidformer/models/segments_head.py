@@ -20,6 +20,7 @@ SHARE = 0.5  # of a segment that a training clip must show
 FIRST_RANGE = 4.0  # largest distance to an end, in strides, of the first level
 SAME_MOMENT = 0.5  # seconds within which moments of a class are one
 PRIOR = 0.01  # probability of a class before training
+EPSILON = 1e-8  # least length that is divided by
 
 
 class ConvBlock(nn.Module):
@@ -182,11 +183,10 @@ class SegmentsHead(FindingHead):
 
     def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
-        from torchvision.ops import distance_box_iou_loss, sigmoid_focal_loss  # takes seconds
+        from torchvision.ops import sigmoid_focal_loss  # takes seconds
 
         batch = self(feats, data_samples[0].num_clips)  # (N, P, classes + 2)
         loss_cls = loss_ends = positive = batch.new_zeros(())
-        sign = batch.new_tensor([-1, 1])  # of the distances to the start and the end
         for outputs, sample in zip(batch, data_samples, strict=True):
             segments = visible_segments(sample, count_steps(feats, sample)).to(batch)
             labels, distances = self.targets(segments, len(outputs))
@@ -194,8 +194,7 @@ class SegmentsHead(FindingHead):
             logits, ends = outputs[:, :-2], outputs[:, -2:]
             one_hot = F.one_hot(labels.clamp(min=0), self.num_classes) * hit[:, None]
             loss_cls = loss_cls + sigmoid_focal_loss(logits, one_hot.to(logits), reduction="sum")
-            predicted, true = as_boxes(ends[hit] * sign), as_boxes(distances[hit] * sign)
-            loss_ends = loss_ends + distance_box_iou_loss(predicted, true, reduction="sum")
+            loss_ends = loss_ends + distance_iou_loss(ends[hit], distances[hit]).sum()
             positive = positive + hit.sum()
         count = positive.clamp(min=1)
         return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
@@ -225,6 +224,18 @@ class SegmentsHead(FindingHead):
         )
         good = scores > self.score_thr
         return Instances(segments=segments[good], scores=scores[good], labels=labels[good])
+
+
+def distance_iou_loss(predicted: Tensor, true: Tensor) -> Tensor:
+    """Return the DIoU loss (n,) of segments on a line (Zheng et al. 2020).
+
+    They are given by the distances (n, 2) of a point to both ends. Their unit does not matter.
+    """
+    overlap = torch.minimum(predicted, true).sum(dim=1)
+    union = predicted.sum(dim=1) + true.sum(dim=1) - overlap
+    hull = torch.maximum(predicted, true).sum(dim=1).clamp(min=EPSILON)
+    apart = (predicted - true).diff(dim=1)[:, 0] / 2  # of the centers
+    return 1 - overlap / union.clamp(min=EPSILON) + (apart / hull).square()
 
 
 def count_steps(feats: Features, sample: Sample) -> float:

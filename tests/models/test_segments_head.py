@@ -8,7 +8,12 @@ import torch
 from mmaction.structures import ActionDataSample
 
 from mmvidformer.models.horst.layer import HorstOutput
-from mmvidformer.models.segments_head import SegmentsHead, soft_nms, visible_segments
+from mmvidformer.models.segments_head import (
+    SegmentsHead,
+    distance_iou_loss,
+    soft_nms,
+    visible_segments,
+)
 
 
 def sample(spans, clips: int = 2, first: int = 0, total: int = 64) -> ActionDataSample:
@@ -121,3 +126,12 @@ def test_soft_nms() -> None:
     assert found[2].tolist() == [1, 11]
     assert len(soft_nms(segments, scores, labels, 0.5, 2)[1]) == 2
     assert len(soft_nms(segments[:0], scores[:0], labels[:0], 0.5, 2)[1]) == 0
+
+
+@pytest.mark.parametrize("unit", [0.25, 1.0, 100.0])
+def test_the_loss_of_ends_is_that_of_actionformer(unit: float) -> None:
+    """What its ``ctr_diou_loss_1d`` (61ea7eb, also TriDet's, 764b816) returned, in any unit."""
+    predicted = torch.tensor([[1, 2], [0.5, 0.25], [3, 8], [0, 1], [0.125, 0]]) * unit
+    true = torch.tensor([[2, 2], [0.25, 1], [3, 8], [4, 0.5], [6, 2]]) * unit
+    wanted = torch.tensor([0.265625, 0.7777777, 0.0, 1.1025, 1.0430298])
+    torch.testing.assert_close(distance_iou_loss(predicted, true), wanted)
