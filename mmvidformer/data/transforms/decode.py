@@ -91,8 +91,8 @@ class VideoDecode(Transform):
         """
         if "array" in results:
             return results
-        numbers = np.squeeze(results["frame_inds"]).reshape(-1)
-        images = self.decode(results["video_reader"], numbers)
+        video, numbers = results["video_reader"], results["frame_inds"].reshape(-1)
+        images = self.decode(video, numbers)
         height, width = images[0].shape[:2]
         for key in ("gt_bboxes", "proposals"):
             if results.get(key) is not None:

@@ -110,7 +110,7 @@ class ArrayDecode(Transform):
     def transform(self, results: dict) -> dict:
         """Set ``results['imgs']``."""
         array, offset = results["array"], results.get("offset", 0)
-        numbers = np.squeeze(results["frame_inds"]).reshape(-1)
+        numbers = results["frame_inds"].reshape(-1)
         images = [array[number + offset] for number in numbers]
         shape = images[0].shape[:2]
         return {**results, "imgs": images, "original_shape": shape, "img_shape": shape}

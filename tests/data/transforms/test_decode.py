@@ -29,7 +29,6 @@ DECODERS = {
     "OpenCVDecode": theirs.OpenCVDecode,
     "PIMSDecode": theirs.PIMSDecode,
     "VideoDecode": VideoDecode,
-    "VideoDecode of key frames": partial(VideoDecode, "efficient"),
 }
 
 
