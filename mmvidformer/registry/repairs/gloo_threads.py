@@ -1,11 +1,12 @@
 """Groups of gloo damage the memory of their process in PyTorch 2.8 to 2.15.
 
 Symptom: rarely, on a busy machine, a process ends with ``malloc(): unaligned tcache chunk
-detected``; seen with 2.13 and 2.15. The two threads of a group write the name of the last collective to one string, and no lock guards it (``runLoop`` of
-``ProcessGroupGloo``, since pytorch/pytorch#152614). Names of 16 letters or more, such as
-``ALLGATHER_COALESCED`` of a sharded checkpoint, are in memory that the other thread frees
-meanwhile: the letters of a name are found in a freed block. The repair gives new groups one thread.
-Collectives of a group start in one order anyway, and results are the same.
+detected``; seen with 2.13 and 2.15. The two threads of a group write the name of the last
+collective to one string, and no lock guards it (``runLoop`` of ``ProcessGroupGloo``, since
+pytorch/pytorch#152614). Names of 16 letters or more, such as ``ALLGATHER_COALESCED`` of a sharded
+checkpoint, are in memory that the other thread frees meanwhile: the letters of a name are found in
+a freed block. The repair gives new groups one thread. Collectives of a group start in one order
+anyway, and results are the same.
 """
 
 import os
