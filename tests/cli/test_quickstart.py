@@ -28,6 +28,8 @@ esac
 [ "$1" != "$SLEEPS" ] || sleep 600
 [ "$1" != "$FAILS" ] || { echo "the disk is full"; exit 3; }
 """
+# Counts GPUs, or runs a command of lab.
+PYTHON = COMMAND.replace("\ni=0", '\n[ "$1" = -m ] || { echo 2; exit; }\nshift 2\ni=0')
 # Bash reads it first: the script interrupts itself before it notes the process group of a step.
 EARLY = r"""
 set -T
@@ -47,7 +49,7 @@ def start(tools: Path, tmp_path: Path) -> Callable:
         folder.mkdir(parents=True)
     shutil.copy(tools / "quickstart.sh", scripts)
     fakes = [scripts / "setup_env.sh", venv / "mmvidformer", venv / "python"]
-    for path, text in zip(fakes, (COMMAND, COMMAND, "#!/bin/sh\necho 2\n"), strict=True):
+    for path, text in zip(fakes, (COMMAND, COMMAND, PYTHON), strict=True):
         path.write_text(text)
         path.chmod(0o755)
 
@@ -92,7 +94,7 @@ def test_a_terminal_has_a_bar(start: Callable) -> None:
     assert printed.count(b"\n") <= 14
 
 
-@pytest.mark.parametrize("name", ["lite", "data", "train", "plot", "test", "demo"])
+@pytest.mark.parametrize("name", ["lite", "generate", "train", "plot", "test", "demo"])
 def test_a_step_that_fails_shows_its_end(start: Callable, name: str) -> None:
     process = start(FAILS=name)
     printed, _ = process.communicate(timeout=600)
