@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mmengine.config import Config
 
 from benchmarks import real_rivals, real_videos
 from benchmarks.real_rivals import RIVALS, evaluate_rival
 from lab.synthetic.render import write_video
+from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.cli.data.list import main as list_videos
 
 
@@ -44,3 +46,11 @@ def test_a_table_goes_on(lists: Path, tmp_path: Path, monkeypatch, capsys) -> No
         rows = list(csv.reader(table))
     assert [row[:3] for row in rows[1:]] == [["lists", "videomae", x] for x in ("0", "1")]
     assert all("n = 8)" in row[3] for row in rows[1:])
+
+
+@pytest.mark.parametrize("name", ["real_videos_config", "real_videos_crop_config"])
+def test_configs_read_a_video(name: str, lists: Path) -> None:
+    cfg = Config.fromfile(Path(real_videos.__file__).with_name(f"{name}.py"))
+    pipeline = VideoPipeline(cfg, clips=1)
+    video = next(lists.parent.glob("videos/light/*.mp4"))
+    assert pipeline.read(pipeline.open(video))["inputs"].shape == (1, 3, 16, 224, 224)
