@@ -59,6 +59,29 @@ def test_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    ["demo camera_motion VIDEO --csv a.csv", "label camera_motion VIDEO --out rows"],
+)
+def test_commands(command: str, tmp_path: Path) -> None:
+    """Also in processes that they start, which import this main module."""
+    code = f"""
+        if __name__ == "__main__":
+            from mmvidformer.__main__ import main
+
+            sys.exit(main({command.split()!r}))
+    """
+    script = tmp_path / "blocked.py"
+    text = textwrap.dedent(BLOCK).replace("'matplotlib', ", "")  # of timelines and films
+    text += textwrap.dedent(code).replace("VIDEO", str(VIDEO))
+    script.write_text(text, encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert [*tmp_path.glob("a.csv"), *tmp_path.glob("rows/*.parquet")]
+
+
+@pytest.mark.parametrize(
     ("step", "most"),
     [
         ("import mmvidformer", 0),

@@ -52,7 +52,13 @@ class DataSample:
 
 
 class Instances(dict[str, Tensor]):
-    """What was found in a video: tensors by name, with a row for each; attributes, too."""
+    """What was found in a video: tensors by name, with a row for each; attributes, too.
+
+    Its length is the number of rows.
+    """
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values()), ()))
 
     def __getattr__(self, name: str) -> Tensor:
         try:
