@@ -26,7 +26,7 @@ IMPORTED = {
         "layers models",
         "states of streams, and testing many views in parts",
     ),
-    ("torch.utils._pytree", "tree_map_only"): ("memory.py registry", "scores in float32"),
+    ("torch.utils._pytree", "tree_map_only"): ("layers memory.py", "scores in float32"),
 }
 FUNCTORCH = "torch._functorch.autograd_function.CustomFunctionHigherOrderOperator"
 # class, attribute: the file that uses it, and what it needs it for

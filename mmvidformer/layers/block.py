@@ -50,7 +50,8 @@ class TransformerBlock(nn.Module):
         self.norm = NORMS.build(config.norm, normalized_shape=dim)
         options = dict(dim=dim, hidden_dim=int(dim * ratio), drop=config.drop_rate)
         self.mlp = MLPS.build(config.mlp, **options)
-        # One that is not of this package may read the grid, too.
+        # One that is not of this package gets the grid, too: (B, T, H, W, D), or flat tokens
+        # (B, L, D) if there is a prefix.
         self.mlp_reads_grid = not isinstance(self.mlp, Mlp) or self.mlp.depthwise is not None
         self.scale = build_scale(dim, config.layer_scale)
         self.drop_path = DropPath(drop_path_rate, config.drop_path_rule)
@@ -74,11 +75,11 @@ class TransformerBlock(nn.Module):
         """Return ``x + drop(scale(mlp(norm(x))))`` for tokens x; see ``AttentionSubLayer``."""
         if draw is None and self.training:
             draw = self.draw(tokens, context)
-        x = self.norm(tokens)
+        normed = self.norm(tokens)
         if self.mlp_reads_grid and not context.grid.prefix:
-            update = self.mlp(x.unflatten(1, context.grid.size)).flatten(1, 3)
+            update = self.mlp(normed.unflatten(1, context.grid.size)).flatten(1, 3)
         else:
-            update = self.mlp(x)
+            update = self.mlp(normed)
         if self.scale is not None:
             update = self.scale(update)
         return tokens + (update if draw is None else draw.scale(update))
@@ -91,6 +92,10 @@ class TransformerBlock(nn.Module):
 
 class AttentionSubLayer(nn.Module):
     """Norm, attention, one more linear layer or none (``fc``), gate or none, scale or none.
+
+    Stochastic depth is a draw of factors, not a loss of tokens. The attention multiplies its output
+    by them, since it averages the copies of a class token by the same factors. The bias of ``fc``
+    is not dropped. A caller passes ``draw`` if it has drawn already (``models/fast``).
 
     Args:
         config: Description of the encoder.
@@ -106,7 +111,7 @@ class AttentionSubLayer(nn.Module):
             dim,
             num_heads,
             sublayer.patterns,
-            sublayer.cls or "mean",
+            sublayer.cls or config.cls or "mean",
             sublayer.kernel,
             sublayer.fixation,
             sublayer.shifts,
@@ -130,7 +135,7 @@ class AttentionSubLayer(nn.Module):
     def forward(
         self, tokens: Tensor, context: Context, source: Tensor, draw: Draw | None = None
     ) -> Tensor:
-        """Return ``x + scale(fc(drop(attn(norm(y)))))`` for tokens x and their source y.
+        """Return ``x + scale(gate(fc(drop(attn(norm(y))))))`` for tokens x and their source y.
 
         Args:
             tokens: Tokens (B, P + T H W, D).

@@ -1,5 +1,7 @@
 """Who does what: the classes of boxes in a frame."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -35,7 +37,7 @@ class BoxesHead(TimeSformerHead):
     output_shape = "(boxes, classes)"  # of an exported graph, as its file says
 
     def __init__(
-        self, num_classes: int, in_channels: int, roi_size: int = 7, **kwargs: object
+        self, num_classes: int, in_channels: int, roi_size: int = 7, **kwargs: Any
     ) -> None:
         options = {"loss_cls": dict(type="BCELossWithLogits"), **kwargs}
         options |= {"multi_class": True, "average_clips": "prob"}
@@ -43,7 +45,7 @@ class BoxesHead(TimeSformerHead):
         refuse_unread(self, kwargs, "label_smooth_eps", "average_clips", "multi_class")
         self.roi_size = roi_size
 
-    def forward(self, x: Tensor, boxes: Tensor, **kwargs: object) -> Tensor:
+    def forward(self, x: Tensor, boxes: Tensor, **kwargs: Any) -> Tensor:
         """Return logits (n, classes), at least in float32.
 
         Args:
@@ -66,14 +68,14 @@ class BoxesHead(TimeSformerHead):
         regions = roi_align(maps, (boxes * scale).to(maps), self.roi_size, aligned=True)
         return widen(super().forward(regions.amax(dim=(2, 3)).to(x.dtype)))
 
-    def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
+    def loss(self, feats: Tensor, data_samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
         """Compute the loss of the boxes of all clips."""
         instances = [sample.gt_instances for sample in data_samples]
         logits = self(feats, relative_boxes(instances, data_samples).to(feats.device))
         labels = torch.cat([clip.labels[:, -self.num_classes :] for clip in instances])
         return {"loss_cls": self.loss_cls(logits, labels.to(logits))}
 
-    def predict(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> Samples:
+    def predict(self, feats: Tensor, data_samples: Samples, **kwargs: Any) -> Samples:
         """Store ``pred_instances`` as MMAction2's ``AVAMetric`` reads them.
 
         ``bboxes`` (n, 4) are shares of width and height; ``scores`` (n, 1 + classes) are

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -50,7 +51,7 @@ class CameraMotionHead(Head):
 
     reads_places = True  # of the tokens: none can be left out
 
-    def __init__(self, in_channels: int, num_classes: int = 9, **kwargs: object) -> None:
+    def __init__(self, in_channels: int, num_classes: int = 9, **kwargs: Any) -> None:
         if num_classes != 9:
             raise UserError(f"CameraMotionHead has 9 classes, got num_classes={num_classes}")
         super().__init__(num_classes, in_channels, **kwargs)
@@ -62,7 +63,7 @@ class CameraMotionHead(Head):
         nn.init.normal_(self.fc_cls.weight, std=0.02)
         nn.init.zeros_(self.fc_cls.bias)
 
-    def forward(self, x: Tensor, **kwargs: object) -> Tensor:
+    def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
         """Map tokens (N, T, H, W, D) to logits (N, 9), or features (N, D) without ``fc_cls``."""
         if not isinstance(self.fc_cls, nn.Linear):  # VideoClassifier replaces it
             return self.fc_cls(x.mean(dim=(1, 2, 3)))
@@ -81,7 +82,7 @@ class CameraMotionHead(Head):
         rates = torch.cat([speeds * speeds.new_tensor(PER_SPEED), shake], dim=1)
         return self.classify(speeds), rates
 
-    def predict(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> Samples:
+    def predict(self, feats: Tensor, data_samples: Samples, **kwargs: Any) -> Samples:
         """Store the scores, the rates, and the classes that hold at once."""
         logits, rates = self.measure(feats)
         rates = rates.unflatten(0, (len(data_samples), -1)).mean(dim=1)
@@ -141,7 +142,7 @@ class CameraMotionHead(Head):
         directions = torch.stack([-speeds, speeds], dim=2).flatten(1)
         return torch.cat([static, directions], dim=1) * self.log_scale.exp()
 
-    def loss(self, feats: Tensor, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
+    def loss(self, feats: Tensor, data_samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
         """Compute the losses and the accuracy of tokens (N, T, H, W, D)."""
         flow, weights, shakes, places = self.read_places(feats)
         speeds = self.fit(flow, weights, places) * flow.new_tensor(EDGE)

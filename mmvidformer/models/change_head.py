@@ -1,5 +1,7 @@
 """A linear head that sees how tokens change, and when and where."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from mmvidformer.layers import INITS
@@ -22,9 +24,7 @@ class ChangeHead(Head):
         **kwargs: Further arguments of ``Head``, such as ``loss_cls`` and ``topk``.
     """
 
-    def __init__(
-        self, num_classes: int, in_channels: int, layers: int = 1, **kwargs: object
-    ) -> None:
+    def __init__(self, num_classes: int, in_channels: int, layers: int = 1, **kwargs: Any) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
         self.layers, self.width = layers, in_channels // layers
         self.fc_cls = nn.Linear(count_changes(self.width, layers), num_classes)

@@ -123,7 +123,7 @@ class TimeSformerHead(Head):
         """Draw the weights from a truncated normal, and set the biases to zero."""
         init_linear(self.fc_cls, self.init_std)
 
-    def forward(self, x: Tensor, **kwargs: object) -> Tensor:
+    def forward(self, x: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Map features (N, in_channels) to logits (N, num_classes)."""
         return self.fc_cls(x if self.dropout is None else self.dropout(x))
 

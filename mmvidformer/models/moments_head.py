@@ -1,5 +1,7 @@
 """Event spotting: moments of a video, their classes and scores."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -63,7 +65,7 @@ class MomentsHead(FindingHead):
         weight: float = 5.0,
         score_thr: float = 0.01,
         max_segments: int = 200,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
         refuse_unread(self, kwargs, "loss_cls", "label_smooth_eps")
@@ -74,7 +76,7 @@ class MomentsHead(FindingHead):
         self.fc_cls = nn.Linear(hidden_dim, num_classes + 1)
         self.fc_distance = nn.Linear(hidden_dim, 1)
 
-    def forward(self, x: Features, clips: int = 1, **kwargs: object) -> Tensor:
+    def forward(self, x: Features, clips: int = 1, **kwargs: Any) -> Tensor:
         """Return the outputs of all steps.
 
         Args:
@@ -117,7 +119,7 @@ class MomentsHead(FindingHead):
             least[is_nearest] = apart[is_nearest]
         return labels, distances
 
-    def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
+    def loss(self, feats: Features, data_samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
         outputs = self(feats, data_samples[0].num_clips)  # (N, steps, classes + 2)
         count = outputs.shape[1]

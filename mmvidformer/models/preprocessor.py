@@ -76,6 +76,7 @@ class VideoDataPreprocessor(nn.Module):
             raise UserError(f"mean and std belong together, got mean={mean} and std={std}")
         self.to_rgb, self.to_float32, self.format_shape = to_rgb, to_float32, format_shape
         # Its device is that of the model.
+        self._place: Tensor
         self.register_buffer("_place", torch.empty(0), persistent=False)
         if mean is not None:
             ones = (1,) * SIZES.get(format_shape, 3)

@@ -1,6 +1,8 @@
 """Temporal localization: segments of a video, their classes and scores."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -45,8 +47,9 @@ class FindingHead(Head):
     """A head that finds segments in the tokens of successive clips: its ``segments``."""
 
     answers_parts = True  # of a clip: a sample has not one label
+    segments: Callable[..., Instances]
 
-    def predict(self, feats: Features, data_samples: Samples, **kwargs: object) -> Samples:
+    def predict(self, feats: Features, data_samples: Samples, **kwargs: Any) -> Samples:
         """Store ``pred_instances``: segments (n, 2) in seconds, scores and labels, best first."""
         views = pool_space(feats).unflatten(0, (len(data_samples), -1))
         for tokens, sample in zip(views, data_samples, strict=True):
@@ -102,7 +105,7 @@ class SegmentsHead(FindingHead):
         score_thr: float = 0.01,
         max_segments: int = 200,
         sigma: float = 0.5,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
         refuse_unread(self, kwargs, "loss_cls", "label_smooth_eps")
@@ -123,7 +126,7 @@ class SegmentsHead(FindingHead):
         nn.init.normal_(self.fc_ends.weight, std=0.02)
         nn.init.zeros_(self.fc_ends.bias)
 
-    def forward(self, x: Features, clips: int = 1, **kwargs: object) -> Tensor:
+    def forward(self, x: Features, clips: int = 1, **kwargs: Any) -> Tensor:
         """Return the outputs of all points.
 
         Args:
@@ -181,7 +184,7 @@ class SegmentsHead(FindingHead):
         labels = torch.where(shortest.isfinite(), classes[which].long(), -1)
         return labels, distances[torch.arange(count), which]
 
-    def loss(self, feats: Features, data_samples: Samples, **kwargs: object) -> dict[str, Tensor]:
+    def loss(self, feats: Features, data_samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
         from torchvision.ops import sigmoid_focal_loss  # takes seconds
 

@@ -21,10 +21,11 @@ class StepModel(nn.Module):
 
     def __init__(self, data_preprocessor: Mapping[str, Any] | nn.Module | None = None) -> None:
         super().__init__()
-        if not isinstance(data_preprocessor, nn.Module):
+        if isinstance(data_preprocessor, nn.Module):
+            self.data_preprocessor = data_preprocessor
+        else:
             stacking = {"type": "mmvidformer.VideoDataPreprocessor"}
-            data_preprocessor = MODELS.build(data_preprocessor or stacking)
-        self.data_preprocessor = data_preprocessor
+            self.data_preprocessor = MODELS.build(data_preprocessor or stacking)
 
     def train_step(self, data: Any, optim_wrapper: Any) -> dict[str, Tensor]:
         """Update the model with a batch; returns the losses that are logged."""
@@ -53,11 +54,12 @@ class StepModel(nn.Module):
             name: value.mean() if isinstance(value, Tensor) else sum(part.mean() for part in value)
             for name, value in losses.items()
         }
-        loss = sum(value for name, value in means.items() if "loss" in name)
+        loss: Any = sum(value for name, value in means.items() if "loss" in name)
         return loss, {"loss": loss, **means}
 
     def init_weights(self) -> None:
         """Draw the initial weights of all parts that have some."""
         for part in self.children():
-            if hasattr(part, "init_weights"):
-                part.init_weights()
+            draw = getattr(part, "init_weights", None)
+            if draw is not None:
+                draw()

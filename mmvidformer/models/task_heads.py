@@ -1,6 +1,7 @@
 """Heads that answer with several classes, with numbers, or at each step of time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +40,7 @@ class SigmoidClasses(Head):
     ``average_clips='prob'`` averages the probabilities of the views, ``'score'`` their logits.
     """
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         options = {"loss_cls": dict(type="BCELossWithLogits"), "average_clips": "prob", **kwargs}
         super().__init__(*args, **{**options, "multi_class": True})
         refuse_unread(self, kwargs, "label_smooth_eps")
@@ -70,10 +71,10 @@ class MultiLabelHead(SigmoidClasses, TimeSformerHead):
         **kwargs: Further arguments of ``TimeSformerHead``.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
+    def __init__(self, num_classes: int, in_channels: int, **kwargs: Any) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
 
-    def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: object) -> Tensor:
+    def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: Any) -> Tensor:
         """Return logits (N, num_classes)."""
         return super().forward(pool_clip(x, lengths))
 
@@ -82,7 +83,7 @@ class MultiLabelHead(SigmoidClasses, TimeSformerHead):
 class MultiLabelAttentiveHead(SigmoidClasses, AttentiveHead):
     """An ``AttentiveHead``, with its arguments, for any number of classes (``SigmoidClasses``)."""
 
-    def __init__(self, num_classes: int, in_channels: int, num_heads: int, **kwargs: object):
+    def __init__(self, num_classes: int, in_channels: int, num_heads: int, **kwargs: Any):
         super().__init__(num_classes, in_channels, num_heads, **kwargs)
 
 
@@ -109,16 +110,18 @@ class NumberHead(ZeroInitHead):
         in_channels: int,
         mean: float | Sequence[float] = 0.0,
         std: float | Sequence[float] = 1.0,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> None:
         options = {"loss_cls": dict(type="torch.nn.SmoothL1Loss"), **kwargs}
         super().__init__(num_classes, in_channels, **options)
         refuse_unread(self, kwargs, "label_smooth_eps", "average_clips", "multi_class")
+        self.mean: Tensor
+        self.std: Tensor
         for name, value in dict(mean=mean, std=std).items():
             values = torch.as_tensor(value, dtype=torch.float).expand(num_classes).clone()
             self.register_buffer(name, values)
 
-    def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: object) -> Tensor:
+    def forward(self, x: Features, lengths: Tensor | None = None, **kwargs: Any) -> Tensor:
         """Return values (N, num_classes), or features (N, D) without ``fc_cls``."""
         outputs = super().forward(pool_clip(x, lengths))
         if not isinstance(self.fc_cls, nn.Linear):  # VideoClassifier replaces it
@@ -155,11 +158,11 @@ class FramesHead(TimeSformerHead):
     answers_parts = True  # of a clip: a sample has not one label
     output_shape = "(batch, steps, classes)"  # of an exported graph, as its file says
 
-    def __init__(self, num_classes: int, in_channels: int, **kwargs: object) -> None:
+    def __init__(self, num_classes: int, in_channels: int, **kwargs: Any) -> None:
         super().__init__(num_classes, in_channels, **{**kwargs, "average_clips": "prob"})
         refuse_unread(self, kwargs, "label_smooth_eps", "average_clips", "multi_class")
 
-    def forward(self, x: Features, **kwargs: object) -> Tensor:
+    def forward(self, x: Features, **kwargs: Any) -> Tensor:
         """Map tokens (N, T, H, W, D), or outputs (N, T, D, h, w), to logits (N, T, classes)."""
         return super().forward(pool_space(x))
 

@@ -115,3 +115,9 @@ def test_a_class_token_that_attends_alone_is_dropped_for_a_whole_clip(
     kept = 1.0 if rule == "unscaled" else 1 / 0.4
     assert factors[:, 0].round(decimals=3).unique().tolist() == pytest.approx([0.0, kept])
     assert (factors[:, 0] > 0).float().mean().item() == pytest.approx(0.4, abs=0.04)
+
+
+def test_a_sub_layer_has_the_class_token_of_its_encoder() -> None:
+    config = EncoderConfig(ARCH, cls="global")
+    block = TransformerBlock(config, [SubLayer("space"), SubLayer("time", cls="mean")])
+    assert [sublayer.attn.cls for sublayer in block.sublayers.values()] == ["global", "mean"]
