@@ -5,10 +5,9 @@ mmvidformer convert SRC DST.pth
 The format of SRC is recognized by the names of its weights: scenic (msgpack or npz), HuggingFace,
 official or MMAction2's TimeSformer, official feature fixation, BN-Inception, or mmvidformer. Prints
 which weights were ignored and missing, and the shipped config that they belong to. The exit status
-is 1 if the weights do not fit, or are those of an image model, which init_from reads as it is.
+is 2 if the weights do not fit, or are those of an image model, which init_from reads as it is.
 """
 
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,30 +52,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(argv)
     args = {**vars(parsed)}
     config, _ = args.pop("config_out"), args.pop("force")
+    target = Path(args["target"])
+    files = [target / name for name in FILES] if args["to"] == "huggingface" else [target]
+    targets = [("DST", file) for file in files] + [("--config-out", config)] * bool(config)
+    source = Path(parsed.source)
+    parsed.files = [*source.glob("*")]  # of a folder
+    if target.is_file() and source.is_file():
+        parsed.files.append(base_file(source))
+    check_outputs(vars(parsed), targets, "target", "config_out")
+    print(convert_file(**args))
     try:
-        target = Path(args["target"])
-        files = [target / name for name in FILES] if args["to"] == "huggingface" else [target]
-        targets = [("DST", file) for file in files] + [("--config-out", config)] * bool(config)
-        source = Path(parsed.source)
-        parsed.files = [*source.glob("*")]  # of a folder
-        if target.is_file() and source.is_file():
-            parsed.files.append(base_file(source))
-        check_outputs(vars(parsed), targets, "target", "config_out")
-        print(convert_file(**args))
-        try:
-            fitting = config_of_checkpoint(args["target"], args["num_heads"])
-        except ValueError as error:
-            if config:
-                raise UserError(f"{target} is written, but not {config}: {error}") from error
-            print(f"config: none ({error})")
-            return 0
-        change = ", changed; --config-out writes it" if fitting.changed else ""
-        print(f"config: {fitting.name}{change}")
+        fitting = config_of_checkpoint(args["target"], args["num_heads"])
+    except ValueError as error:
         if config:
-            with write_atomically(config) as part:
-                part.write_text(fitting.cfg.pretty_text, encoding="utf-8")
-            print(f"wrote {config}")
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+            raise UserError(f"{target} is written, but not {config}: {error}") from error
+        print(f"config: none ({error})")
+        return 0
+    change = ", changed; --config-out writes it" if fitting.changed else ""
+    print(f"config: {fitting.name}{change}")
+    if config:
+        with write_atomically(config) as part:
+            part.write_text(fitting.cfg.pretty_text, encoding="utf-8")
+        print(f"wrote {config}")
     return 0

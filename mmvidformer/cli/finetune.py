@@ -29,7 +29,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.finetune.baseline import try_baselines
 from mmvidformer.finetune.open_data import open_data
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
-from mmvidformer.finetune.prepare import read_config, write_config
+from mmvidformer.finetune.prepare import RESULT, read_config, write_config
 from mmvidformer.finetune.settings import AUTO, PROBES, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.base import Task
@@ -144,7 +144,7 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
     memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
     if memory:  # of this process; those of --procs use their own
         result["gpu_memory"] = memory / 2**20
-    result_file = path.with_name("result.json")
+    result_file = path.with_name(RESULT)
     result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
     if "tally" not in result and checkpoint and cfg.get(f"{split}_dataloader"):
         word = {"val": "validation", "test": "test"}[split]

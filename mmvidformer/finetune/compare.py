@@ -22,7 +22,7 @@ from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.frozen_features import compute_features
 from mmvidformer.finetune.methods import fitting_methods
-from mmvidformer.finetune.prepare import config_path, read_config, write_config
+from mmvidformer.finetune.prepare import RESULT, config_path, read_config, write_config
 from mmvidformer.finetune.probes import PROBES
 from mmvidformer.finetune.record import TableRecord
 from mmvidformer.finetune.rows import videos_of
@@ -156,7 +156,7 @@ def compare_methods(options: FinetuneOptions, argv: Sequence[str], lists: VideoL
 
 def read_result(work_dir: Path, lists: VideoLists) -> dict:
     """Read what a run of ``mmvidformer finetune`` reached, and test its checkpoint if need be."""
-    result = json.loads((work_dir / "finetune" / "result.json").read_text())
+    result = json.loads((work_dir / "finetune" / RESULT).read_text())
     checkpoint = result.pop("checkpoint", None)
     if checkpoint:
         state = unwrap(read_content(fetch(checkpoint)), checkpoint).state

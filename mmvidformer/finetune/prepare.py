@@ -20,6 +20,8 @@ from mmvidformer.finetune.settings import FinetuneOptions, RunOptions
 from mmvidformer.storage.targets import check_targets
 from mmvidformer.tasks.table import find_task
 
+RESULT = "result.json"  # beside the config: what the run reached
+
 
 def read_config(options: RunOptions) -> Config:
     """Read the config with the overrides of its backbone, on which much of a recipe depends.
@@ -53,8 +55,11 @@ def config_path(options: RunOptions, command: str) -> Path:
         raise FileThere(f"{path} exists; {resume}--force starts again")
     if not options.force and not options.resume:
         check_unused(work_dir)
-    if path.exists() and options.force and Path(options.config).is_file():
-        check_targets([("the config of the run", path)], [options.config], force=True)
+    result = ("the result of the run", path.with_name(RESULT))
+    if not path.exists():
+        check_targets([result], [], force=options.force)
+    elif options.force and Path(options.config).is_file():
+        check_targets([("the config of the run", path), result], [options.config], force=True)
     return path
 
 

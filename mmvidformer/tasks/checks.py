@@ -7,6 +7,7 @@ from pathlib import Path
 from mmvidformer.data.own_videos import CLASSES
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
+from mmvidformer.storage.names import describe_other_form
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.imports import guess_task, select_rows
@@ -65,7 +66,8 @@ def check_videos(task: Task, annotations: Annotations) -> tuple[list[str], list[
         if other != video:
             faults.append(f"{annotations.places[video]}: {video} is the same file as {other}")
         if not path.is_file():
-            faults.append(f"{annotations.places[video]}: video {path} does not exist")
+            fault = f"{annotations.places[video]}: video {path} does not exist"
+            faults.append(fault + describe_other_form(path))
             continue
         videos.append(path)
         if task.has_seconds:

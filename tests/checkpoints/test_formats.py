@@ -13,6 +13,7 @@ from mmvidformer.checkpoints.backbones import VIDEO_VITS, backbone_arguments
 from mmvidformer.checkpoints.native import from_native
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.cli import convert
+from mmvidformer.engine.errors import run_tool
 from mmvidformer.models import VideoTransformer, ViViT
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ def test_command_prints_a_report_and_writes_ours(
 def test_command_fails_clearly(
     args: list, message: str, command: Callable, capsys: pytest.CaptureFixture
 ) -> None:
-    assert command(args) == 1
+    assert run_tool(lambda: command(args)) == 2
     printed = capsys.readouterr()
     assert printed.err.startswith("error: ") and message in printed.err
     assert not printed.out

@@ -388,3 +388,13 @@ def test_data_may_be_whatever_data_list_reads(
     lists = str(tmp_path / "run_anet" / "lists")
     with pytest.raises(ValueError, match="has lists, or does not exist; --root, --columns"):
         main_of("finetune")(["--config", pretrained[0], "--data", lists, *named])
+
+
+def test_a_result_of_somebody_else_stays(main_of, own, tmp_path) -> None:
+    result = tmp_path / "finetune" / "result.json"
+    result.parent.mkdir()
+    result.write_text("mine")
+    options = ["--config", "vivit_fe_motion", "--data", own, "--work-dir", str(tmp_path)]
+    with pytest.raises(FileExistsError, match=r"result\.json exists already"):
+        main_of("finetune")([*options, "--prepare"])
+    assert result.read_text() == "mine"

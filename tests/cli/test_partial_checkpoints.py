@@ -1,6 +1,7 @@
 """Checkpoints of probes and LoRA, which hold what was trained, are read as whole ones."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.checkpoints import load_checkpoint
+from mmvidformer.errors import UserError
 
 FILES = dict(linear="linear.pth", lora="epoch_2.pth")
 LORA = ["--method", "lora", "--lora-rank", "1", "--lr", "1e-3", "--workers", "0"]
@@ -137,8 +139,9 @@ def test_published_weights_are_named_and_not_copied(
 
 
 @pytest.mark.parametrize("trained", ["lora"], indirect=True)
-def test_the_base_of_a_checkpoint_is_not_written_over(trained, main_of, capsys) -> None:
+def test_the_base_of_a_checkpoint_is_not_written_over(trained, main_of) -> None:
     before = trained.frozen.read_bytes()
-    assert main_of("convert")([str(trained.path), str(trained.frozen), "--force"]) == 1
-    assert f"would be written over {trained.frozen}, which is read" in capsys.readouterr().err
+    error = re.escape(f"would be written over {trained.frozen}, which is read")
+    with pytest.raises(UserError, match=error):
+        main_of("convert")([str(trained.path), str(trained.frozen), "--force"])
     assert trained.frozen.read_bytes() == before

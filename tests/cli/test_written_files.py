@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmvidformer.data.prepare import prepare_list
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.boxes import StatedBoxes, VideoBoxes
 
 PLOTS = {
@@ -87,13 +88,13 @@ def test_data_check_does_not_replace_other_lists(main_of, tmp_path) -> None:
     assert clean.read_text() == ""
 
 
-def test_files_of_a_folder_that_is_converted_stay(main_of, tmp_path, capsys) -> None:
+def test_files_of_a_folder_that_is_converted_stay(main_of, tmp_path) -> None:
     weights = tmp_path / "model.safetensors"
     weights.write_text("old")
     for target in (tmp_path, weights):
         options = ["--to", "huggingface"] if target == tmp_path else []
-        assert main_of("convert")([str(tmp_path), str(target), *options, "--force"]) == 1
-        assert "model.safetensors, which is read" in capsys.readouterr().err
+        with pytest.raises(UserError, match=r"model\.safetensors, which is read"):
+            main_of("convert")([str(tmp_path), str(target), *options, "--force"])
     assert weights.read_text() == "old"
 
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
 
 from mmvidformer.data.importers import open_annotations
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.storage.names import describe_other_form
 from mmvidformer.tasks.checks import find_annotation_faults
 from mmvidformer.tasks.datasets import BoxDataset
 from mmvidformer.tasks.lists import split_annotations
@@ -320,3 +322,14 @@ def test_a_video_without_a_rate_is_named(folder: Path, monkeypatch) -> None:
     assert faults == [
         f"{folder / name}: its frame rate is unknown" for name in ("val_0.mp4", "val_1.mp4")
     ]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_name_of_the_same_letters_and_other_bytes_is_pointed_out(tmp_path, form) -> None:
+    other = {"NFC": "NFD", "NFD": "NFC"}[form]
+    (tmp_path / unicodedata.normalize(form, "caf\u00e9.mp4")).write_bytes(b"")
+    named = tmp_path / unicodedata.normalize(other, "caf\u00e9.mp4")
+    letters = {"NFC": "'caf\\xe9.mp4'", "NFD": "'cafe\\u0301.mp4'"}[form]
+    assert f"has other bytes, {letters}: rename it" in describe_other_form(named)
+    assert describe_other_form(tmp_path / "caf\u00ea.mp4") == ""
+    assert describe_other_form(tmp_path / "gone" / named.name) == ""
