@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from timm.layers import resample_abs_pos_embed
 from torch import Tensor, nn
 
+from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer import get_config
 from mmvidformer.apis.features import backbone_features
 from mmvidformer.checkpoints import convert_file
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", default="vit_small_patch14_dinov2")
     parser.add_argument("--size", type=int, default=112)
     parser.add_argument("--out", type=Path, help="csv file of the table")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes(""))
     source = read_source(args.file, args.model, args.size)
     rows = []
     for door in DOORS:

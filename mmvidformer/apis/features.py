@@ -78,7 +78,8 @@ def check_features(model: nn.Module, layers: Sequence[int] = ()) -> None:
     backbone: Any = model.backbone
     if not hasattr(backbone, "forward_features"):
         raise UserError(f"{type(backbone).__name__} is not a transformer with features")
-    check_layers(backbone, layers)
+    if layers:
+        check_layers(backbone, layers)
 
 
 def layer_features(backbone: Any, clips: Tensor, tokens: bool, layers: Sequence[int]) -> Tensor:

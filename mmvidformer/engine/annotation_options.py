@@ -26,9 +26,8 @@ class _Pairs(Action):
 class AnnotationOptions:
     """What ``open_annotations`` takes besides the file."""
 
-    root: Path | None = option(
+    root: str | None = option(
         "folder of the annotated videos (default: that of the annotations)",
-        type=Path,
         metavar="FOLDER",
     )
     columns: Sequence[tuple[str, str]] = option(

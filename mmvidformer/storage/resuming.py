@@ -14,6 +14,7 @@ from mmvidformer.storage.errors import refuse
 from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file
 from mmvidformer.storage.lease import lease
 
+HELD: set[int] = set()  # open files of the results that this process holds
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
 
 
@@ -117,7 +118,21 @@ def hold(results: str | Path, is_folder: bool = True) -> Iterator[None]:
         raise FileThere(text) from error
     except OSError:  # mounted storage that knows none
         pass
+    HELD.add(handle)
     try:
         yield
     finally:
+        if handle in HELD:  # it is not in a process that was forked meanwhile
+            HELD.remove(handle)
+            os.close(handle)
+
+
+def _leave_to_parent() -> None:
+    """Close what the parent of a forked process holds: a worker that outlives it would keep it."""
+    for handle in HELD:
         os.close(handle)
+    HELD.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_leave_to_parent)

@@ -185,9 +185,7 @@ def test_names_and_pixels_of_a_checkpoint(case: Case, tiny_videos, caplog, monke
     cfg = Config.fromfile(case.config)
     cfg.model.data_preprocessor.mean = [114.75] * 3
     warnings = []
-    monkeypatch.setattr(
-        "mmvidformer.engine.loading.print_log", lambda text, **options: warnings.append(text)
-    )
+    monkeypatch.setattr("mmvidformer.engine.loading.logger.warning", warnings.append)
     Recognizer(cfg, case.address)
     assert len(warnings) == 1 and "but hf://org/name needs [127.5, 127.5, 127.5]" in warnings[0]
 

@@ -7,6 +7,7 @@ import pytest
 
 from mmvidformer.storage.files import list_files, read_file
 from mmvidformer.tasks.transforms import LoadFeatures
+from mmvidformer.video.errors import BadVideo
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_a_work_dir_is_a_folder(main_of, make_config, own) -> None:
         "test": [config, config],
         "finetune": ["--config", config, "--data", own],
         "pretrain": ["--config", config, "--data", own],
-        "paper": ["show", "vivit", "table2"],
+        "lab.paper": ["show", "vivit", "table2"],
     }.items():
         with pytest.raises(ValueError, match=hint):
             main_of(command)([*words, *folder])
@@ -96,5 +97,5 @@ def test_features_are_read_from_there_too(main_of, model, tiny_videos, out, tmp_
         for folder in (tmp_path / "local", out)
     )
     np.testing.assert_array_equal(local, remote)
-    with pytest.raises(FileNotFoundError, match="gone.npz does not exist"):
+    with pytest.raises(BadVideo, match=r"gone\.npz: does not exist"):
         LoadFeatures()({"filename": f"{out}/gone.npz"})

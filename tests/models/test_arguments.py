@@ -57,6 +57,7 @@ VALUES: dict[str, Any] = dict(
     stem=dict(tubelet=(1, 4, 8)),
     encoders=[{}, dict(depth=1)],
     pool="mean",
+    out_layers=[0],
     fc_norm="layer",
     init="flax",
     init_from="timm:vit",
@@ -69,6 +70,7 @@ JOINT = dict(shifts={}, scheme="joint", mlp="mlp")
 # What another argument needs.
 WITH: dict[tuple[type, str], dict] = {
     (ViViT, "parallel"): dict(scheme="factorized_self_attention"),
+    **{(kind, "out_layers"): dict(pool="none") for kind in PRESETS},
     (FeatureFixationTransformer, "rope"): dict(kernel="softmax"),
     (FeatureFixationTransformer, "registers"): dict(cls="mean", mlp="mlp"),
     (FeatureFixationTransformer, "cls"): dict(mlp="mlp"),

@@ -87,7 +87,7 @@ def test_trains_with_the_runner_and_the_recipes_schedule(name: str, tmp_path: Pa
         sample.set_gt_label([label] * 3 if name == "horst_anticipation" else label)
         clip = torch.randint(0, 100, (1, 3, 3 + i % 3, 8, 8)) + 100 * label
         if name == "horst_anticipation":
-            clip = torch.randint(0, 100, (14, 3, 4, 4)) + 100 * label
+            clip = torch.randint(0, 100, (1, 3, 14, 4, 4)) + 100 * label
         items.append({"inputs": clip.to(torch.uint8), "data_samples": sample})
     losses = []
 
