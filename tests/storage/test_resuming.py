@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+from multiprocessing.synchronize import Event
 
 import pytest
 
@@ -13,10 +14,11 @@ from mmvidformer.storage.resuming import hold
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_worker_that_lives_on_does_not_hold_them(tmp_path) -> None:
     context = multiprocessing.get_context("fork")
-    end = context.Event()
+    begun, end = context.Event(), context.Event()
     with hold(tmp_path / "run"):
-        worker = context.Process(target=end.wait)
+        worker = context.Process(target=_work, args=(begun, end))
         worker.start()
+        assert begun.wait(60)
         with pytest.raises(FileThere, match="another process writes to"), hold(tmp_path / "run"):
             pass
     try:
@@ -25,3 +27,8 @@ def test_a_forked_worker_that_lives_on_does_not_hold_them(tmp_path) -> None:
     finally:
         end.set()
         worker.join()
+
+
+def _work(begun: Event, end: Event) -> None:
+    begun.set()
+    end.wait()
