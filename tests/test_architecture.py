@@ -84,7 +84,7 @@ ALLOWED = {
 }
 BELOW_ALL = "errors"  # a module, which imports nothing
 PURE = {"layers": {"torch", "einops"}, "checkpoints": {"torch", "numpy"}, "models": set()}
-PLUGIN = {"addresses.py"}  # of checkpoints, by and for MMEngine
+PLUGIN = {"addresses.py", "training_state.py"}  # of checkpoints, by and for MMEngine
 MM = {"mmaction", "mmengine", "mmcv"}
 GENERIC = {"one", "found", "own", "given", "rest", "kind", "each"}
 MOST_GENERIC = 20  # only ever lower it

@@ -6,7 +6,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from mmengine.logging import HistoryBuffer
 
 from mmvidformer.config.shipped import PACKAGE
 
@@ -56,6 +59,23 @@ def test_python(tmp_path: Path) -> None:
     """
     labels, windows = json.loads(run(code, tmp_path))
     assert labels == ["pan right"] and windows > 1
+
+
+def test_a_checkpoint_with_the_state_of_its_training(tmp_path: Path) -> None:
+    """As MMEngine's runner writes it, read where none is imported."""
+    content = {
+        "state_dict": {"a": torch.ones(2)},
+        "message_hub": {"log_scalars": {"loss": HistoryBuffer([1.0, 3.0], [1, 1])}},
+        "scalar": np.float64(0.5),
+    }
+    torch.save(content, tmp_path / "epoch_1.pth")
+    code = """
+        from mmvidformer.checkpoints.reading import read_content
+
+        content = read_content("epoch_1.pth")
+        print(content["message_hub"]["log_scalars"]["loss"].mean(), content["scalar"])
+    """
+    assert run(code, tmp_path).split() == ["2.0", "0.5"]
 
 
 @pytest.mark.parametrize(

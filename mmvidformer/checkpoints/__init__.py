@@ -10,6 +10,7 @@ Each module imports only modules above it:
   ``vjepa2_1``: weights of a project, to our names
 - ``video_models``, ``native``: likewise, and back
 - ``metadata``: what a file says beside its weights: classes, pixels, frame interval
+- ``training_state``: what MMEngine writes beside the weights, allowed when files are read
 - ``reading``: the content of a local file or folder, without running code
 - ``formats``: all formats; recognizing one, converting its weights
 - ``download``: the local file or folder of an address

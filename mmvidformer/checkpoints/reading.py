@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import State
+from mmvidformer.checkpoints.training_state import allow_training_state
 from mmvidformer.errors import MissingFile, UserError
 
 # Files of a HuggingFace folder. The first weights that exist are read, whole or by their index.
@@ -169,6 +170,7 @@ def refuse_code(source: str | Path) -> Iterator[None]:
     Raises:
         UserError: If the file contains anything but tensors, numbers, strings and containers.
     """
+    allow_training_state()
     try:
         yield
     except pickle.UnpicklingError as error:
@@ -178,7 +180,7 @@ def refuse_code(source: str | Path) -> Iterator[None]:
     except PermissionError as error:
         if error.errno is not None:
             raise  # the operating system denies access to the file
-        # ``narrow_getattr`` of ``registry.repairs.checkpoints``
+        # ``narrow_getattr`` of ``training_state``
         raise UnreadableCheckpoint(refusal(source, str(error))) from None
     except RuntimeError as error:
         if "TorchScript" not in str(error):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from mmvidformer.checkpoints import training_state
 from mmvidformer.checkpoints.addresses import read_all_kinds
-from mmvidformer.registry.repairs import checkpoints
 
 
 def test_checkpoints_of_mmengine_load_safely(tmp_path: Path) -> None:
@@ -38,11 +38,11 @@ def test_other_attributes_are_refused(tmp_path: Path) -> None:
     with pytest.raises((pickle.UnpicklingError, PermissionError)):
         torch.load(tmp_path / "evil.pth", weights_only=True)
     with pytest.raises(PermissionError, match="__globals__"):
-        checkpoints.narrow_getattr(checkpoints.repair, "__globals__")
+        training_state.narrow_getattr(training_state.allow_training_state, "__globals__")
     with pytest.raises(PermissionError, match="statistics"):
         from mmengine.logging import HistoryBuffer
 
-        checkpoints.narrow_getattr(HistoryBuffer, "statistics")
+        training_state.narrow_getattr(HistoryBuffer, "statistics")
 
 
 class _RunsCode:
@@ -132,7 +132,7 @@ BUFFER = b"cmmengine.logging.history_buffer\nHistoryBuffer\n"
         b"cmmengine.logging.history_buffer\nnp.load\n",  # what its module has imported
         b"cmmengine.logging.history_buffer\nHistoryBuffer.register_statistics\n",
         b"cnumpy._core.multiarray\nfromfile\n",  # a neighbour of an allowed function
-        b"cmmvidformer.compat.checkpoints\nnarrow_getattr\n",  # by its own name
+        b"cmmvidformer.checkpoints.training_state\nnarrow_getattr\n",  # by its own name
     ],
 )
 def test_the_allowed_types_lead_no_further(code: bytes, tmp_path: Path) -> None:

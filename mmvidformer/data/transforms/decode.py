@@ -66,7 +66,8 @@ class VideoInit(Transform):
 
     def _open(self, filename: str) -> Any:
         if self.backend == "decord":
-            from mmvidformer.data.transforms.decoders import DecordInit  # loads MMAction2
+            import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+            from mmaction.datasets.transforms import DecordInit
 
             return DecordInit(**self.of_decord)._get_video_reader(filename)
         if is_remote(filename):

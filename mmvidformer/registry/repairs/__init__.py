@@ -14,7 +14,7 @@ from mmvidformer.errors import MissingPackage
 
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
 REPAIRS = (
-    *("find_loader", "drn", "multimodal", "numpy_2", "checkpoints", "untrusted_checkpoints"),
+    *("find_loader", "drn", "multimodal", "numpy_2", "untrusted_checkpoints"),
     "gloo_threads",
 )
 # Their import is the repair. MMAction2's registries import them after the models and metrics, at

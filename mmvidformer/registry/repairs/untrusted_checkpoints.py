@@ -13,14 +13,16 @@ from functools import partial
 
 from mmvidformer.checkpoints.partial import BASE, is_partial
 from mmvidformer.checkpoints.reading import refuse_code
+from mmvidformer.checkpoints.training_state import allow_training_state
 from mmvidformer.errors import UserError
 
 
 def repair() -> None:
-    """Change ``CheckpointLoader``."""
+    """Change ``CheckpointLoader``, which reads MMEngine's own checkpoints safely, too."""
     from mmengine.logging import print_log
     from mmengine.runner import checkpoint
 
+    allow_training_state()
     loader = checkpoint.CheckpointLoader
     checkpoint.load_url = partial(checkpoint.load_url, weights_only=True)
     load = loader.load_checkpoint.__func__

@@ -1,13 +1,14 @@
-"""MMEngine 0.10 cannot read its own checkpoints under ``weights_only=True``.
+"""What a checkpoint of MMEngine holds besides weights, allowed under ``weights_only=True``.
 
-Symptom: since PyTorch 2.6, ``_pickle.UnpicklingError: Weights only load failed`` when resuming and
-testing, because a checkpoint contains MMEngine's message hub and NumPy scalars. References:
-open-mmlab/mmengine#1650, #1655. The repair allows exactly the types that are needed, and
-``weights_only`` stays on. ``HistoryBuffer`` stores its statistics methods, which pickle writes as
-calls of ``getattr``. A narrow function replaces ``getattr``, since the latter could reach anything.
+Since PyTorch 2.6, MMEngine 0.10 cannot read its own checkpoints (``_pickle.UnpicklingError: Weights
+only load failed``; open-mmlab/mmengine#1650, #1655): they contain its message hub and NumPy
+scalars. Exactly the types that are needed are allowed. ``HistoryBuffer`` stores its statistics
+methods, which pickle writes as calls of ``getattr``. A narrow function replaces ``getattr``, since
+the latter could reach anything.
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import torch
@@ -26,8 +27,9 @@ def narrow_getattr(owner: type, name: str) -> Callable:
     return getattr(owner, name)
 
 
-def repair() -> None:
-    """Allow the harmless types that MMEngine writes."""
+@cache
+def allow_training_state() -> None:
+    """Let PyTorch read the harmless types that MMEngine writes, in this process."""
     from mmengine.logging import HistoryBuffer
 
     # What pickle calls. Files written with NumPy 1 name its module without an underscore.
