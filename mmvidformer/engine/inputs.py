@@ -1,6 +1,7 @@
 """What a run reads must be there before anything is built."""
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,8 @@ from mmvidformer.engine.checkpointing.settings import check_state
 from mmvidformer.errors import FileThere, MissingFile, UserError
 from mmvidformer.storage.files import join
 from mmvidformer.storage.targets import identity_of
+
+LAB = "lab"  # a package of clones, which pip does not install
 
 
 def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) -> None:
@@ -36,7 +39,7 @@ def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) 
     for split, dataset in _datasets(cfg, splits):
         module = str(dataset.get("type")).rpartition(".")[0]
         package = module.partition(".")[0]
-        if package != module and not find_spec(package):  # a path of a class, no scope and name
+        if package != module and not _has_package(package):  # a path of a class, no scope and name
             text = f"{split}_dataloader: the dataset {dataset['type']} needs the package {package}"
             raise UserError(f"{text}, which is not installed; lab is in a clone of mmvidformer")
     for place, file in _files(cfg, splits):
@@ -84,6 +87,14 @@ def _files(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, str]]:
         if isinstance(dataset.get("ann_file"), str) and dataset["ann_file"]:
             file = join(dataset.get("data_root") or "", dataset["ann_file"])
             yield f"ann_file of {split}_dataloader", file
+
+
+def _has_package(name: str) -> bool:
+    """Whether a package can be imported; in a clone, ``lab`` is beside this one."""
+    clone = Path(__file__).parents[2]
+    if name == LAB and (clone / LAB / "__init__.py").is_file() and str(clone) not in sys.path:
+        sys.path.append(str(clone))
+    return find_spec(name) is not None
 
 
 def _datasets(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, ConfigDict]]:
