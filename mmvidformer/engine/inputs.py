@@ -39,7 +39,9 @@ def check_inputs(cfg: Config, splits: Sequence[str], resume: str | None = None) 
     for split, dataset in _datasets(cfg, splits):
         module = str(dataset.get("type")).rpartition(".")[0]
         package = module.partition(".")[0]
-        if package != module and not _has_package(package):  # a path of a class, no scope and name
+        if package == LAB:
+            _add_clone_to_path()
+        if package != module and not find_spec(package):  # a path of a class, no scope and name
             text = f"{split}_dataloader: the dataset {dataset['type']} needs the package {package}"
             raise UserError(f"{text}, which is not installed; lab is in a clone of mmvidformer")
     for place, file in _files(cfg, splits):
@@ -89,12 +91,14 @@ def _files(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield f"ann_file of {split}_dataloader", file
 
 
-def _has_package(name: str) -> bool:
-    """Whether a package can be imported; in a clone, ``lab`` is beside this one."""
+def _add_clone_to_path() -> None:
+    """Let ``lab`` be imported from a clone: an installed command does not look beside its package.
+
+    What is installed, and what the user put on the path, still comes first.
+    """
     clone = Path(__file__).parents[2]
-    if name == LAB and (clone / LAB / "__init__.py").is_file() and str(clone) not in sys.path:
+    if (clone / LAB / "__init__.py").is_file() and str(clone) not in sys.path:
         sys.path.append(str(clone))
-    return find_spec(name) is not None
 
 
 def _datasets(cfg: Config, splits: Sequence[str]) -> Iterator[tuple[str, ConfigDict]]:
