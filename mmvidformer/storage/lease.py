@@ -65,14 +65,15 @@ def _check_free(folder: str, file: str, token: str | None = None) -> None:
 
 def _is_dead(writer: dict[str, Any]) -> bool:
     """Whether a process has ended, as far as can be told."""
-    if writer.get("host") == socket.gethostname():
+    # On Windows, signal 0 would be Ctrl-C.
+    if os.name == "posix" and writer.get("host") == socket.gethostname():
         try:
             os.kill(int(writer["process"]), 0)  # looks for it only
         except ProcessLookupError:
             return True
         except (KeyError, TypeError, ValueError, OSError):
             pass
-    return time.time() - float(writer.get("time") or 0) > LEASE
+    return time.time() - writer["time"] > LEASE
 
 
 def _renew(file: str, name: dict[str, Any], has_ended: Event) -> None:
@@ -92,4 +93,5 @@ def _read(file: str) -> dict[str, Any]:
         writer = json.loads(read_file(file))
     except (FileNotFoundError, ValueError):
         return {}
-    return writer if isinstance(writer, dict) else {}
+    has_time = isinstance(writer, dict) and isinstance(writer.get("time"), int | float)
+    return writer if has_time else {}
