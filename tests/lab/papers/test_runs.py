@@ -1,6 +1,7 @@
 """Running the rows of a table, and the table of results."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -187,9 +188,12 @@ def test_a_command_ends_with_the_process_that_started_it(tmp_path: Path) -> None
         "import sys; from pathlib import Path; from lab.papers import runs\n"
         f"sys.executable = {str(script)!r}; runs._run(Path('log'), 'train')"
     )
-    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as parent:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment) as parent:
         pid = tmp_path / "pid"
-        wait_for(lambda: pid.exists() and pid.read_text())
+        wait_for(lambda: parent.poll() is not None or (pid.exists() and pid.read_text()))
+        assert parent.returncode is None, "it ended before its command began"
         parent.kill()
     child = Path("/proc", pid.read_text().strip(), "stat")
     wait_for(lambda: not child.exists() or child.read_text().split()[2] == "Z")
