@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor, nn
 
-from mmvidformer.data.own_videos import read_groups
+from mmvidformer.data.list_folders import read_groups
 from mmvidformer.finetune.rows import Row, videos_of
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.lists import read_task_lists

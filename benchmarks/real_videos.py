@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.real_rivals import RIVALS, evaluate_rival
 from mmvidformer.cli import finetune
-from mmvidformer.data.own_videos import find_folds
+from mmvidformer.data.list_folders import find_folds
 from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.tally import Tally
 

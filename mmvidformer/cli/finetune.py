@@ -21,7 +21,7 @@ from mmengine.config import Config
 
 from mmvidformer.cli import test, train
 from mmvidformer.cli.run_options import add_run_options
-from mmvidformer.data.own_videos import VideoLists, read_groups
+from mmvidformer.data.list_folders import VideoLists, read_groups
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.engine.options import add_options, read_options

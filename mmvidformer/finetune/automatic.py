@@ -8,7 +8,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.config.building import building
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import default_device
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.ridge import MOST

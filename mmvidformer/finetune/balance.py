@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmvidformer.config import type_name
 from mmvidformer.config.fragments import Change, replace
 from mmvidformer.data.labels import label_table
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.settings import Recipe

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.reading import read_content, unwrap
-from mmvidformer.data.own_videos import VideoLists, read_groups
+from mmvidformer.data.list_folders import VideoLists, read_groups
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError

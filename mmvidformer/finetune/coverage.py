@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import type_name
 from mmvidformer.config.fragments import Change, replace
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATA_SAMPLERS

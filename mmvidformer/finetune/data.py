@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmvidformer.config import leaf_datasets, type_name
 from mmvidformer.config.building import building
 from mmvidformer.config.fragments import Change, Fragment, replace, without
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.engine.pipelines import classes_fragment
 from mmvidformer.engine.preflight.checks import mirrors, names_side

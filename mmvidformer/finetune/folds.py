@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mmvidformer.data.own_videos import VideoLists, find_folds
+from mmvidformer.data.list_folders import VideoLists, find_folds
 from mmvidformer.data.splits import order_of_fold
 from mmvidformer.engine.checkpointing.resume import LAST
 from mmvidformer.engine.tables import print_table

@@ -16,7 +16,7 @@ from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.download import hash_of
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.finetune.rows import videos_of
 from mmvidformer.layers.changes import measure_changes

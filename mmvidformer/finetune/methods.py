@@ -8,7 +8,7 @@ from torch import nn
 
 from mmvidformer.config import type_name
 from mmvidformer.config.fragments import Change, Fragment, replace, without
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.frozen_features import change_layers

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from mmvidformer.data.own_videos import CLASSES, VideoLists
+from mmvidformer.data.list_folders import CLASSES, VideoLists
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.prepare import config_path

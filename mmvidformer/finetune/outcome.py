@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.base import Task
 

@@ -8,7 +8,7 @@ from mmengine.config import Config
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name, load_config, merge_overrides, type_name
 from mmvidformer.config.fragments import Fragment, merge
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine import loading
 from mmvidformer.engine.arguments import check_work_dir
 from mmvidformer.engine.inputs import check_apart, check_unused

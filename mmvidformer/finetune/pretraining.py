@@ -9,7 +9,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.fragments import Fragment, merge, replace, without
-from mmvidformer.data.own_videos import choose_delimiter
+from mmvidformer.data.list_folders import choose_delimiter
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from mmvidformer.checkpoints.partial import keep_trained
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer

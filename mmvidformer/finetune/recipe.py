@@ -9,7 +9,7 @@ from copy import deepcopy
 from mmengine.config import Config
 
 from mmvidformer.config.fragments import merge
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.balance import balance_classes
 from mmvidformer.finetune.coverage import cover_videos

@@ -10,8 +10,8 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import default_collate
 
+from mmvidformer.data.list_folders import VideoLists, read_groups
 from mmvidformer.data.lists import read_list
-from mmvidformer.data.own_videos import VideoLists, read_groups
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.errors import UserError
 from mmvidformer.storage.targets import identity_of

@@ -8,7 +8,7 @@ import numpy as np
 from mmengine.config import Config
 
 from mmvidformer.config.fragments import Change, Fragment, replace
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.coverage import has_weights, samples_per_process, steps_to_learn
 from mmvidformer.finetune.settings import Recipe

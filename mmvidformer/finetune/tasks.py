@@ -4,7 +4,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import is_recurrent, type_name
 from mmvidformer.config.fragments import Change, Fragment, replace
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.settings import Recipe

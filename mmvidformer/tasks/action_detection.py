@@ -13,7 +13,7 @@ from mmengine.config import Config
 
 from mmvidformer.config import clip_shape
 from mmvidformer.data.folders import find_named
-from mmvidformer.data.own_videos import CLASSES, VideoLists
+from mmvidformer.data.list_folders import CLASSES, VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text

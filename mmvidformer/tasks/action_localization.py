@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from torch.nn.functional import one_hot
 
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.tables import Table
 from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans

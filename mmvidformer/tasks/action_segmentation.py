@@ -10,7 +10,7 @@ from typing import Any
 from mmengine.config import Config
 
 from mmvidformer.config import is_recurrent, type_name
-from mmvidformer.data.own_videos import ListFacts, VideoLists
+from mmvidformer.data.list_folders import ListFacts, VideoLists
 from mmvidformer.data.tables import Table
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.annotations import BACKGROUND, COLUMNS, Span, parse_spans

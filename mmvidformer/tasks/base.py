@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmvidformer.config import type_name
-from mmvidformer.data.own_videos import CLASSES, ListFacts, VideoLists
+from mmvidformer.data.list_folders import CLASSES, ListFacts, SplitList, VideoLists
+from mmvidformer.data.lists import DEFAULT_DELIMITER
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import read_text
@@ -156,26 +157,40 @@ class Task(Answers, Exported):
             UserError: If a line is wrong; names file and line.
         """
         root = Path(folder).resolve()
-        for name in ("train.csv", CLASSES) if self.has_classes else ("train.csv",):
-            if not (root / name).is_file():
-                wanted = "mmvidformer data list FILE.csv"
-                raise MissingFile(f"{root / name} does not exist; {wanted}")
+        if not root.is_dir():
+            raise MissingFile(f"folder {folder} does not exist")
+        for file in [self.list_file(root, "train"), *[root / CLASSES] * self.has_classes]:
+            if not file.is_file():
+                raise MissingFile(f"{file} does not exist; mmvidformer data list writes it")
         names = tuple(read_text(root / CLASSES).splitlines()) if self.has_classes else ()
         counts = dict.fromkeys(SPLITS, 0)
         facts = dict.fromkeys(SPLITS, ListFacts((0,) * len(self.learned_classes(names))))
+        delimiters = set()
         for split in SPLITS:
             file = self.list_file(root, split)
             if not file.is_file():
                 continue
-            annotations = self.read(read_table(file), names).check()
+            split_list = self.read_list(file, names)
+            counts[split], facts[split], values, delimiter = split_list
             if not self.has_classes:
-                names = names or annotations.names
-                if annotations.rows and annotations.names != names:
-                    got = annotations.names
-                    raise UserError(f"{file} must have the columns of train.csv, got {got}")
-            counts[split] = self.count_samples(annotations)
-            facts[split] = self.list_facts(annotations, self.learned_classes(names))
-        return VideoLists(root, self.learned_classes(names), counts, ",", facts)
+                names = names or values
+                if counts[split] and values != names:
+                    raise UserError(f"{file} must have the columns of train.csv, got {values}")
+            delimiters |= {delimiter} if counts[split] else set()
+        # If they differ, each dataset finds its own.
+        delimiter = delimiters.pop() if len(delimiters) == 1 else DEFAULT_DELIMITER
+        return VideoLists(root, self.learned_classes(names), counts, delimiter, facts)
+
+    def read_list(self, file: Path, classes: tuple[str, ...]) -> SplitList:
+        """Read the list of a split; raises as ``read_lists``.
+
+        Args:
+            file: The list.
+            classes: The names in ``classes.txt``.
+        """
+        annotations = self.read(read_table(file), classes).check()
+        facts = self.list_facts(annotations, self.learned_classes(classes))
+        return SplitList(self.count_samples(annotations), facts, annotations.names)
 
     def list_file(self, root: Path, split: str) -> Path:
         """Return the list of a split, in a folder of lists."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from mmvidformer.data.own_videos import CLASSES
+from mmvidformer.data.list_folders import CLASSES
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.storage.names import describe_other_form

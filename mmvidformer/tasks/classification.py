@@ -1,5 +1,6 @@
 """Classification: one class a video."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,15 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmvidformer.data.own_videos import (
+from mmvidformer.data.list_folders import (
     CLASSES,
+    ListFacts,
+    SplitList,
     VideoLists,
     check_names,
     choose_delimiter,
-    read_lists,
 )
+from mmvidformer.data.lists import find_delimiter, read_list
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Row, Table
+from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.base import Task, write_lines
 from mmvidformer.tasks.reading import Annotations, unknown_class
@@ -88,9 +92,17 @@ class Classification(Task):
             write_lines(root / f"{split}.txt", lines)
         write_lines(root / CLASSES, classes)
 
-    def read_lists(self, folder: str | Path) -> VideoLists:
-        """Read the lists that ``mmvidformer data list`` writes."""
-        return read_lists(folder, multi_class=not self.has_one_class)
+    def read_list(self, file: Path, classes: tuple[str, ...]) -> SplitList:
+        """Read a list of MMAction2: a path and the numbers of its classes in each line."""
+        lines = read_list(file, multi_class=not self.has_one_class)
+        sizes = Counter(label for line in lines for label in line.labels)
+        for number, line in enumerate(lines, start=1):
+            if any(not 0 <= label < len(classes) for label in line.labels):
+                allowed = f"0 to {len(classes) - 1}, as {CLASSES} has {len(classes)} lines"
+                what = f"label must be in {allowed}, got {line.text.strip()[:100]!r}"
+                raise UserError(f"{file}, line {number}: {what}")
+        facts = ListFacts(tuple(sizes[number] for number in range(len(classes))))
+        return SplitList(len(lines), facts, delimiter=find_delimiter(read_text(file)))
 
     @staticmethod
     def worst(sample: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from mmvidformer.data.own_videos import ListFacts, VideoLists
+from mmvidformer.data.list_folders import ListFacts, VideoLists
 from mmvidformer.data.tables import Table
 from mmvidformer.tasks.action_localization import ActionLocalization
 from mmvidformer.tasks.annotations import COLUMNS, MOMENT_COLUMNS, parse_spans

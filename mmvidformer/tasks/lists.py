@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.data.lists import MOST_FAULTS, say_count
-from mmvidformer.data.own_videos import (
+from mmvidformer.data.list_folders import (
     CLASSES,
     GROUPS,
     NO_TEXT,
@@ -18,6 +17,7 @@ from mmvidformer.data.own_videos import (
     fold_folders,
     is_text,
 )
+from mmvidformer.data.lists import MOST_FAULTS, say_count
 from mmvidformer.data.splits import (
     SHARE,
     SPLITS,

@@ -8,7 +8,7 @@ import torch
 from mmengine.config import Config
 from torch import nn
 
-from mmvidformer.data.own_videos import ListFacts, VideoLists
+from mmvidformer.data.list_folders import ListFacts, VideoLists
 from mmvidformer.data.tables import Row, Table, read_float
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.base import Task

@@ -14,8 +14,8 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.building import building
+from mmvidformer.data.list_folders import CLASSES, VideoLists
 from mmvidformer.data.lists import DEFAULT_DELIMITER, read_list
-from mmvidformer.data.own_videos import CLASSES, VideoLists
 from mmvidformer.data.shards.rows import write_row
 from mmvidformer.data.shards.write import write_shards
 from mmvidformer.data.splits import SPLITS

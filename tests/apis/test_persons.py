@@ -9,7 +9,7 @@ import torch
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.apis.detector import Person
 from mmvidformer.config.fragments import merge
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.table import find_task

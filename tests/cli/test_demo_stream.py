@@ -15,7 +15,7 @@ from mmvidformer import get_config
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.apis.pipeline import normalize
 from mmvidformer.config.fragments import merge
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.registry import MODELS
 from mmvidformer.tasks.annotations import BACKGROUND
 from mmvidformer.tasks.table import find_task

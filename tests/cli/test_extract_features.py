@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmvidformer.apis import Recognizer, VideoPipeline, backbone_features
 from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.finetune.frozen_features import compute_features
 
 

@@ -9,7 +9,7 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.checkpoints import load_checkpoint
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import WrongWeights
 from mmvidformer.finetune.rows import warn_of_shared_videos
 from mmvidformer.finetune.tally import Tally

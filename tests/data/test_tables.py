@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mmvidformer.data.epic_kitchens import EpicKitchensDataset
-from mmvidformer.data.own_videos import read_lists
 from mmvidformer.data.tables import read_float, read_table
+from mmvidformer.tasks.lists import read_task_lists
 
 EPIC = """\
 narration_id,participant_id,video_id,start_timestamp,stop_timestamp,start_frame,stop_frame,\
@@ -22,7 +22,7 @@ def read_list(path: Path) -> None:
     for name, text in [("val.txt", ""), ("test.txt", ""), ("classes.txt", "cat\ndog\nx\n")]:
         (path.parent / name).write_text(text)
     path.rename(path.parent / "train.txt")
-    read_lists(path.parent)
+    read_task_lists(path.parent, "classes")
 
 
 def read_epic(path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mmvidformer import get_config
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.finetune import Recipe, automatic
 from mmvidformer.finetune.automatic import Pass, choose_method, measure_pass
 from mmvidformer.tasks.table import find_task

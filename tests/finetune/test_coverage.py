@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mmvidformer import get_config
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.finetune.coverage import CoverSampler

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from mmvidformer.config import load_config
-from mmvidformer.data import lists, own_videos, tables
+from mmvidformer.data import lists, tables
 from mmvidformer.finetune import rows
 from mmvidformer.finetune.outcome import compare_to_chance
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.rows import videos_of, warn_of_shared_videos
 from mmvidformer.finetune.settings import Recipe
+from mmvidformer.tasks import classification
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
 
@@ -60,7 +61,7 @@ def test_a_list_of_classes_is_parsed_once_more_for_all_probes(tmp_path: Path, mo
         parses[Path(file).name] += 1
         return read_list(file, *args, **kwargs)
 
-    monkeypatch.setattr(own_videos, "read_list", count)
+    monkeypatch.setattr(classification, "read_list", count)
     monkeypatch.setattr(rows, "read_list", count)
     found = read_task_lists(tmp_path, "classes")
     for _ in range(3):

@@ -6,7 +6,7 @@ import pytest
 from mmengine.config import Config
 
 from mmvidformer import get_config
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.finetune import Pretraining, Recipe, apply_pretraining, apply_recipe
 from mmvidformer.tasks.lists import read_task_lists
 

@@ -7,7 +7,7 @@ import pytest
 
 from mmvidformer.cli.data.list import main
 from mmvidformer.data.importers import open_annotations
-from mmvidformer.data.own_videos import find_folds
+from mmvidformer.data.list_folders import find_folds
 from mmvidformer.tasks.lists import fold_annotations, read_task_lists, split_annotations
 
 # A row of a video for each task, of a class or a value.

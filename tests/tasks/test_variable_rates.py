@@ -12,7 +12,7 @@ from mmengine.registry import DefaultScope
 from mmengine.structures import InstanceData
 
 from mmvidformer.config.fragments import merge
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.models.segments_head import visible_segments
 from mmvidformer.models.task_heads import merge_clips

@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.apis.detector import Person
 from mmvidformer.config.fragments import merge
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.base import SinkOptions

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.data.own_videos import VideoLists
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.options import add_options, read_options

@@ -22,8 +22,8 @@ from mmvidformer.data.importers import (
     via,
 )
 from mmvidformer.data.importers.export import Export
+from mmvidformer.data.list_folders import NO_TEXT, is_text
 from mmvidformer.data.lists import say_count
-from mmvidformer.data.own_videos import NO_TEXT, is_text
 from mmvidformer.data.tables import Table
 from mmvidformer.errors import MissingFile, UserError
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from mmvidformer.data.folders import is_video
 from mmvidformer.data.importers.export import Export
+from mmvidformer.data.list_folders import CLASSES
 from mmvidformer.data.lists import LABEL, find_delimiter, read_list
-from mmvidformer.data.own_videos import CLASSES
 from mmvidformer.data.splits import split_in_name
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError

@@ -1,15 +1,13 @@
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from mmvidformer.data.folders import list_folders
-from mmvidformer.data.lists import DEFAULT_DELIMITER, find_delimiter, read_list
-from mmvidformer.data.splits import SPLITS, order_of_fold
+from mmvidformer.data.lists import DEFAULT_DELIMITER
+from mmvidformer.data.splits import order_of_fold
 from mmvidformer.data.tables import read_rows
-from mmvidformer.data.text import read_text
-from mmvidformer.errors import FileThere, MissingFile, UserError
+from mmvidformer.errors import FileThere, UserError
 
 CLASSES = "classes.txt"
 GROUPS = "groups.csv"  # of the videos of lists, if the annotations state them
@@ -29,6 +27,22 @@ class ListFacts(NamedTuple):
     sizes: tuple[float, ...] = ()
     ends: tuple[float, ...] = ()
     values: tuple[tuple[float, ...], ...] = ()
+
+
+class SplitList(NamedTuple):
+    """What the list of a split says.
+
+    Attributes:
+        count: Number of samples.
+        facts: What training asks for.
+        values: Names of the values, of tasks without classes.
+        delimiter: What separates the columns.
+    """
+
+    count: int
+    facts: ListFacts
+    values: tuple[str, ...] = ()
+    delimiter: str = ","
 
 
 class VideoLists(NamedTuple):
@@ -112,38 +126,3 @@ def check_names(names: Sequence[str]) -> None:
         if name != name.strip() or len(name.splitlines()) != 1 or "\t" in name:
             wrong = "has a space at an end, a tab or a line break"
             raise UserError(f"{name!r} {wrong}, which MMAction2's lists cannot hold; rename it")
-
-
-def read_lists(folder: str | Path, multi_class: bool = False) -> VideoLists:
-    """Read lists of MMAction2, and ``classes.txt``; with ``multi_class``, of any number of classes.
-
-    Raises:
-        FileNotFoundError: If the folder, ``train.txt`` or ``classes.txt`` is missing.
-        UserError: If a line is not a path and a number; names file and line.
-    """
-    root = Path(folder).resolve()
-    if not root.is_dir():
-        raise MissingFile(f"folder {folder} does not exist")
-    for name in ("train.txt", CLASSES):
-        if not (root / name).is_file():
-            wanted = "mmvidformer data list writes it"
-            raise MissingFile(f"{root / name} does not exist; {wanted}")
-    files = [root / f"{split}.txt" for split in SPLITS if (root / f"{split}.txt").is_file()]
-    counts = dict.fromkeys(SPLITS, 0)
-    texts = [read_text(file) for file in files]
-    delimiters = {find_delimiter(text) for text in texts if text.strip()}
-    classes = tuple(read_text(root / CLASSES).splitlines())
-    facts = dict.fromkeys(SPLITS, ListFacts((0,) * len(classes)))
-    for file in files:
-        lines = read_list(file, multi_class=multi_class)
-        counts[file.stem] = len(lines)
-        sizes = Counter(label for line in lines for label in line.labels)
-        facts[file.stem] = ListFacts(tuple(sizes[number] for number in range(len(classes))))
-        for number, line in enumerate(lines, start=1):
-            if line.labels and not 0 <= min(line.labels) <= max(line.labels) < len(classes):
-                allowed = f"0 to {len(classes) - 1}, as {CLASSES} has {len(classes)} lines"
-                what = f"label must be in {allowed}, got {line.text.strip()[:100]!r}"
-                raise UserError(f"{file}, line {number}: {what}")
-    # If they differ, each dataset finds its own.
-    delimiter = delimiters.pop() if len(delimiters) == 1 else DEFAULT_DELIMITER
-    return VideoLists(root, classes, counts, delimiter, facts)

@@ -11,11 +11,11 @@ from mmaction.datasets import VideoDataset
 
 from mmvidformer.data.folders import NamedVideos, find_named, find_names
 from mmvidformer.data.importers import open_annotations
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.lists import read_list
-from mmvidformer.data.own_videos import VideoLists, read_lists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table
-from mmvidformer.tasks.lists import split_annotations
+from mmvidformer.tasks.lists import read_task_lists, split_annotations
 from mmvidformer.video.containers import FORMATS, SUFFIXES
 
 Rows = list[tuple[str, str, str]]  # video, label and split
@@ -263,7 +263,7 @@ def test_a_folder_that_may_not_be_read_is_left_out(tmp_path, capsys, monkeypatch
 def test_mmaction_reads_the_lists(tmp_path, name) -> None:
     table = make_table([(f"run/{name}", "run", "train"), ("walk/c.mp4", "walk", "train")], tmp_path)
     lists = split_annotations(table, "classes", tmp_path, check=False)
-    assert lists == read_lists(tmp_path)
+    assert lists == read_task_lists(tmp_path, "classes")
     assert lists.classes == ("run", "walk") and lists.counts == {"train": 2, "val": 0, "test": 0}
     dataset = VideoDataset(
         ann_file=str(tmp_path / "train.txt"),
@@ -285,7 +285,7 @@ def test_mmaction_reads_the_lists(tmp_path, name) -> None:
 def test_lists_may_mix_absolute_and_relative_paths(tmp_path) -> None:
     (tmp_path / "classes.txt").write_text("run\nwalk\n")
     (tmp_path / "train.txt").write_text("/elsewhere/a.mp4 0\nb.mp4 1\n")
-    root = str(read_lists(tmp_path).root)
+    root = str(read_task_lists(tmp_path, "classes").root)
     dataset = VideoDataset(str(tmp_path / "train.txt"), [], data_prefix=dict(video=root))
     found = [dataset.get_data_info(i)["filename"] for i in range(2)]
     assert found == ["/elsewhere/a.mp4", str(tmp_path / "b.mp4")]
@@ -297,8 +297,8 @@ def test_invalid_lists(tmp_path) -> None:
     with pytest.raises(ValueError, match="no video is for training"):
         split([("a.mp4", "run", "val")], tmp_path)
     with pytest.raises(FileNotFoundError, match="mmvidformer data list writes"):
-        read_lists(tmp_path)
+        read_task_lists(tmp_path, "classes")
     (tmp_path / "classes.txt").write_text("run\n")
     (tmp_path / "train.txt").write_text("a.mp4 0\nb.mp4 0 1\n")
     with pytest.raises(ValueError, match="train.txt, line 2: expected 'PATH LABEL' with"):
-        read_lists(tmp_path)
+        read_task_lists(tmp_path, "classes")
