@@ -60,8 +60,9 @@ def to_strip(look: LookBack, title: str) -> HeatStrip:
     captions = [f"{frame.seconds:.2f} s" for frame in frames]
     captions[-1] += " (current)"
     heat = enlarge(places, pictures.shape[1:3])
-    weights = look.attention.states.numpy()
-    return HeatStrip(title, pictures, heat, captions, "weight of a place", weights)
+    for number, weight in enumerate(look.attention.states.tolist()):
+        captions[number] += f", weight {weight:.2f}"
+    return HeatStrip(title, pictures, heat, captions, "weight of a place")
 
 
 def best_classes(frame: StreamFrame) -> str:

@@ -31,9 +31,7 @@ from mmvidformer.engine.arguments import (
     positive,
 )
 from mmvidformer.errors import UserError
-from mmvidformer.sinks.figures import save_figure
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.visualization.speed import draw_speed
 
 STARTS = {"init_from", "init_cfg", "pretrained"}  # arguments of backbones
 
@@ -73,15 +71,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--compile", action="store_true", help="compile, too; takes minutes")
     parser.add_argument("--json", type=Path, help="file for the figures", metavar="FILE")
-    parser.add_argument("--plot", type=Path, help="picture (.png, .pdf, .svg)", metavar="FILE")
     add_force_argument(parser)
     args = parser.parse_intermixed_args(argv)
     videos = [word for word in args.inputs if is_source(word)]
     checkpoints = [word for word in args.inputs if not is_source(word)]
     if len(videos) > 1 or len(checkpoints) + args.random > 1:
         parser.error(f"at most a checkpoint and a video, got {args.inputs}")
-    targets = {"--json": args.json, "--plot": args.plot}
-    check_outputs(vars(args), [pair for pair in targets.items() if pair[1]], "json", "plot")
+    if args.json:
+        check_outputs(vars(args), [("--json", args.json)], "json")
     weights = next(iter(checkpoints), PUBLISHED)
     cfg, weights = find_model(args.config, weights, args.cfg_options)
     if args.random:
@@ -99,10 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.json:
         with write_atomically(args.json) as part:
             part.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    if args.plot:
-        save_figure(draw_speed(rows, str(recognizer)), args.plot)
-    for path in filter(None, (args.json, args.plot)):
-        print(f"written: {path}", file=sys.stderr)
+        print(f"written: {args.json}", file=sys.stderr)
 
 
 def with_random_weights(cfg: Config) -> Config:

@@ -166,14 +166,6 @@ def add_shared_arguments(parser: ArgumentParser) -> None:
         default="none",
         help="what started the processes, if --procs did not",
     )
-    parser.add_argument(
-        "--local_rank",
-        "--local-rank",
-        type=int,
-        default=0,
-        metavar="N",
-        help="number of this process on its machine, which old launchers of PyTorch give",
-    )
 
 
 def positive(text: str) -> int:
@@ -203,7 +195,7 @@ def positive_number(text: str) -> float:
 
 def merge_shared_arguments(cfg: Config, args: Namespace) -> None:
     """Write the shared arguments into ``cfg``."""
-    os.environ.setdefault("LOCAL_RANK", str(args.local_rank))
+    os.environ.setdefault("LOCAL_RANK", "0")
     cfg.launcher = args.launcher
     preflight = dict(type="mmvidformer.PreflightHook")
     cfg.default_hooks = {"preflight": preflight, **(cfg.get("default_hooks") or {})}

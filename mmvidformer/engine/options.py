@@ -32,13 +32,12 @@ def add_options(parser: ArgumentParser, options: type, title: str | None = None)
             continue
         argument = dict(setting.metadata, default=None)
         argument.pop("changes_rows", None)
-        aliases = argument.pop("aliases", ())
         if argument.get("type") in METAVARS:
             argument.setdefault("metavar", METAVARS[argument["type"]])
         if type(setting.default) in (int, float, str) and "default" not in argument["help"]:
             argument["help"] += f" (default: {setting.default})"
         flag = f"--{setting.name.replace('_', '-')}"
-        group.add_argument(flag, *aliases, **argument)
+        group.add_argument(flag, **argument)
 
 
 def read_options(options: type[Options], args: Namespace) -> Options:

@@ -30,9 +30,7 @@ class RunSettings:
     batch: int | None = option(
         "batch size per process, at most the number of videos per process", type=int
     )
-    procs: int = option(
-        "number of processes, one per GPU if there are GPUs", 1, type=int, aliases=("--gpus",)
-    )
+    procs: int = option("number of processes, one per GPU if there are GPUs", 1, type=int)
     amp: bool = option(
         "use mixed precision: fp16 on a GPU, bf16 on a CPU", False, action="store_true"
     )

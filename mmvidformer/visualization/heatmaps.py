@@ -72,15 +72,6 @@ def overlay(
     return ((1 - opacity) * gray + opacity * colors).round().astype(np.uint8)
 
 
-def fade(frames: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Fade frames (S, H, W, 3) to white by their weights (S,).
-
-    The frame of the largest weight is not faded; a weight of 0 keeps an eighth of the contrast.
-    """
-    opacity = 1 / 8 + 7 / 8 * weights / max(weights.max(), 1e-12)
-    return (255 - opacity[:, None, None, None] * (255.0 - frames)).round().astype(np.uint8)
-
-
 @dataclass(frozen=True)
 class HeatStrip:
     """A clip to draw with its heat.
@@ -91,8 +82,6 @@ class HeatStrip:
         heat: Heat (T, H, W); the colors of the overlays span its range.
         captions: Title of each frame.
         label: What the heat is, for the color bar.
-        weights: Weights of the first frames (S,), S <= T: drawn as bars, and the frames fade
-            with them.
     """
 
     title: str
@@ -100,11 +89,10 @@ class HeatStrip:
     heat: np.ndarray
     captions: Sequence[str]
     label: str
-    weights: np.ndarray | None = None
 
 
 def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figure:
-    """Draw for each strip a row of frames and a row of overlays, under a row of weights if any.
+    """Draw for each strip a row of frames and a row of overlays.
 
     Args:
         strips: What to draw; frames of one size. Shorter strips are drawn at the right.
@@ -114,30 +102,23 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
     columns = min(columns or longest, longest)
     height, width = strips[0].frames.shape[1:3]
     tall = 1.6 * height / width
-    rows = [tall, tall] if strips[0].weights is None else [0.9, tall, tall]
-    size = (1.6 * columns + 1.2, len(strips) * (sum(rows) + 0.7))
+    size = (1.6 * columns + 1.2, len(strips) * (2 * tall + 0.7))
     figure = Figure(figsize=size, dpi=120, layout="constrained")
     parts = np.atleast_1d(figure.subfigures(len(strips), 1))
     for part, strip in zip(parts, strips, strict=True):
         part.suptitle(textwrap.fill(strip.title, int(12 * size[0])), fontsize=11)
-        axes = part.subplots(len(rows), columns, squeeze=False, gridspec_kw={"height_ratios": rows})
+        axes = part.subplots(2, columns, squeeze=False)
         for axis in axes.flat:
             axis.set_axis_off()
-        frames, count = strip.frames, len(strip.frames)
-        if strip.weights is not None:
-            past = len(strip.weights)
-            frames = np.concatenate([fade(frames[:past], strip.weights), frames[past:]])
-            for axis, weight in zip(axes[0, columns - count :], strip.weights, strict=False):
-                axis.bar_label(axis.bar([0], [weight], width=0.6), fmt="%.2f", fontsize=8)
-                axis.set(xlim=(-0.7, 0.7), ylim=(0, 1.25 * strip.weights.max()))
+        count = len(strip.frames)
         overlays = overlay(strip.frames, strip.heat)
         shown = np.linspace(0, count - 1, min(columns, count)).round().astype(int)
-        for (top, bottom), i in zip(axes[-2:, columns - len(shown) :].T, shown, strict=True):
-            top.imshow(frames[i])
+        for (top, bottom), i in zip(axes[:, columns - len(shown) :].T, shown, strict=True):
+            top.imshow(strip.frames[i])
             top.set_title(strip.captions[i], fontsize=8, pad=3)
             bottom.imshow(overlays[i])
         colors = ScalarMappable(Normalize(strip.heat.min(), strip.heat.max()), COLORS)
-        bar = part.colorbar(colors, ax=axes[-2:], fraction=0.02, pad=0.01, aspect=30)
+        bar = part.colorbar(colors, ax=axes, fraction=0.02, pad=0.01, aspect=30)
         bar.set_label(strip.label, fontsize=8)
         bar.ax.tick_params(labelsize=8)
     return without_formulas(figure)

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mmvidformer.errors import MissingFile, UserError
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.sinks.figures import without_formulas
 
 Curve = dict[float, float]
@@ -194,21 +193,17 @@ def rows_before(rows: list[dict], iteration: int) -> list[dict]:
     return rows
 
 
-def draw_training(logs: Mapping[str, TrainingLog], metrics: Sequence[str] | None = None) -> Figure:
+def draw_training(logs: Mapping[str, TrainingLog]) -> Figure:
     """Draw loss, learning rate and validation metrics of named runs, one color per run.
 
-    Default metrics are top-1 accuracies, or else the first metric. Beside a top-1 accuracy of
+    Metrics are top-1 accuracies, or else the first metric. Beside a top-1 accuracy of
     validation, that of single training batches (``top1_acc``) is drawn dashed.
 
     Raises:
-        KeyError: If no run has a metric.
         UserError: If some runs count epochs and others iterations.
     """
     known = list(dict.fromkeys(name for log in logs.values() for name in log.validation))
-    if metrics is None:
-        metrics = [name for name in known if name.endswith("top1")] or known[:1]
-    for name in metrics:
-        look_up(known, name, "metric")
+    metrics = [name for name in known if name.endswith("top1")] or known[:1]
     unit, *others = {log.unit for log in logs.values()}
     if others:
         raise UserError("some runs count epochs, others iterations; draw them separately")

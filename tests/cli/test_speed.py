@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import cv2
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
@@ -17,8 +16,8 @@ from mmvidformer.registry import MODELS
 
 
 def test_variants_on_a_video(main_of, model, tiny_videos, tmp_path: Path, capsys) -> None:
-    figures, picture = tmp_path / "speed.json", tmp_path / "speed.png"
-    options = ["--clips", "2", "--rounds", "1", "--json", str(figures), "--plot", str(picture)]
+    figures = tmp_path / "speed.json"
+    options = ["--clips", "2", "--rounds", "1", "--json", str(figures)]
     main_of("speed")([*model, str(tiny_videos.root / "val_0.mp4"), "--device", "cpu", *options])
     rows = {row["name"]: row for row in json.loads(figures.read_text())}
     ran = ["plain", "optimized", "bfloat16", "int8"]
@@ -35,7 +34,6 @@ def test_variants_on_a_video(main_of, model, tiny_videos, tmp_path: Path, capsys
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].split() == ["variant", "ms/clip", "faster", "weights", "changed", "scores"]
     assert printed[5].startswith("run lengths       cannot run: ")
-    assert cv2.imread(str(picture)).std() > 5
 
 
 def test_still_parts(main_of, tmp_path: Path, tiny_videos, capsys) -> None:

@@ -23,7 +23,6 @@ from mmvidformer.tasks.evaluator import BadVideoEvaluator
 from mmvidformer.tasks.frames_metric import FramesMetric
 from mmvidformer.tasks.metrics import BoxesMetric, NumberMetric, SegmentsMetric
 from mmvidformer.tasks.multi_task import AnticipationMetric
-from mmvidformer.tasks.score_files import ChallengeJson
 from mmvidformer.tasks.shares import is_share
 
 
@@ -277,7 +276,6 @@ def test_only_what_metrics_declare_is_printed_as_percentages(load, name, value, 
             SegmentsMetric(),
             BoxesMetric("a.csv", **files, prefix="boxes"),
             AnticipationMetric(),
-            ChallengeJson("a.json"),
         ]
     )
     share = is_share(name, evaluator.metrics)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from mmvidformer.tasks.multi_task import AnticipationMetric, MultiTaskAccuracy
-from mmvidformer.tasks.score_files import ChallengeJson, SaveScores
+from mmvidformer.tasks.score_files import SaveScores
 
 
 def evaluate(scores: dict, labels: torch.Tensor, **kwargs) -> dict[str, float]:
@@ -82,9 +82,8 @@ def test_scores_of_several_views_are_rejected() -> None:
 
 @pytest.mark.parametrize(
     "build",
-    [MultiTaskAccuracy, AnticipationMetric, lambda: ChallengeJson("a.json"),
-     lambda: SaveScores("a.npz")],
-)  # fmt: skip
+    [MultiTaskAccuracy, AnticipationMetric, lambda: SaveScores("a.npz")],
+)
 def test_no_warning_about_a_missing_prefix(build, monkeypatch) -> None:
     lines = []
     monkeypatch.setattr("mmengine.evaluator.metric.print_log", lambda text, **_: lines.append(text))

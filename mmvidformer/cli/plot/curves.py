@@ -23,9 +23,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--names", nargs="+", help="names of the runs (default: their paths)", metavar="NAME"
     )
-    parser.add_argument(
-        "--metrics", nargs="+", help="of validation, such as acc/mean1 (default: those with top1)"
-    )
     add_force_argument(parser)
     args = parser.parse_args(argv)
     names = args.names or list(map(str, args.runs))
@@ -35,5 +32,5 @@ def main(argv: Sequence[str] | None = None) -> None:
         parser.error(f"runs must have different names, got {', '.join(names)}")
     check_outputs(vars(args), [("--out", args.out)], "out")
     logs = {name: read_log(run) for name, run in zip(names, args.runs, strict=True)}
-    save_figure(draw_training(logs, args.metrics), args.out)
+    save_figure(draw_training(logs), args.out)
     print(f"written: {args.out}")
