@@ -20,7 +20,7 @@ from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
 from mmvidformer.apis.complexity import count_macs
 from mmvidformer.layers import Context, Grid
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 from mmvidformer.models.feature_fixation import ARCH
 from mmvidformer.registry import MODELS
 

@@ -21,7 +21,7 @@ from lab.papers.summary import tabulate
 from mmvidformer.config.rows import Row, Table, list_papers, read_paper
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.tables import print_table
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 from mmvidformer.storage.atomic import write_atomically
 
 

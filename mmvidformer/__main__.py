@@ -97,7 +97,7 @@ def run_command(argv: Sequence[str] | None, program: Program) -> int:
             return 0 if args else 2
         # Not above: processes that check a video import this module, and need no PyTorch.
         from mmvidformer.errors import UserError
-        from mmvidformer.layers.lookup import look_up
+        from mmvidformer.lookup import look_up
 
         try:
             commands = look_up(commands, args[0], "command")

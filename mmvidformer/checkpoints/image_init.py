@@ -23,12 +23,12 @@ from mmvidformer.checkpoints.timm_models import PREFIX as TIMM
 from mmvidformer.checkpoints.timm_models import create, from_timm, set_settings
 from mmvidformer.errors import UserError
 from mmvidformer.layers.block import AttentionSubLayer
-from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.mlp import MLPS
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.positions import POSITIONS as POSITION_TABLES
 from mmvidformer.layers.resize import RESIZE_RULES, resize_positions
 from mmvidformer.layers.rotary import ROPES
+from mmvidformer.lookup import Registry, look_up
 
 logger = logging.getLogger("mmvidformer")
 

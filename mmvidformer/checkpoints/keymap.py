@@ -14,7 +14,7 @@ import yaml
 from torch import Tensor
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 Grid = tuple[int, int, int]
 State = dict[str, Tensor]

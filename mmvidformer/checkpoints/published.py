@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 TABLE = Path(__file__).with_suffix(".yml")
 PREFIX = "published://"

@@ -19,7 +19,7 @@ from mmvidformer.config.rows import find_row, is_row
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.errors import UserError
 from mmvidformer.layers.catalog import MODELS
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 PLUGIN = "mmvidformer.registry"
 # Files that MMEngine reads as configs.

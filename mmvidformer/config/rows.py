@@ -47,7 +47,7 @@ import yaml
 
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.errors import UserError
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 METRICS = {"top1": "acc/top1", "top5": "acc/top5"}
 Options = Mapping[str, object]

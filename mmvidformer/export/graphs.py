@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.export.streams import make_stepper
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 from mmvidformer.models.fast.run_lengths import without_runs
 from mmvidformer.models.horst.layer import Features
 from mmvidformer.tasks.table import task_of_head

@@ -23,11 +23,11 @@ from torch import Tensor
 from mmvidformer.errors import UserError
 from mmvidformer.layers.config import Choice, EncoderConfig, SubLayer, name_of
 from mmvidformer.layers.kernels import KERNELS, Kernel
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.stem import Stem
 from mmvidformer.layers.tokens import Places, Size
+from mmvidformer.lookup import look_up
 
 # What other parts of an attention may ask of its kernel.
 ABILITIES = {

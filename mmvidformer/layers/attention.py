@@ -18,7 +18,6 @@ from mmvidformer.layers.drop import Draw
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.kernels import KERNELS
 from mmvidformer.layers.linear import QueryValueBias
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern
@@ -26,6 +25,7 @@ from mmvidformer.layers.patterns.prefix import one_sequence, regroup, scale_upda
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.tokens import Context, Grid
+from mmvidformer.lookup import look_up
 
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values
 

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 ClsPolicy = Literal["mean", "global", "skip"]
 WithCp = Literal[False, "activations", True]

@@ -3,7 +3,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 
 class DropPath(nn.Module):

@@ -8,9 +8,9 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.stem import Stem
 from mmvidformer.layers.tokens import Size
+from mmvidformer.lookup import Registry
 
 
 class TubeletConv(nn.Conv3d):

@@ -17,10 +17,10 @@ from mmvidformer.layers.frames import (
 )
 from mmvidformer.layers.inputs import EncoderInput
 from mmvidformer.layers.kernels import KERNELS
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import PATTERNS
 from mmvidformer.layers.tokens import Context, Size, Tokens, pool_tokens
+from mmvidformer.lookup import look_up
 
 
 class Encoder(EncoderInput):

@@ -17,7 +17,7 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 # For each gate, letters of what it is applied to: letters of what it is computed from.
 FIXATIONS: dict[str, dict[str, str]] = {

@@ -5,12 +5,12 @@ from torch import Tensor, nn
 
 from mmvidformer.layers.abilities import find_conflicts, refuse
 from mmvidformer.layers.config import EncoderConfig
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.positions import POSITIONS
 from mmvidformer.layers.rotary import ROPES, with_prefix
 from mmvidformer.layers.tokens import Grid, Size, Tokens, split_counts
+from mmvidformer.lookup import look_up
 
 
 class EncoderInput(nn.Module):

@@ -1,7 +1,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers.lookup import Registry, look_up
+from mmvidformer.lookup import Registry, look_up
 
 
 class QuickGELU(nn.Module):

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers.lookup import Registry
+from mmvidformer.lookup import Registry
 
 
 class RMSNorm(nn.LayerNorm):

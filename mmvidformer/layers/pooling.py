@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from mmvidformer.layers.block import TransformerBlock
 from mmvidformer.layers.config import Choice, EncoderConfig
 from mmvidformer.layers.kernels import SoftmaxKernel
-from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.tokens import Context, Grid
+from mmvidformer.lookup import Registry
 
 
 class AttentivePooling(nn.Module):

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.tokens import Size
+from mmvidformer.lookup import look_up
 
 
 def _linear(table: Tensor, size: Size) -> Tensor:

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.eager import compute_once
-from mmvidformer.layers.lookup import Registry, look_up
 from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.sines import angle_options, repeat_along
 from mmvidformer.layers.tokens import Context, Size
+from mmvidformer.lookup import Registry, look_up
 
 
 class RotaryPositions(nn.Module, ABC):

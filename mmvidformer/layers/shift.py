@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.eager import runs_eagerly
-from mmvidformer.layers.lookup import Registry
+from mmvidformer.lookup import Registry
 
 Offset = tuple[int, int, int]  # frames, rows and columns
 

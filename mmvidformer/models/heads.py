@@ -10,8 +10,8 @@ from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, POOLINGS
 from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.config import Choice
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.samples import Sample, Samples
+from mmvidformer.lookup import look_up
 from mmvidformer.models.head import Head, TimeSformerHead, init_linear, topk_accuracies
 
 

@@ -12,7 +12,6 @@ from mmvidformer.layers import INITS, NORMS, STEMS, Encoder, pool_tokens
 from mmvidformer.layers.abilities import Conflict, find_conflicts, refuse, stem_conflicts
 from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
-from mmvidformer.layers.lookup import check_options, look_up
 from mmvidformer.layers.outputs import (
     SomeOutputs,
     check_layers,
@@ -22,6 +21,7 @@ from mmvidformer.layers.outputs import (
 )
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Places, Tokens
+from mmvidformer.lookup import check_options, look_up
 from mmvidformer.models.compose import image_options
 from mmvidformer.models.config import VideoConfig
 from mmvidformer.models.fast.recompute import recompute

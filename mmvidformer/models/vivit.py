@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mmvidformer.layers import SubLayer
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 from mmvidformer.models.compose import complete, refuse_unused
 from mmvidformer.models.video_transformer import VideoTransformer
 

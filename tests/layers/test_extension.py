@@ -21,7 +21,7 @@ from mmvidformer.layers import (
 )
 from mmvidformer.layers.abilities import ABILITIES
 from mmvidformer.layers.config import ClsPolicy
-from mmvidformer.layers.lookup import Registry
+from mmvidformer.lookup import Registry
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
 from tests.layers.dense import masked_attention

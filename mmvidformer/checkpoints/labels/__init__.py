@@ -6,7 +6,7 @@ Configs name a file as ``labels://kinetics400``, in any place where MMEngine rea
 
 from pathlib import Path
 
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 FOLDER = Path(__file__).parent
 PREFIX = "labels://"

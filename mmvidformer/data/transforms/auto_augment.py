@@ -11,7 +11,7 @@ from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional as F
 
 from mmvidformer.layers.catalog import TRANSFORMS
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 
 def solarize(image: Tensor, threshold: int) -> Tensor:

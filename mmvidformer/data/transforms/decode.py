@@ -5,7 +5,7 @@ import numpy as np
 from mmvidformer.data.transforms.base import Transform
 from mmvidformer.errors import UserError
 from mmvidformer.layers.catalog import TRANSFORMS
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 from mmvidformer.storage.files import is_remote
 from mmvidformer.storage.range_file import RangeFile
 from mmvidformer.video.errors import with_suffix

@@ -24,7 +24,7 @@ from mmvidformer.layers.kernels.orthoformer import OrthoformerKernel
 from mmvidformer.layers.kernels.performer import PerformerKernel
 from mmvidformer.layers.kernels.recurrence import GatedRecurrenceKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
-from mmvidformer.layers.lookup import Registry
+from mmvidformer.lookup import Registry
 
 KERNELS: Registry[Kernel] = Registry(
     "attention kernel",

@@ -16,9 +16,9 @@ from mmvidformer.layers.kernels.base import (
     without_autocast,
     zero_masked,
 )
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.stream import Past
+from mmvidformer.lookup import look_up
 
 # Maps of queries and keys; all but the identity are non-negative.
 FEATURE_MAPS: dict[str, Callable[[Tensor], Tensor]] = {

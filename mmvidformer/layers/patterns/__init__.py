@@ -6,10 +6,10 @@ grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
 
 from functools import partial
 
-from mmvidformer.layers.lookup import Registry
 from mmvidformer.layers.patterns.base import LocalPattern, Pattern, StridedPattern, grid_size
 from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
 from mmvidformer.layers.patterns.causal import causal
+from mmvidformer.lookup import Registry
 
 __all__ = ["PATTERNS", "Pattern", "grid_size"]
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 
 FORMS = {"official", "paper"}
 Logits = dict[str, Tensor]

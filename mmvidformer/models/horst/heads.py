@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.catalog import MODELS
-from mmvidformer.layers.lookup import look_up
 from mmvidformer.layers.samples import Samples
+from mmvidformer.lookup import look_up
 from mmvidformer.models.head import Head, topk_accuracies
 from mmvidformer.models.heads import stack_labels
 from mmvidformer.models.horst.classifiers import CLASSIFIERS, Logits

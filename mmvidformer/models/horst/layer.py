@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.lookup import look_up
+from mmvidformer.lookup import look_up
 from mmvidformer.models.horst.convolutions import (
     FeedForward,
     OfficialReadout,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mmvidformer.layers.lookup import Registry, look_up
+from mmvidformer.lookup import Registry, look_up
 
 
 def plain(width: int, scale: float = 1.0) -> tuple:
