@@ -1,8 +1,7 @@
 import csv
 import io
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +9,6 @@ from mmvidformer.data.tables import read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import FileThere, UserError
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.storage.targets import identity_of
 
 LABEL = r"[+-]?[0-9]{1,18}"
 DEFAULT_DELIMITER = " "  # of MMAction2's datasets
@@ -111,28 +109,6 @@ def find_delimiter(content: str) -> str:
         return "\t"
     first = content.lstrip().partition("\n")[0]
     return "," if re.search(rf",\s*{LABEL}$", first.rstrip()) else DEFAULT_DELIMITER
-
-
-def find_repeated(lines: Sequence[ListLine], file: str | Path, folder: str | Path) -> Iterator[str]:
-    """Describe the lines of a list that name a video again, with the same label or another one.
-
-    A link is the video that it leads to. ``folder`` is that of the videos.
-    """
-    numbers: dict[object, int] = {}
-    for number, line in enumerate(lines):
-        first = numbers.setdefault(identity_of(os.path.join(folder, line.path)), number)
-        if first == number:
-            continue
-        earlier = lines[first]
-        called = "" if earlier.path == line.path else f" as {earlier.path}"
-        what = f"{line.path} is already in line {first + 1}{called}"
-        if sorted(earlier.labels) != sorted(line.labels):
-            what += f", with {_say_labels(earlier.labels)} instead of {_say_labels(line.labels)}"
-        yield f"{file}, line {number + 1}: {what}"
-
-
-def _say_labels(labels: Iterable[int]) -> str:
-    return f"label {' '.join(map(str, labels))}" if labels else "no label"
 
 
 def check_report(file: str | Path, folder: str | Path, ending: str = "_clean") -> tuple[Path, Path]:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from mmvidformer.data.text import read_text
@@ -153,6 +153,15 @@ class Table:
                 if NUMBER.fullmatch(row.get(name, "")):
                     row[name] = row[name].replace(",", ".")
             yield row, place
+
+    def local_path(self, video: str) -> str:
+        """Return the path that a path of Windows means here: with ``/``, or the file beside us."""
+        if "\\" not in video or (self.folder / video).exists():
+            return video
+        path = PureWindowsPath(video)
+        if path.is_absolute() and (self.folder / path.name).exists():
+            return path.name
+        return path.as_posix()
 
     def _shown_columns(self) -> str:
         return str(self.columns)[:MOST_SHOWN]

@@ -21,7 +21,7 @@ TOLERANCE = 0.5  # seconds by which an annotation may be after the end of its vi
 
 def find_annotation_faults(
     table: Table, task: str | None = None, classes: Sequence[str] | None = None
-) -> tuple[list[str], list[Path]]:
+) -> tuple[list[str], dict[str, Path]]:
     """Find all that is wrong in a file of annotations, by file and line, and in its videos.
 
     These are the mistakes that training refuses (``Task.read``), missing videos and, if the task
@@ -33,7 +33,7 @@ def find_annotation_faults(
         classes: Names of the classes; default: those of ``classes.txt`` beside the file, if any.
 
     Returns:
-        The faults, and the videos that exist.
+        The faults, and the files of the videos that exist, by their names.
 
     Raises:
         UserError: If a column is missing.
@@ -53,13 +53,14 @@ def find_annotation_faults(
     return faults + video_faults, videos
 
 
-def check_videos(task: Task, annotations: Annotations) -> tuple[list[str], list[Path]]:
-    """Return what is wrong with the annotated videos, and those that exist."""
+def check_videos(task: Task, annotations: Annotations) -> tuple[list[str], dict[str, Path]]:
+    """Return what is wrong with the annotated videos, and the files of those that exist."""
     try:
         paths = task.video_paths(annotations, annotations.table.folder)
     except ValueError as error:  # two files have one name
-        return [str(error)], []
-    faults, videos = [], []
+        return [str(error)], {}
+    faults: list[str] = []
+    videos: dict[str, Path] = {}
     names: dict[object, str] = {}  # of each file
     for video, path in paths.items():
         other = names.setdefault(identity_of(str(path)), video)
@@ -69,7 +70,7 @@ def check_videos(task: Task, annotations: Annotations) -> tuple[list[str], list[
             fault = f"{annotations.places[video]}: video {path} does not exist"
             faults.append(fault + describe_other_form(path))
             continue
-        videos.append(path)
+        videos[video] = path
         if task.has_seconds:
             faults += _time_faults(task, annotations.videos[video], path, video)
     return faults, videos

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from mmvidformer.data.splits import SPLITS, split_of
@@ -84,7 +84,7 @@ class Annotations:
         video = row["video"]
         if not video:
             raise UserError(f"{place}: video is empty")
-        video = self._local_path(video)
+        video = self.table.local_path(video)
         if any(row.get(None, ())):  # what is beyond the last column
             raise UserError(f"{place}: it has more values than there are columns")
         row = {**row, "video": video}
@@ -121,15 +121,6 @@ class Annotations:
                 values_said = [f"{name} {x}" if x else f"no {name}" for x in (value, first_value)]
                 where = f"{values_said[0]}, and in {values_said[1]} in {first}"
                 raise UserError(f"{place}: group {group!r} is in {where}")
-
-    def _local_path(self, video: str) -> str:
-        """Return the path that a path of Windows means here: with ``/``, or the file beside us."""
-        if "\\" not in video or (self.table.folder / video).exists():
-            return video
-        path = PureWindowsPath(video)
-        if path.is_absolute() and (self.table.folder / path.name).exists():
-            return path.name
-        return path.as_posix()
 
     def leave_out(self, reasons: Mapping[str, str]) -> None:
         """Leave out videos, and say why in ``table.skipped``."""

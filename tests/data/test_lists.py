@@ -6,7 +6,7 @@ import pytest
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.data.listed_videos import ListedVideoDataset
-from mmvidformer.data.lists import find_repeated, read_list
+from mmvidformer.data.lists import read_list
 
 
 @pytest.fixture
@@ -83,19 +83,6 @@ def test_check_and_training_find_the_same_delimiter(write, text, paths) -> None:
     infos = [dataset.get_data_info(number) for number in range(len(dataset))]
     assert [info["filename"] for info in infos] == paths
     assert [info["label"] for info in infos] == [line.labels[0] for line in read_list(file)]
-
-
-def test_lines_that_name_a_video_again(write, tmp_path) -> None:
-    (tmp_path / "a.mp4").touch()
-    (tmp_path / "link.mp4").symlink_to("a.mp4")
-    file = write("a.mp4 0\nb.mp4 1\n./b.mp4 1\na.mp4 1\nlink.mp4 0\nc.mp4 0\nc.mp4\n")
-    found = list(find_repeated(read_list(file), file, tmp_path))
-    assert found == [
-        f"{file}, line 3: ./b.mp4 is already in line 2 as b.mp4",
-        f"{file}, line 4: a.mp4 is already in line 1, with label 0 instead of label 1",
-        f"{file}, line 5: link.mp4 is already in line 1 as a.mp4",
-        f"{file}, line 7: c.mp4 is already in line 6, with label 0 instead of no label",
-    ]
 
 
 def test_encoding(write) -> None:

@@ -158,7 +158,7 @@ def test_the_check_of_annotations_knows_the_length(
     write_clock(tmp_path / "v.mp4")
     (tmp_path / "list.csv").write_text(rows)
     faults, videos = find_annotation_faults(open_annotations(tmp_path / "list.csv", tmp_path), task)
-    assert (faults, videos) == ([], [tmp_path / "v.mp4"])
+    assert (faults, videos) == ([], {"v" if task == "boxes" else "v.mp4": tmp_path / "v.mp4"})
     (tmp_path / "list.csv").write_text(late)
     (fault,) = find_annotation_faults(open_annotations(tmp_path / "list.csv", tmp_path), task)[0]
     assert "6 s is after the end of v.mp4, at 4.52 s" in fault or "at 4.52 s" in fault

@@ -275,7 +275,7 @@ def test_activitynet(tiny_videos, tmp_path) -> None:
         f"{file}, one: start must be at least 0 and below end, got 9 to 1",
         f"{file}, gone: it is not in {tmp_path}",
     ]
-    assert sorted(path.name for path in videos) == ["two.mp4", "v_one.mp4"]
+    assert sorted(path.name for path in videos.values()) == ["two.mp4", "v_one.mp4"]
     file.write_text("{}")
     with pytest.raises(ValueError, match="anet.json is no table, and of no tool that is known: "):
         split_annotations(open_annotations(file), "segments", tmp_path / "lists", force=True)

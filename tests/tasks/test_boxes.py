@@ -154,7 +154,7 @@ def test_moments_are_in_their_video(tiny_videos, tmp_path) -> None:
     )
     path = tiny_videos.root / "val_0.mp4"
     assert faults == [f"{tmp_path}/all.csv, line 2: 9 s is after the end of {path}, at 2.00 s"]
-    assert videos == [path]
+    assert videos == {"val_0": path}
 
 
 def test_a_metric_needs_predictions(tmp_path) -> None:

@@ -54,7 +54,7 @@ def test_a_list_of_videos(tmp_path, check, capsys):
     assert rows[2][0] == str(tmp_path / "b.mp4") and rows[2][1] == DAMAGED
     assert rows[3][1] == "No such file or directory"
     assert clean == "a.mp4 0\nc 1\na.mp4 1 3\n"
-    assert "2 of 4 files are bad" in capsys.readouterr().out
+    assert "2 files are bad" in capsys.readouterr().out
     for path in tmp_path.glob("list_*"):
         path.unlink()
     assert check("a.mp4 0\nc 1\n") == (0, {}, "")
@@ -149,6 +149,45 @@ def test_ctrl_c_ends_all_processes():
         # Its end comes when the last process that could write to it has ended.
         error = run.communicate(timeout=600)[1]
     assert run.returncode == -signal.SIGINT and error.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_lines_that_name_a_video_again(tmp_path, main_of, capsys):
+    video(tmp_path / "a.mp4")
+    (tmp_path / "b.mp4").write_bytes((tmp_path / "a.mp4").read_bytes())
+    (tmp_path / "link.mp4").symlink_to("a.mp4")
+    file = tmp_path / "list.txt"
+    file.write_text("a.mp4 0\nb.mp4 1\n./b.mp4 1\na.mp4 1\nlink.mp4 0\nb.mp4 1\n")
+    assert main_of("data.check")([str(file)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"{file}, line 4: a.mp4 has the label '1', but {file}, line 1 says '0'",
+        f"{file}, line 6 repeats line 2",
+        f"{file}, line 3: ./b.mp4 is the same file as b.mp4",
+        f"{file}, line 5: link.mp4 is the same file as a.mp4",
+        f"{file}: 4 faults",
+    ]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.mp4", "b.mp4", "link.mp4", "list.txt"}
+
+
+@pytest.mark.parametrize(
+    ("task", "header", "ending"),
+    [("frames", "video,start,end,label", "0,0.5,run"), ("number", "speed;video", "3,5")],
+)
+def test_a_list_of_another_task(tmp_path, main_of, capsys, task, header, ending):
+    """The list without bad videos has the other rows as they are."""
+    for name in ("a.mp4", "b.mp4"):
+        video(tmp_path / name)
+    (tmp_path / "b.mp4").write_bytes((tmp_path / "b.mp4").read_bytes()[:300])
+    rows = [f"{name},{ending}" for name in ("a.mp4", "b.mp4", "gone.mp4")]
+    if ";" in header:
+        rows = [f"{ending};{name}" for name in ("a.mp4", "b.mp4", "gone.mp4")]
+    file = tmp_path / "all.csv"
+    file.write_text("\n".join([header, *rows, ""]))
+    assert main_of("data.check")([str(file), "--task", task]) == 1
+    assert (tmp_path / "all_clean.csv").read_text() == f"{header}\n{rows[0]}\n"
+    with (tmp_path / "all_bad.csv").open() as report:
+        bad = [(row["line"], row["reason"]) for row in csv.DictReader(report)]
+    assert bad == [("3", DAMAGED), ("4", "No such file or directory")]
+    assert main_of("data.check")([str(tmp_path / "all_clean.csv"), "--task", task]) == 0
 
 
 def test_the_first_frame_alone(tmp_path):
