@@ -13,8 +13,8 @@ from mmvidformer.apis.part_clock import without_gaps
 from mmvidformer.apis.persons import Moment, StreamPersons, find_persons, stated_persons
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import Sample
-from mmvidformer.tasks.boxes import StatedBoxes
 from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.stated_boxes import StatedBoxes
 from mmvidformer.video.capture import FrameSource
 
 

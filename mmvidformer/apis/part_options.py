@@ -11,8 +11,8 @@ from mmvidformer.data.sources import VideoSource
 from mmvidformer.engine.arguments import CUTS, cuts_finder, positive_number
 from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.boxes import StatedBoxes, VideoBoxes
 from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.stated_boxes import StatedBoxes, VideoBoxes
 
 Need = tuple[bool, str]  # whether what an option needs is there, and what that is
 
@@ -41,8 +41,8 @@ class PartOptions:
         metavar="SCORE",
     )
     boxes: Path | None = option(
-        "of models of boxes: csv in AVA's format, whose tracks are kept; or the word persons, to "
-        "detect them (default)",
+        "of models of boxes: csv in AVA's format, or an export of a tool, whose tracks are kept; "
+        "or the word persons, to detect them (default)",
         type=Path,
         metavar="FILE",
     )

@@ -13,7 +13,7 @@ from mmvidformer.apis.shots import list_shots, stream_shots
 from mmvidformer.apis.tracks import PersonTracks, check_package
 from mmvidformer.apis.windows import times_of
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.boxes import StatedBoxes
+from mmvidformer.tasks.stated_boxes import StatedBoxes
 from mmvidformer.video.cuts import NONE
 from mmvidformer.video.times import FrameTimes
 

@@ -138,16 +138,29 @@ def find_named(folder: str | Path, names: Collection[str]) -> dict[str, Path]:
 
 
 class NamedVideos:
-    """The videos in and below a folder, by the names that lists and tools give them."""
+    """Videos by the names that lists and tools give them.
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    Args:
+        folder: The folder that they are in, or below.
+        videos: Their paths; default: all that the folder has.
+    """
+
+    def __init__(self, folder: str | Path = ".", videos: Iterable[str] | None = None) -> None:
+        self.folder, self._videos = Path(folder), videos
+
+    @property
+    def place(self) -> str:
+        """Where they are, for messages."""
+        return f"in {self.folder}" if self._videos is None else "among these videos"
 
     @cached_property
     def _by_name(self) -> dict[str, list[Path]]:
         """Paths by the names of files, with and without suffix."""
         paths = defaultdict(list)
-        for path in map(Path, filter(is_video, walk_files(str(self.folder)))):
+        videos = self._videos
+        if videos is None:
+            videos = filter(is_video, walk_files(str(self.folder)))
+        for path in dict.fromkeys(map(Path, videos)):
             for name in {path.name, path.stem}:
                 paths[name].append(path)
         return paths
@@ -161,7 +174,7 @@ class NamedVideos:
         return paths
 
     def find(self, name: str, prefix: str = "v_") -> Path | None:
-        """Find a video: a path in the folder, or the only file of that name in or below it.
+        """Find a video: a path in the folder, or the only one of that name.
 
         If there is none, it is the only file that has the name once it is uploaded.
 
@@ -175,7 +188,7 @@ class NamedVideos:
         """
         if name.startswith("file:"):
             name = unquote(urlsplit(name).path)
-        if name and (self.folder / name).is_file():
+        if name and self._videos is None and (self.folder / name).is_file():
             return self.folder / name
         path = PureWindowsPath(name)
         plain = path.stem.removeprefix(prefix)

@@ -1,7 +1,7 @@
 """Boxes of persons or objects at moments of videos, with their classes: AVA's annotations."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,74 +41,6 @@ def read_boxes(file: str | Path, classes: Sequence[str] = ()) -> Moments:
         UserError: If something is wrong in the file (``parse_boxes``); names file and line.
     """
     return group_boxes(parse_boxes(read_table(file), classes).check())
-
-
-class StatedBoxes(NamedTuple):
-    """The boxes of a moment, as a file states them.
-
-    Attributes:
-        seconds: The moment.
-        boxes: Left, top, right and bottom of each, as shares of width and height.
-        tracks: The number of the person in each; None if nobody says.
-    """
-
-    seconds: float
-    boxes: list[Corners]
-    tracks: list[int | None]
-
-
-class VideoBoxes:
-    """Boxes of videos, which a file in AVA's format names without folder, mostly without suffix.
-
-    Tracks that are not numbers are numbered as they come in a video, from 1.
-
-    Attributes:
-        has_tracks: Whether there is a track.
-
-    Args:
-        file: The file.
-        videos: Paths of the videos.
-
-    Raises:
-        UserError: As ``read_boxes``, or if boxes are of two videos of the same name.
-    """
-
-    def __init__(self, file: str | Path, videos: Iterable[str]) -> None:
-        annotations = parse_boxes(read_table(file)).check()
-        self._moments = {name: list_moments(of) for name, of in annotations.videos.items()}
-        tracks = [
-            track for of in self._moments.values() for moment in of for track in moment.tracks
-        ]
-        self.has_tracks = any(track is not None for track in tracks)
-        owners: dict[str, str] = {}
-        for video in videos:
-            name = self._name_of(video)
-            other = owners.setdefault(name, video)
-            if name in self._moments and other != video:
-                raise UserError(f"{file} has boxes of {name!r}, which are {other} and {video}")
-
-    def of(self, video: str | Path) -> list[StatedBoxes]:
-        """Return the moments of a video, in the order of time."""
-        return self._moments.get(self._name_of(video), [])
-
-    def _name_of(self, video: str | Path) -> str:
-        """Return the name of a file, without its suffix if the boxes have none."""
-        path = Path(video)
-        return path.name if path.name in self._moments else path.stem
-
-
-def list_moments(boxes: Sequence[Box]) -> list[StatedBoxes]:
-    """Return the moments of the boxes of a video, in the order of time; of a box, the first row."""
-    names = dict.fromkeys(box.track for box in boxes if box.track)
-    are_numbers = all(re.fullmatch("[0-9]{1,9}", name) for name in names)
-    numbers = {name: int(name) if are_numbers else place for place, name in enumerate(names, 1)}
-    tracks: dict[float, dict[Corners, int | None]] = {}
-    for box in boxes:
-        tracks.setdefault(box.time, {}).setdefault(box.corners, numbers.get(box.track))
-    return [
-        StatedBoxes(time, list(of_moment), list(of_moment.values()))
-        for time, of_moment in sorted(tracks.items())
-    ]
 
 
 def group_boxes(annotations: Annotations) -> Moments:

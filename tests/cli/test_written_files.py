@@ -7,7 +7,6 @@ import pytest
 
 from mmvidformer.data.prepare import prepare_list
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.boxes import StatedBoxes, VideoBoxes
 
 PLOTS = {
     "lab.plot.field": ["CONFIG", "--out", "TARGET"],
@@ -123,16 +122,6 @@ def test_features_do_not_take_other_files_for_results(
     with pytest.raises(FileExistsError, match="has results of unknown settings, without"):
         main_of("features")([*model, str(tmp_path), *options])
     assert (tmp_path / "a.csv").read_text() == "start,end,label\n0,1,red\n"
-
-
-def test_boxes_of_two_videos_of_one_name_are_refused(tmp_path) -> None:
-    rows = tmp_path / "boxes.csv"
-    rows.write_text("cam1,1,0.1,0.2,0.9,0.8,1,0\ncam1,2,0.1,0.2,0.9,0.8,1,0\n")
-    with pytest.raises(ValueError, match=r"boxes of 'cam1', which are x/cam1.mp4 and y/cam1.avi"):
-        VideoBoxes(rows, ["x/cam1.mp4", "y/cam1.avi"])
-    boxes = VideoBoxes(rows, ["x/cam1.mp4", "x/cam1.mp4", "x/cam2.mp4", "y/cam2.mp4"])
-    expected = [StatedBoxes(time, [(0.1, 0.2, 0.9, 0.8)], [0]) for time in (1, 2)]
-    assert boxes.of("x/cam1.mp4") == expected and boxes.of("x/cam2.mp4") == []
 
 
 @pytest.mark.parametrize("command", ["train", "test"])

@@ -88,7 +88,7 @@ def test_elan_without_a_video(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a\.eaf links no video; add it in ELAN"):
         open_annotations(tmp_path / "a.eaf")
     (tmp_path / "a.eaf").write_text(ELAN)
-    with pytest.raises(ValueError, match=r"none of the 1 videos of a\.eaf"):
+    with pytest.raises(ValueError, match=r"none of the 1 videos of .*a\.eaf"):
         open_annotations(tmp_path / "a.eaf")
 
 

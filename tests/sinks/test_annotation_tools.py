@@ -113,7 +113,9 @@ def test_segments_come_back_from_cvat(videos) -> None:
 PLACE = ("x1", "y1", "x2", "y2", "label")
 
 
-@pytest.mark.parametrize(("name", "file"), [("label_studio", "out.json"), ("cvat", "out.xml")])
+@pytest.mark.parametrize(
+    ("name", "file"), [("label_studio", "out.json"), ("cvat", "out.xml"), ("coco", "out.json")]
+)
 def test_boxes_come_back(name, file, videos) -> None:
     predictions = boxes(videos)
     write(name, videos / file, predictions)

@@ -280,7 +280,7 @@ def test_activitynet(tiny_videos, tmp_path) -> None:
     with pytest.raises(ValueError, match="anet.json is no table, and of no tool that is known: "):
         split_annotations(open_annotations(file), "segments", tmp_path / "lists", force=True)
     file.write_text(json.dumps({"database": {"gone": video}}))
-    with pytest.raises(ValueError, match="has none of the 1 videos of anet.json"):
+    with pytest.raises(ValueError, match="none of the 1 videos of .*anet.json is in "):
         split_annotations(open_annotations(file), "segments", tmp_path / "lists", force=True)
 
 

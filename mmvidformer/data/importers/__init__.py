@@ -5,13 +5,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from mmvidformer.data.folders import is_video, walk_files
+from mmvidformer.data.folders import NamedVideos, is_video, walk_files
 from mmvidformer.data.importers import (
     activitynet,
     ava,
     boris,
     boris_events,
     class_folders,
+    coco,
     cvat,
     elan,
     huggingface,
@@ -51,6 +52,7 @@ class Importer(Protocol):
 IMPORTERS: dict[str, Importer] = {
     "activitynet": activitynet,
     "cvat": cvat,
+    "coco": coco,
     "label-studio": label_studio,
     "via": via,
     "ava": ava,
@@ -97,7 +99,7 @@ IMPORTERS["class-folders"] = class_folders
 
 def open_annotations(
     path: str | Path,
-    folder: str | Path | None = None,
+    folder: str | Path | NamedVideos | None = None,
     columns: Mapping[str, str] | None = None,
     importer: str | None = None,
     fps: float | None = None,
@@ -107,8 +109,8 @@ def open_annotations(
 
     Args:
         path: The file, or folder.
-        folder: Folder of the videos; default: that of the file. Those of an export may be in any
-            folder below it, or where the export says.
+        folder: Folder of the videos, or some videos; default: the folder of the file. Videos of an
+            export may be in any folder below it, or where the export says.
         columns: Names of columns, by what they mean here: ``{'label': 'Behavior'}``.
         importer: Name in ``IMPORTERS``, or of a module. Default: the first that recognizes it.
         fps: Frames per second of a tool that numbers frames. Default: those of each video.
@@ -160,7 +162,7 @@ def _import(name: str, export: Export) -> Table:
     for row, place in importer.read(export):
         video = export.find(row["video"])
         if video is None:
-            export.skipped.setdefault(row["video"], f"it is not in {export.folder}")
+            export.skipped.setdefault(row["video"], f"it is not {export.videos.place}")
         elif not is_text(str(video)):
             export.skipped[row["video"]] = NO_TEXT
         else:
@@ -170,7 +172,7 @@ def _import(name: str, export: Export) -> Table:
             videos.add(row["video"])
     if export.skipped and not rows:
         count = f"none of the {len(export.skipped)} videos"
-        raise UserError(f"{export.folder} has {count} of {export.path.name}")
+        raise UserError(f"{count} of {export.path} is {export.videos.place}")
     if not rows:
         left_out = ", ".join(say_count(count, noun) for noun, count in export.left_out.items())
         left_out = f"; left out: {left_out}" if left_out else ""

@@ -37,7 +37,8 @@ class Export:
 
     Attributes:
         path: The file, or folder.
-        folder: Folder of the videos.
+        videos: The videos that may be meant.
+        folder: Their folder.
         left_out: What no task takes, with its number.
         skipped: Why videos are left out, by their names.
         fps: Frames per second of the tool; None: those of each video.
@@ -45,25 +46,30 @@ class Export:
 
     Args:
         path: The file, or folder.
-        folder: Folder of the videos. Default: that of the file.
+        folder: Folder of the videos, or some videos. Default: the folder of the file.
         fps: Frames per second of the tool. Default: those of each video.
     """
 
     def __init__(
-        self, path: str | Path, folder: str | Path | None = None, fps: float | None = None
+        self,
+        path: str | Path,
+        folder: str | Path | NamedVideos | None = None,
+        fps: float | None = None,
     ) -> None:
         self.fps, self.has_frames = fps, False
         self.path = Path(path)
         beside = self.path if self.path.is_dir() else self.path.parent
-        self.folder = beside if folder is None else Path(folder)
+        is_named = isinstance(folder, NamedVideos)
+        self.videos = folder if is_named else NamedVideos(folder or beside)
+        self.folder = self.videos.folder
         self.left_out: Counter[str] = Counter()
         self.skipped: dict[str, str] = {}
-        self._find = cache(NamedVideos(self.folder).find)
+        self._find = cache(self.videos.find)
         self._open = cache(self._open_video)
 
     def part(self, file: Path) -> Export:
         """Return a file of the folder, with the same videos and counts."""
-        part = Export(file, self.folder, self.fps)
+        part = Export(file, self.videos, self.fps)
         part._find, part._open = self._find, self._open
         part.left_out, part.skipped = self.left_out, self.skipped
         return part
