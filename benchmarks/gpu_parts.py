@@ -117,6 +117,22 @@ PARTS = (
         timed=True,
     ),
     Part(
+        "flex",
+        "time and memory of a training step with and without FlexAttention",
+        1.5,
+        "benchmarks.flex --device cuda",
+        "benchmarks.flex --device cpu --width 16 --frames 2 --size 32 --batch 1 --repeats 1",
+        timed=True,
+    ),
+    Part(
+        "host_time",
+        "time until the kernels of a block are launched, next to timm's",
+        0.5,
+        "benchmarks.host_time --device cuda",
+        "benchmarks.host_time --rounds 1",
+        timed=True,
+    ),
+    Part(
         "fixation",
         "time and memory of feature fixation next to plain linear and softmax attention",
         0.7,

@@ -162,13 +162,15 @@ def shared_frames(backbone: nn.Module) -> Case:
 
 
 class Operators(TorchDispatchMode):
-    """Counts the operators that compute."""
+    """Counts operators; those that compute, or with views."""
 
-    count = 0
+    def __init__(self, views: bool = False) -> None:
+        super().__init__()
+        self.count, self.views = 0, views
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         """Count and run."""
-        self.count += func.overloadpacket.__name__ not in VIEWS
+        self.count += self.views or func.overloadpacket.__name__ not in VIEWS
         return func(*args, **(kwargs or {}))
 
 

@@ -18,6 +18,7 @@ from mmvidformer.layers import (
 )
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
+from mmvidformer.models.fast.flex import attend_in_flex
 from mmvidformer.models.fast.int8 import round_to_int8
 from mmvidformer.models.fast.onednn import CpuLinear, feed_forward
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
@@ -37,6 +38,7 @@ def optimize_for_inference(
     - If only the class token is read, the last block computes no output projection and MLP of the
       places (``models.fast.prefix_only``).
     - Queries, keys and values are regrouped as one tensor (``models.fast.regrouped_once``).
+    - On a GPU, some masks and scores of all pairs are not in memory (``models.fast.flex``).
     - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next, unless MKL is
       faster (``models.fast.onednn.mkl_is_fast``). For bfloat16, a copy of the weights is kept.
@@ -136,6 +138,7 @@ def _optimize(backbone: VideoTransformer) -> None:
         elif is_plain(part, nn.Linear):
             part.forward = CpuLinear(part, frozen=True)  # type: ignore[method-assign]
     regroup_once(backbone)
+    attend_in_flex(backbone)
 
 
 @torch.no_grad()

@@ -30,7 +30,7 @@ def is_alike(attn: Attention) -> bool:
     pattern, *others = attn.patterns
     same_groups = type(pattern).keys is Pattern.keys and type(pattern).mask is Pattern.mask
     same_tokens = attn.cls != "global" and not attn.prepare and attn.kernel.parts == 3
-    return same_groups and same_tokens and not others and not pattern.whole
+    return same_groups and same_tokens and not others
 
 
 def attend(
@@ -46,9 +46,13 @@ def attend(
         return run(tokens, context, draw)
     (pattern,) = attn.patterns
     heads = attn.qkv(tokens).unflatten(-1, (3 * attn.num_heads, -1))
-    prefix, places = context.grid.split(heads)
-    groups = join(prefix, pattern.group(places))  # (B, G, 3 n, S, d)
-    q, k, v = groups.flatten(0, 1).chunk(3, dim=1)
+    if pattern.whole:
+        sequences = heads.transpose(1, 2)  # (B, 3 n, S, d)
+    else:
+        prefix, places = context.grid.split(heads)
+        groups = join(prefix, pattern.group(places))  # (B, G, 3 n, S, d)
+        sequences = groups.flatten(0, 1)
+    q, k, v = sequences.chunk(3, dim=1)
     factors = None if draw is None else draw.factors
     out = ungroup(pattern, attn.cls, attn.kernel(q, k, v), context, factors)
     return attn.project_out(out, context, draw)

@@ -2,6 +2,7 @@
 
 from torch import nn
 
+from mmvidformer.models.fast.flex import attend_in_flex
 from mmvidformer.models.fast.folded_fc import fold_fc
 from mmvidformer.models.fast.kept_rows import compute_kept_rows
 from mmvidformer.models.fast.onednn import mkl_is_slow, multiply_in_onednn
@@ -18,6 +19,7 @@ def optimize_for_training(model: nn.Module) -> None:
     - The last block computes the class token alone, if nothing else is read (``prefix_only``).
     - Queries, keys and values are regrouped as one tensor (``regrouped_once``).
     - Keys in many windows, and states of HORST, are copied again, not kept (``recompute``).
+    - On a GPU, some masks and scores of all pairs are not in memory (``flex``).
     - Linear layers multiply in oneDNN where MKL is slow (``onednn.mkl_is_slow``).
 
     Losses and gradients change by rounding only. Weights, their names and hooks stay. The commands
@@ -31,5 +33,6 @@ def optimize_for_training(model: nn.Module) -> None:
     compute_prefix_only(model)
     regroup_once(model)
     copy_again(model)
+    attend_in_flex(model)
     if mkl_is_slow():
         multiply_in_onednn(model)
