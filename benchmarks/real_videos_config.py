@@ -5,15 +5,15 @@
 _base_ = ["../configs/timesformer_b_sthv2.py"]
 
 size = 224
-sample = dict(type="mmvidformer.SegmentFrames", clip_len=16)
+segments = dict(type="mmvidformer.SegmentFrames", clip_len=16)
 view = [
     dict(type="mmvidformer.VideoDecode"),
     dict(type="Resize", scale=(size, size), keep_ratio=False),
     dict(type="FormatShape", input_format="NCTHW"),
     dict(type="PackActionInputs"),
 ]
-train_pipeline = [dict(type="mmvidformer.VideoInit"), sample, *view]
-val_pipeline = [dict(type="mmvidformer.VideoInit"), dict(**sample, test_mode=True), *view]
+train_pipeline = [dict(type="mmvidformer.VideoInit"), segments, *view]
+val_pipeline = [dict(type="mmvidformer.VideoInit"), dict(**segments, test_mode=True), *view]
 test_pipeline = val_pipeline
 train_dataloader = dict(num_workers=0, dataset=dict(pipeline=train_pipeline))
 val_dataloader = dict(num_workers=0, dataset=dict(pipeline=val_pipeline))
@@ -23,7 +23,7 @@ model = dict(
         _delete_=True,
         type="mmvidformer.TimeSformer",
         arch="timm:vit_small_patch14_dinov2",
-        scheme="divided_space_time",
+        block=[dict(pattern="space")],  # as divided attention starts
         img_size=size,
         clip_len=16,
         init_from=dict(source="vit_small_patch14_dinov2.pth", positions="bicubic"),
