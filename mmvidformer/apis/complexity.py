@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from mmvidformer.config import clip_shape, is_recurrent
 from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
-from mmvidformer.registry import MODELS
+from mmvidformer.layers.catalog import MODELS
 
 
 @dataclass(frozen=True)
