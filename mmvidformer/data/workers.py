@@ -4,12 +4,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import parent_process
 
 import cv2
 import numpy as np
 import torch
 from torch.utils.data import get_worker_info
+
+from mmvidformer.video.processes import end_with_parent
 
 _sample_timeout = 0.0
 
@@ -53,11 +54,3 @@ def set_seed(seed: int) -> None:
     np.random.seed(seed % 2**32)
     # torch.manual_seed would also queue calls for CUDA, which a worker never makes.
     torch.default_generator.manual_seed(seed)
-
-
-def end_with_parent() -> None:
-    """Wait for the end of the parent process, and end this one."""
-    parent = parent_process()
-    if parent is not None:  # None in a worker that PyTorch runs as a thread
-        parent.join()
-        os._exit(1)

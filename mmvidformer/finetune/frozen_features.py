@@ -11,7 +11,6 @@ from mmengine.config import Config
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from mmvidformer.apis.bulk.processes import Lost
 from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
@@ -28,6 +27,7 @@ from mmvidformer.layers.outputs import (
 )
 from mmvidformer.sinks.video_files import place_of, write_features
 from mmvidformer.storage.resuming import check_settings
+from mmvidformer.video.processes import Lost
 
 CLIPS = 4  # of a forward pass
 LAYER_SHARES = (1 / 2, 3 / 4, 1)  # of the depth, whose tokens show changes

@@ -9,7 +9,7 @@ from mmaction.datasets.transforms import LoadLocalizationFeature
 from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer, VideoPipeline, backbone_features
-from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
+from mmvidformer.apis.bulk.reading import Batch, WholeVideos, read_groups
 from mmvidformer.apis.bulk.run import cut
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.finetune.frozen_features import compute_features
@@ -45,7 +45,8 @@ def test_workers_read_the_same(tiny_videos, folder, model) -> None:
     videos.insert(7, folder / "bad.mp4")
     pipeline = VideoPipeline(Config.fromfile(model[0]))
     groups = cut([(str(video), str(video)) for video in videos], 3)
-    batches = list(read_groups(WholeVideos(pipeline), groups, 3, workers=2))
+    messages = read_groups(WholeVideos(pipeline), groups, 3, workers=2)
+    batches = [message for message in messages if isinstance(message, Batch)]
     assert sorted(batch.finished for batch in batches) == [[str(v) for v, _ in g] for g in groups]
     clips = {Path(clip.name): clip for batch in batches for clip in batch.clips}
     assert sorted(clips) == sorted(videos) and len(videos) == 16

@@ -93,10 +93,10 @@ def test_what_hangs_or_crashes_is_replaced():
     names = ["a", "hang", "b", "crash", "c", "wait", "exit", "raise", "d"]
     found = find_faults(misbehave, [(name,) for name in names], workers=3, time_limit=1)
     assert found == {
-        "hang": "made no progress for 1 s and was killed",
-        "wait": "made no progress for 1 s and was killed",
-        "crash": "crashed its process (SIGSEGV)",
-        "exit": "crashed its process (exit status 3)",
+        "hang": "nothing could be read for 1 s",
+        "wait": "nothing could be read for 1 s",
+        "crash": "it ended the process that read it (SIGSEGV)",
+        "exit": "it ended the process that read it (exit status 3)",
         "raise": "KeyError: 'no such frame'",
     }
     assert {*active_children()} <= before
@@ -113,7 +113,7 @@ class EndsAtOnce:
 
 
 def test_a_process_that_does_not_begin_is_an_error_and_no_bad_file():
-    wanted = r"the process that would read a ended before it began \(exit status 3\)"
+    wanted = r"processes that read videos end before they begin \(exit status 3\)"
     with pytest.raises(LostProcess, match=wanted):
         find_faults(EndsAtOnce(), [("a",)])
 
@@ -121,7 +121,7 @@ def test_a_process_that_does_not_begin_is_an_error_and_no_bad_file():
 def test_a_process_that_does_not_end_is_killed():
     before = {*active_children()}
     (reason,) = find_faults(misbehave, [("stay",)], time_limit=1).values()
-    assert reason == "made no progress for 1 s and was killed"
+    assert reason == "nothing could be read for 1 s"
     assert {*active_children()} <= before
 
 

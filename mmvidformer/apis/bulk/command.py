@@ -14,7 +14,6 @@ from tqdm import tqdm
 
 from mmvidformer.apis.bulk.on_ray import answer_on_ray
 from mmvidformer.apis.bulk.options import BulkOptions
-from mmvidformer.apis.bulk.processes import Named
 from mmvidformer.apis.bulk.run import Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.settings import write_failed
 from mmvidformer.apis.factory import PUBLISHED, find_model
@@ -22,6 +21,7 @@ from mmvidformer.data.sources import VideoInputs
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.storage.names import spell
 from mmvidformer.storage.parts import Answer, PartTable
+from mmvidformer.video.processes import Named
 
 WORKERS = 4  # that read for a model
 STOPS = ("SIGTERM", "SIGHUP")  # of a cluster, and of a terminal that closes

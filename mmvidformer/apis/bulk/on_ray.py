@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from mmvidformer.apis.bulk.processes import Named
 from mmvidformer.apis.bulk.run import Job, answer_videos, cut
 from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.storage.parts import Answer
+from mmvidformer.video.processes import Named
 
 LOCAL = "local"
 TASK = 4  # groups of videos of a task, whose answers come together

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from mmvidformer.apis.bulk.processes import Lost, Named, run_groups
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.shots import list_shot_windows
 from mmvidformer.apis.windows import in_frames, times_of
@@ -13,11 +12,14 @@ from mmvidformer.data.sources import VideoSource
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.errors import BadVideo, first_line
+from mmvidformer.video.processes import Lost, Named, run_groups
 from mmvidformer.video.progress import reading
 
 logger = logging.getLogger("mmvidformer")
 _silent = 0  # last videos of this process of which storage gave nothing
 
+# What processes import, once for all.
+PRELOADED = ("mmvidformer.apis.recognizer", "mmvidformer.data.transforms.of_mmaction")
 VIDEOS_OF_WORKER = 8  # at least: fewer are read before a worker has started
 VIDEOS_AT_ONCE = 16  # whose clips come in turns, one of each worker
 TIME_LIMIT = 300.0  # seconds without a new frame or packet, after which a video counts as bad
@@ -180,4 +182,4 @@ def read_groups(
     videos = sum(map(len, groups))
     workers = min(workers, max(videos // VIDEOS_OF_WORKER, 1))
     reader = GroupReader(read_clips, batch_size)
-    return run_groups(reader, groups, workers, time_limit, threads=1)
+    return run_groups(reader, groups, workers, time_limit, threads=1, preloaded=PRELOADED)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
-from mmvidformer.apis.bulk.processes import Lost, Named, run_groups
 from mmvidformer.apis.bulk.reading import (
+    PRELOADED,
     TIME_LIMIT,
     Clip,
     ReadClips,
@@ -18,6 +18,7 @@ from mmvidformer.apis.bulk.reading import (
 )
 from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.storage.parts import Answer
+from mmvidformer.video.processes import Lost, Named, run_groups
 
 Item = TypeVar("Item")
 
@@ -73,7 +74,7 @@ def answer_videos(
     """
     groups = cut(videos, job.batch_size)
     if isinstance(answerer.read_clips, Unread) and workers:
-        messages = run_groups(_AnswerGroup(job), groups, 1, job.time_limit)
+        messages = run_groups(_AnswerGroup(job), groups, 1, job.time_limit, preloaded=PRELOADED)
     else:
         messages = read_groups(answerer.read_clips, groups, job.batch_size, workers, job.time_limit)
     answers: dict[str, Answer] = {}  # of videos that are begun

@@ -10,27 +10,20 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from multiprocessing import get_context, set_forkserver_preload
+from multiprocessing import get_context, parent_process, set_forkserver_preload
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import cv2
-import torch
-from torch._utils import ExceptionWrapper
-
-from mmvidformer.data.sources import VideoSource
-from mmvidformer.data.workers import end_with_parent
 from mmvidformer.errors import LostProcess
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.video.progress import limit_silence
 
-# What the processes import, once for all.
-PRELOADED = ["mmvidformer.apis.recognizer", "mmvidformer.data.transforms.of_mmaction"]
 TRIES = 2  # of a video whose process dies: the system may have ended it for want of memory
 TICK = 5.0  # seconds after which a caller hears that nothing has come
+MOST_GROUPS = 100  # of a process, which is replaced then, since decoders may leak memory
 
-Named = tuple[str, VideoSource]  # a video with its name
+Named = tuple[str, Any]  # the name of a video, and what it is read from
 
 
 class Message(Protocol):
@@ -65,6 +58,7 @@ def run_groups(
     count: int,
     time_limit: float,
     threads: int | None = None,
+    preloaded: Sequence[str] = (),
 ) -> Iterator[Any]:
     """Work on groups of videos in ``count`` processes, and yield the messages as they come.
 
@@ -77,6 +71,7 @@ def run_groups(
         count: Number of processes; 0: this one does it, which a video can end.
         time_limit: Seconds.
         threads: Of PyTorch and OpenCV in a process; None: as they choose.
+        preloaded: Modules that the processes import, once for all.
 
     Yields:
         Messages, those of a group in order, and ``Lost``.
@@ -92,6 +87,7 @@ def run_groups(
     waiting, alone = iter(groups), deque[Sequence[Named]]()
     deaths: Counter[str] = Counter()
     start = partial(_Process, work, time_limit, threads)
+    set_forkserver_preload(list(preloaded))
     processes = [start() for _ in range(count)]
     try:
         while True:
@@ -99,10 +95,13 @@ def run_groups(
                 if process.is_busy:
                     continue
                 group = alone.popleft() if alone else next(waiting, None)
-                if group is not None and process.is_dead:
+                if group is None:
+                    continue
+                if process.count == MOST_GROUPS:
+                    process.end()
+                if process.is_dead:
                     processes[number] = process = start()
-                if group is not None:
-                    process.begin(group)
+                process.begin(group)
             busy = {process.pipe: process for process in processes if process.is_busy}
             if not busy:
                 return
@@ -153,15 +152,15 @@ class _Process:
     Attributes:
         is_busy: Whether it works on a group.
         is_dead: Whether it has ended.
+        count: Number of groups that it has done.
         group: The videos of its group of which not all has come.
         name: That which it touched last.
     """
 
     def __init__(self, work: Work, time_limit: float, threads: int | None) -> None:
-        set_forkserver_preload(PRELOADED)
         context = get_context("forkserver")  # not fork: this process has threads
         self.pipe, end = context.Pipe()
-        self.is_busy, self.is_dead, self.name = False, False, ""
+        self.is_busy, self.is_dead, self.name, self.count = False, False, "", 0
         self.group: list[Named] = []
         arguments = end, work, time_limit, threads
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
@@ -187,10 +186,10 @@ class _Process:
             Exception: What its work has raised.
         """
         message = pickle.loads(self.pipe.recv_bytes())
-        if isinstance(message, ExceptionWrapper):
+        if hasattr(message, "reraise"):
             message.reraise()
         if message is None:
-            self.is_busy = False
+            self.is_busy, self.count = False, self.count + 1
         elif isinstance(message, str):
             self.name = message
         else:
@@ -217,6 +216,9 @@ def _serve(pipe: Connection, work: Work, time_limit: float, threads: int | None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this one
     threading.Thread(target=end_with_parent, daemon=True).start()
     if threads is not None:
+        import cv2
+        import torch  # takes a second, and data check needs none
+
         torch.set_num_threads(threads)
         cv2.setNumThreads(threads)
     with suppress(OSError):  # where memory is short, Linux ends this one and not the model
@@ -231,9 +233,19 @@ def _serve(pipe: Connection, work: Work, time_limit: float, threads: int | None)
             for message in work(group, partial(_send, pipe)):
                 _send(pipe, message)
         except Exception:
+            from torch._utils import ExceptionWrapper
+
             _send(pipe, ExceptionWrapper(sys.exc_info(), f"in process {os.getpid()}"))
         else:
             _send(pipe, None)
+
+
+def end_with_parent() -> None:
+    """Wait for the end of the parent process, and end this one."""
+    parent = parent_process()
+    if parent is not None:  # None in a worker that PyTorch runs as a thread
+        parent.join()
+        os._exit(1)
 
 
 def _send(pipe: Connection, message: object) -> None:
@@ -247,7 +259,9 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: object) -> Any:
         """Send the numbers of a tensor."""
-        if type(value) is torch.Tensor and value.device.type == "cpu" and not value.requires_grad:
+        torch = sys.modules.get("torch")
+        is_tensor = torch is not None and type(value) is torch.Tensor
+        if is_tensor and value.device.type == "cpu" and not value.requires_grad:
             with suppress(TypeError):  # NumPy lacks bfloat16
                 return torch.from_numpy, (value.numpy(),)
         return NotImplemented
