@@ -9,7 +9,8 @@ and the CPU time beside that of decoding alone.
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,6 @@ import cv2
 import numpy as np
 
 from benchmarks.outputs import parse_with_results
-from mmvidformer.video.cuts import FINDERS, check_finder
 from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
@@ -101,9 +101,21 @@ def draw_edit(
     return Edit(path, cuts)
 
 
-def score(edit: Edit, how: str) -> Score:
+def shots_by_scenedetect(video: Video) -> list[int]:
+    """Return the first frames of shots by PySceneDetect's ``AdaptiveDetector``."""
+    from scenedetect import AdaptiveDetector, FrameTimecode
+
+    detector, cuts = AdaptiveDetector(), []
+    for number, image in video.reader.previews():
+        timecode = FrameTimecode(number, fps=float(RATE))
+        cuts += detector.process_frame(timecode, np.ascontiguousarray(image[..., ::-1]))
+    cuts += detector.post_process(timecode)
+    return [0, *(cut.frame_num for cut in cuts)]
+
+
+def score(edit: Edit, find_shots: Callable[[Video], list[int]] = Video.shots) -> Score:
     """Compare the cuts that are found with those of an edit."""
-    named = Video.open(str(edit.path)).shots(how)[1:]
+    named = find_shots(Video.open(str(edit.path)))[1:]
     right = sum(any(low <= cut <= high for cut in named) for low, high in edit.cuts)
     return Score(len(edit.cuts), len(named), right)
 
@@ -143,13 +155,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         rng = np.random.default_rng([args.seed, number, JOINS.index(args.join)])
         edits.append(draw_edit(videos, path, args.shots, args.join, rng))
     print("| way | precision | recall |\n|---|---|---|")
-    for how in FINDERS:
-        try:
-            check_finder(how)
-        except ValueError as error:
-            print(f"{how}: left out, {error}")
-            continue
-        scores = [score(edit, how) for edit in edits]
+    ways = {"content": Video.shots}
+    if find_spec("scenedetect"):
+        ways["scenedetect"] = shots_by_scenedetect
+    for how, find_shots in ways.items():
+        scores = [score(edit, find_shots) for edit in edits]
         print(f"| {how} | {describe(scores, 'named')} | {describe(scores, 'true')} |")
     start = time.process_time()
     frames = sum(1 for edit in edits for _ in READERS["pyav"](str(edit.path)).previews())

@@ -8,11 +8,12 @@ from typing import Any
 from mmvidformer.apis.persons import PERSONS, choose_rate
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.data.sources import VideoSource
-from mmvidformer.engine.arguments import CUTS, cuts_finder, positive_number
+from mmvidformer.engine.arguments import positive_number
 from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.stated_boxes import StatedBoxes, VideoBoxes
+from mmvidformer.video.cuts import WAYS
 
 Need = tuple[bool, str]  # whether what an option needs is there, and what that is
 
@@ -31,9 +32,8 @@ class PartOptions:
     )
     cuts: str | None = option(
         "how cuts are found, which no window crosses: by the content of successive frames "
-        "(default), by PySceneDetect, or not at all",
-        type=cuts_finder,
-        metavar=CUTS,
+        "(default), or not at all",
+        choices=WAYS,
     )
     min_score: float | None = option(
         "of models of segments: the least score of those that are kept, 0 to 1 (default: 0.3)",

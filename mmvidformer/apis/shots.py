@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mmvidformer.apis.windows import list_windows
-from mmvidformer.video.cuts import FINDERS, NONE, CutsError, split_shots
+from mmvidformer.video.cuts import CONTENT, NONE, check_way, split_shots
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 
-CUTS = next(iter(FINDERS))  # how cuts are found by default
 LONGEST = 600  # seconds: shots of longer videos are not counted
 
 
@@ -41,10 +40,10 @@ def list_shot_windows(
         opened: A result of ``VideoPipeline.open`` that ``times_of`` has seen.
         size: Frames of a window.
         step: Frames from one window to the next.
-        cuts: How cuts are found (``video.cuts.find_cuts``); default: ``CUTS``.
+        cuts: How cuts are found (``video.cuts.find_cuts``); default: ``'content'``.
 
     Raises:
-        CutsError: As ``find_cuts``.
+        UserError: As ``find_cuts``.
     """
     windows = []
     borders = [*list_shots(opened, cuts), opened["total_frames"]]
@@ -59,12 +58,12 @@ def list_shots(opened: dict, cuts: str | None = None) -> list[int]:
 
     Args:
         opened: A result of ``VideoPipeline.open``.
-        cuts: How cuts are found (``video.cuts.find_cuts``); default: ``CUTS``.
+        cuts: How cuts are found (``video.cuts.find_cuts``); default: ``'content'``.
 
     Raises:
-        CutsError: As ``find_cuts``.
+        UserError: As ``find_cuts``.
     """
-    return _video_of(opened).shots(cuts or CUTS)
+    return _video_of(opened).shots(cuts or CONTENT)
 
 
 def stream_shots(
@@ -73,10 +72,9 @@ def stream_shots(
     """Split the images of a stream at cuts; see ``split_shots``.
 
     Raises:
-        CutsError: If ``cuts`` is another way than the default one, or ``'none'``.
+        UserError: If there is no such way.
     """
-    if cuts not in (None, CUTS, NONE):
-        raise CutsError(f"cuts of a stream must be {CUTS} or {NONE}, got {cuts!r}")
+    check_way(cuts or CONTENT)
     return iter([(0, images)]) if cuts == NONE else split_shots(images)
 
 
@@ -88,7 +86,7 @@ def count_shots(path: Path) -> int:
     with contextlib.suppress(BadVideo):
         video = Video.open(path)
         if video.duration <= LONGEST:
-            return len(video.shots(CUTS))
+            return len(video.shots())
     return 1
 
 

@@ -12,10 +12,7 @@ from mmvidformer.config import config_name
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.errors import UserError
 from mmvidformer.storage.targets import Target, check_targets
-from mmvidformer.video.cuts import FINDERS, NONE, CutsError, check_finder
 from mmvidformer.video.readers import BACKENDS
-
-CUTS = f"{{{','.join((*FINDERS, NONE))}}}"
 
 
 def add_overrides(parser: ArgumentParser) -> None:
@@ -119,15 +116,6 @@ def _texts_of(value: object) -> list[str]:
     if isinstance(value, list | tuple):
         return [text for item in value for text in _texts_of(item)]
     return []
-
-
-def cuts_finder(text: str) -> str:
-    """Read the name of a way to find cuts."""
-    try:
-        check_finder(text)
-    except CutsError as error:
-        raise ArgumentTypeError(str(error)) from error
-    return text
 
 
 def add_shared_arguments(parser: ArgumentParser) -> None:

@@ -4,7 +4,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from importlib.util import find_spec
 from itertools import chain, groupby, product
 from operator import itemgetter
 from os import stat
@@ -22,13 +21,9 @@ SIZE = (64, 36)  # width and height of the pictures that are compared
 AROUND = 4  # pictures before and after a step that it is compared with
 LEAST, RATIO = 10.0, 2.5  # of a step: its size, and how much larger than those around it
 DARK = 8.0  # mean brightness, of 255, of a black picture
+WAYS = CONTENT, NONE = "content", "none"  # how cuts are found, the default first
 
 Picture = TypeVar("Picture")
-Numbered = Iterable[tuple[int, np.ndarray]]  # images with the numbers of their frames
-
-
-class CutsError(UserError):
-    """Cuts are to be found in an unknown way, or by a package that is not installed."""
 
 
 class _Step(NamedTuple):
@@ -153,43 +148,7 @@ def _checked(image: np.ndarray) -> np.ndarray:
     return image
 
 
-def _by_content(images: Numbered, rate: float) -> Iterator[int]:
-    """Yield the first frames of shots but the first, by ``mark_cuts``."""
-    for (number, _), is_cut in mark_cuts(images, itemgetter(1)):
-        if is_cut:
-            yield number
-
-
-def _by_scenedetect(images: Numbered, rate: float) -> Iterator[int]:
-    """Yield the first frames of shots but the first, by PySceneDetect's ``AdaptiveDetector``."""
-    from scenedetect import AdaptiveDetector, FrameTimecode
-
-    detector, timecode = AdaptiveDetector(), None
-    for number, image in images:
-        timecode = FrameTimecode(number, fps=float(rate) or 25.0)
-        cuts = detector.process_frame(timecode, np.ascontiguousarray(image[..., ::-1]))
-        yield from (cut.frame_num for cut in cuts)
-    if timecode is not None:
-        yield from (cut.frame_num for cut in detector.post_process(timecode))
-
-
-# How cuts of files and arrays are found, the default first.
-FINDERS: dict[str, Callable[[Numbered, float], Iterator[int]]] = {
-    "content": _by_content,
-    "scenedetect": _by_scenedetect,
-}
-NONE = "none"
-
-
-def check_finder(how: str) -> None:
-    """Raise ``CutsError`` if there is no such way to find cuts, or its package is missing."""
-    if how not in (*FINDERS, NONE):
-        raise CutsError(f"cuts must be {', '.join(FINDERS)} or {NONE}, got {how!r}")
-    if how == "scenedetect" and find_spec("scenedetect") is None:
-        raise CutsError('cuts by PySceneDetect need it: pip install "scenedetect>=0.7.2"')
-
-
-def find_cuts(reader: Reader, how: str = "content") -> tuple[int, ...]:
+def find_cuts(reader: Reader, how: str = CONTENT) -> tuple[int, ...]:
     """Return the first frames of the shots of a video, but the first, by their numbers in a reader.
 
     All frames are decoded, to small images. The cuts of a local file are remembered until the file
@@ -197,22 +156,32 @@ def find_cuts(reader: Reader, how: str = "content") -> tuple[int, ...]:
 
     Args:
         reader: What decodes the video.
-        how: ``'content'`` (``mark_cuts``), ``'scenedetect'`` (PySceneDetect), or ``'none'``.
+        how: ``'content'`` (``mark_cuts``), or ``'none'``.
 
     Raises:
-        CutsError: As ``check_finder``.
+        UserError: If there is no such way.
     """
-    check_finder(how)
+    check_way(how)
     if how == NONE:
         return ()
     source = getattr(reader, "source", None)
     if not isinstance(source, str):
-        return tuple(FINDERS[how](reader.previews(), reader.index.times.rate))
+        return _first_frames(reader)
     status = stat(source)
-    return _cuts_of_file(realpath(source), status.st_mtime_ns, status.st_size, how)
+    return _cuts_of_file(realpath(source), status.st_mtime_ns, status.st_size)
+
+
+def check_way(how: str) -> None:
+    """Raise a ``UserError`` if there is no such way to find cuts."""
+    if how not in WAYS:
+        raise UserError(f"cuts must be {' or '.join(WAYS)}, got {how!r}")
 
 
 @lru_cache(maxsize=1024)
-def _cuts_of_file(path: str, changed: int, size: int, how: str) -> tuple[int, ...]:
-    reader = READERS["pyav"](path)
-    return tuple(FINDERS[how](reader.previews(), reader.index.times.rate))
+def _cuts_of_file(path: str, changed: int, size: int) -> tuple[int, ...]:
+    return _first_frames(READERS["pyav"](path))
+
+
+def _first_frames(reader: Reader) -> tuple[int, ...]:
+    marked = mark_cuts(reader.previews(), itemgetter(1))
+    return tuple(number for (number, _), is_cut in marked if is_cut)

@@ -185,7 +185,7 @@ class Video:
             cuts: How cuts are found (``video.cuts.find_cuts``); ``'none'``: it is one shot.
 
         Raises:
-            CutsError: If it is unknown, or its package is not installed.
+            UserError: If it is unknown.
         """
         firsts = np.array(find_cuts(self.reader, cuts), int)
         if self._numbers is not None:

@@ -8,8 +8,8 @@ import pytest
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.bulk.reading import Windows
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.joined_windows import list_segments
-from mmvidformer.video.cuts import CutsError
 from mmvidformer.video.writer import VideoOutput
 from tests.video.test_cuts import shot
 
@@ -60,7 +60,7 @@ def test_windows_of_a_timeline(recognizer, frames, video) -> None:
         assert {window.shot for window in whole} == {0}
         left = recognizer.timeline(source, 1, 0.5, first=3, **options)
         assert seconds_of(left) == [pytest.approx(window) for window in WINDOWS[3:]]
-    with pytest.raises(CutsError, match="got 'x'"):
+    with pytest.raises(UserError, match="got 'x'"):
         next(recognizer.timeline(video, cuts="x"))
 
 
@@ -85,8 +85,8 @@ def test_windows_of_a_stream_begin_anew(recognizer, frames) -> None:
         same = min(timeline.values(), key=lambda other: abs(other.start - window.start))
         np.testing.assert_allclose(window.scores["class"], same.scores["class"], atol=1e-5)
     assert len([*recognizer.stream(iter(frames), 10, window=1, stride=0.5, cuts="none")]) == 6
-    with pytest.raises(CutsError, match="of a stream must be content or none, got 'scenedetect'"):
-        next(recognizer.stream(iter(frames), 10, window=1, cuts="scenedetect"))
+    with pytest.raises(UserError, match="cuts must be content or none, got 'scenes'"):
+        next(recognizer.stream(iter(frames), 10, window=1, cuts="scenes"))
 
 
 def test_windows_of_many_videos(recognizer, video) -> None:

@@ -22,7 +22,7 @@ def test_edits_know_their_cuts(join: str, tmp_path: Path) -> None:
     (first, last), (second, _) = edit.cuts
     frames = len(Video.open(str(edit.path)))
     assert 0 < first < last <= second < frames and len(edit.cuts) == 2
-    found = score(edit, "content")
+    found = score(edit)
     assert found.true == 2 and found.right == (0 if join == "dissolve" else 2)
 
 
