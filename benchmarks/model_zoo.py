@@ -18,11 +18,10 @@ from tqdm import tqdm
 
 import mmvidformer
 from benchmarks.model_zoo_texts import INTRO, PUBLISHED_WEIGHTS
-from lab.papers.rows import count_rows, list_rows
+from lab.papers.rows import count_rows, list_rows, read_paper
 from mmvidformer.apis.complexity import count
 from mmvidformer.checkpoints import published
 from mmvidformer.config import view_shape
-from mmvidformer.config.rows import read_paper
 from mmvidformer.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]

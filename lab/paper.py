@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
 
-from lab.papers.rows import count_rows, list_rows
+from lab.papers.rows import PublishedRow, Table, count_rows, list_rows, read_paper
 from lab.papers.run_rows import run_rows
 from lab.papers.runs import results
 from lab.papers.summary import tabulate
-from mmvidformer.config.rows import Row, Table, list_papers, read_paper
+from mmvidformer.config.rows import list_papers
 from mmvidformer.engine.arguments import add_overrides, check_work_dir
 from mmvidformer.engine.tables import print_table
 from mmvidformer.lookup import look_up
@@ -91,7 +91,7 @@ def list_tables(names: Sequence[str]) -> None:
         print("This project has run none of them at full size.")
 
 
-def rows_of(args: Namespace, table: Table) -> list[Row]:
+def rows_of(args: Namespace, table: Table) -> list[PublishedRow]:
     """Rows that were named, or all."""
     names = [name.replace(" ", "_") for name in args.row or table.rows]
     return [look_up(table.rows, name, f"row of {table.name}") for name in names]
@@ -129,7 +129,7 @@ def show(args: Namespace, table: Table) -> None:
         print(f"saved in {file} and table.md")
 
 
-def remark_of(row: Row) -> str:
+def remark_of(row: PublishedRow) -> str:
     """Return why a row cannot be run, or else what its settings are from."""
     if row.missing:
         return f"cannot be run: {row.missing}"

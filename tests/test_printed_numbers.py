@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.papers.rows import list_rows
+from lab.papers.rows import find_published, list_rows
 from mmvidformer import get_config
-from mmvidformer.config.rows import find_row, list_papers
+from mmvidformer.config.rows import list_papers
 from mmvidformer.engine.pipelines import get_views
 
 PRINTED = yaml.safe_load(
@@ -81,7 +81,7 @@ def test_each_printed_number_is_in_its_row() -> None:
 def test_each_figure_of_a_row_is_printed() -> None:
     source = {**NUMBERS}
     for name, original in REPEATED.items():
-        for key in find_row(name).published:
+        for key in find_published(name).published:
             source.setdefault((name, key), NUMBERS.get((original, key)))
     wrong = {
         (name, key): (number, source.get((name, key)))
@@ -93,7 +93,7 @@ def test_each_figure_of_a_row_is_printed() -> None:
 
 @pytest.mark.parametrize("name", sorted({name for name, key in FIGURES if of_a_view(name, key)}))
 def test_printed_tflops_are_those_of_all_views(name: str) -> None:
-    row = find_row(name)
+    row = find_published(name)
     views = {"vivit/table5a/l_fe_jft": 3, "vivit/table5a/h_jft": 12}.get(name)
     views = views or prod(get_views(get_config(name)))
     tflops = row.published["macs"] * views / 1000

@@ -6,9 +6,10 @@ from pathlib import Path
 from mmengine.config import Config
 from tqdm import tqdm
 
+from lab.papers.rows import PublishedRow, Table
 from lab.papers.runs import generate, measure, results
 from mmvidformer.config import load_config, merge_overrides
-from mmvidformer.config.rows import Options, Row, Table
+from mmvidformer.config.rows import Options
 from mmvidformer.errors import MissingFile, UserError
 
 RANDOM = "random weights"
@@ -35,7 +36,7 @@ def with_start(cfg: Config, start: str | None) -> Options:
     return {"load_from": None, "model.backbone.init_from": None if start == "none" else start}
 
 
-def check_start(row: Row, start: str, is_own: bool) -> None:
+def check_start(row: PublishedRow, start: str, is_own: bool) -> None:
     """Raise a ``FileNotFoundError`` if a row starts from a file that does not exist.
 
     Args:
@@ -55,7 +56,7 @@ def check_start(row: Row, start: str, is_own: bool) -> None:
 
 def run_rows(
     table: Table,
-    rows: Sequence[Row],
+    rows: Sequence[PublishedRow],
     seeds: Sequence[int],
     folder: Path,
     *,

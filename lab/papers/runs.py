@@ -12,15 +12,23 @@ from subprocess import STDOUT, Popen, TimeoutExpired
 from mmengine.config import Config
 from tqdm import tqdm
 
+from lab.papers.rows import PublishedRow, Table
 from mmvidformer.config import load_config
-from mmvidformer.config.rows import Options, Row, Table
+from mmvidformer.config.rows import Options
 from mmvidformer.errors import LostProcess, UserError
 
 STEP = re.compile(r"Epoch\(\w+\)\s+(?:\[ *\d+\])?\[[ \d]+/\d+\]")  # in a line of MMEngine's log
 
 
 def measure(
-    table: Table, row: Row, seed: int, folder: Path, *, miniature: bool, procs: int, common: Options
+    table: Table,
+    row: PublishedRow,
+    seed: int,
+    folder: Path,
+    *,
+    miniature: bool,
+    procs: int,
+    common: Options,
 ) -> dict[str, float]:
     """Train and test a row with one seed, unless that is done, and return its metrics.
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from scipy.stats import t as student
 from tqdm import tqdm
 
+from lab.papers.rows import PublishedRow
 from mmvidformer.apis.complexity import Complexity, count
 from mmvidformer.config import load_config, view_shape
-from mmvidformer.config.rows import Row
 
 SIZES = ("params", "macs")
 
@@ -28,7 +28,7 @@ def interval(values: Sequence[float]) -> str:
 
 
 def tabulate(
-    rows: Sequence[Row],
+    rows: Sequence[PublishedRow],
     measured: Mapping[str, Sequence[Mapping[str, float]]],
     metrics: Mapping[str, str],
     sizes: bool,
@@ -64,7 +64,7 @@ def tabulate(
     return columns, lines
 
 
-def size_of(row: Row) -> Complexity | None:
+def size_of(row: PublishedRow) -> Complexity | None:
     """Parameters and MACs of a row's model; None for a model of others."""
     if row.config is None:
         return None
@@ -72,7 +72,7 @@ def size_of(row: Row) -> Complexity | None:
     return count(cfg, view_shape(cfg))
 
 
-def size_cells(row: Row) -> list[str]:
+def size_cells(row: PublishedRow) -> list[str]:
     """Parameters in 10^6 and MACs in 10^9, with the published ones in parentheses."""
     size = size_of(row)
     counted = (

@@ -18,9 +18,9 @@ from benchmarks.attention_cost import (
     measure,
     out_of_memory,
 )
+from lab.papers.rows import find_published
 from lab.papers.summary import size_of
 from mmvidformer.apis.complexity import count, count_macs
-from mmvidformer.config.rows import find_row
 
 ARCH = {"embed_dims": 64, "depth": 2, "num_heads": 2}
 
@@ -62,7 +62,7 @@ def test_macs_are_those_of_the_config() -> None:
 )
 def test_kernels_of_table_8_are_its_rows(kernel: str, row: str) -> None:
     module, clip, _ = build(Case(kernel, frames=32, size=336), "meta")
-    size = size_of(find_row(f"feature_fixation/table8/{row}_32x336"))
+    size = size_of(find_published(f"feature_fixation/table8/{row}_32x336"))
     assert tuple(clip.shape[1:]) == size.shape
     assert sum(p.numel() for p in module.parameters()) == size.parameters
     assert count_macs(module, clip) == size.macs

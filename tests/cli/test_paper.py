@@ -9,8 +9,7 @@ import torch
 
 from lab import paper as paper_command
 from lab.papers import run_rows
-from lab.papers.rows import list_rows
-from mmvidformer.config.rows import Row, Table
+from lab.papers.rows import PublishedRow, Table, list_rows
 
 TEXT = """\
 title: An example
@@ -39,7 +38,9 @@ def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     tool = paper_command
     monkeypatch.setattr(tool, "calls", [], raising=False)
 
-    def measure(table: Table, row: Row, seed: int, folder: Path, **settings: object) -> None:
+    def measure(
+        table: Table, row: PublishedRow, seed: int, folder: Path, **settings: object
+    ) -> None:
         tool.calls.append((row.name, seed, settings))
         folder.mkdir(parents=True)
         metrics = {"acc/top1": 0.5 + 0.1 * seed}

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from mmengine.config import Config
 
-from lab.papers.rows import list_rows
+from lab.papers.rows import PublishedRow, Table, list_rows, read_paper
 from lab.papers.summary import size_of
 from mmvidformer import get_config
 from mmvidformer.config import config_name, load_config, merge_overrides
-from mmvidformer.config.rows import Row, Table, expand, list_papers, read_paper
+from mmvidformer.config.rows import expand, find_row, list_papers, read_content
 
 MOTION = Path(__file__).parents[2] / "benchmarks" / "motion.yml"
 TABLES = [
@@ -57,6 +57,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Table]:
     read_paper.cache_clear()
     yield read_paper("example").tables["table1"]
     read_paper.cache_clear()
+    read_content.cache_clear()
 
 
 def test_a_row_has_the_options_of_its_table_and_its_own(example: Table) -> None:
@@ -151,7 +152,7 @@ def test_merging_does_not_change_the_options() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_each_row_resolves(row: Row) -> None:
+def test_each_row_resolves(row: PublishedRow) -> None:
     assert row.missing or row.config, "a row has a config, or a reason"
     if row.config:
         check_overrides(row.config, row.options)
@@ -163,10 +164,12 @@ def test_each_row_resolves(row: Row) -> None:
             row.recipe()
     if not row.missing:
         assert row.recipe(has_start=True) == (row.config, row.options)
+    if not row.name.startswith("motion/"):
+        assert vars(find_row(row.name)).items() <= vars(row).items()
 
 
 @pytest.mark.parametrize("table, row", SMALL, ids=[row.name for _, row in SMALL])
-def test_each_miniature_resolves(table: Table, row: Row) -> None:
+def test_each_miniature_resolves(table: Table, row: PublishedRow) -> None:
     check_overrides(*table.recipe(row, miniature=True))
 
 
@@ -181,9 +184,9 @@ def test_all_papers_have_rows() -> None:
     assert set(list_papers()) == {"feature_fixation", "horst", "timesformer", "vivit"}
 
 
-def distinct(rows: Sequence[Row]) -> list[Row]:
+def distinct(rows: Sequence[PublishedRow]) -> list[PublishedRow]:
     """Rows of different models, or with published sizes."""
-    found: dict[str, Row] = {}
+    found: dict[str, PublishedRow] = {}
     for row in rows:
         if row.config:
             model = {k: v for k, v in row.options.items() if k.startswith("model.")}
@@ -194,7 +197,7 @@ def distinct(rows: Sequence[Row]) -> list[Row]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", distinct(list_rows()), ids=lambda row: row.name)
-def test_each_row_builds_with_the_published_size(row: Row) -> None:
+def test_each_row_builds_with_the_published_size(row: PublishedRow) -> None:
     size, published = size_of(row), row.published
     params, macs = size.parameters / 1e6, size.macs / 1e9
     assert params > 0 and macs > 0

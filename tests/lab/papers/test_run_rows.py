@@ -7,9 +7,9 @@ from mmengine.config import Config
 
 from lab.papers import run_rows as rows
 from lab.papers import runs
+from lab.papers.rows import PublishedRow, Table, find_published, read_paper
 from lab.papers.run_rows import run_rows, start_of, with_start
 from mmvidformer.config import load_config, merge_overrides
-from mmvidformer.config.rows import Row, Table, find_row, read_paper
 
 B21K = "timm:vit_base_patch16_224.orig_in21k"
 
@@ -60,7 +60,7 @@ def test_other_starts(name: str) -> None:
     ],
 )
 def test_a_row_knows_what_its_published_figure_started_from(name: str, published: str) -> None:
-    start = find_row(name).start
+    start = find_published(name).start
     assert start.startswith(published) and bool(start) == bool(published)
 
 
@@ -70,7 +70,7 @@ def test_a_start_that_is_missing_is_named_before_videos_are_generated(
     monkeypatch.chdir(tmp_path)
     measured: list[str] = []
 
-    def measure(table: Table, row: Row, *args: object, **settings: object) -> None:
+    def measure(table: Table, row: PublishedRow, *args: object, **settings: object) -> None:
         measured.append(row.name)
 
     monkeypatch.setattr(rows, "generate", lambda table: measured.append("videos"))

@@ -12,14 +12,16 @@ import pytest
 from mmengine.config import Config
 
 from lab.papers import runs
+from lab.papers.rows import Miniature, PublishedRow, Table, read_paper
 from lab.papers.runs import measure, training_part
 from lab.papers.summary import interval, size_cells, tabulate
 from mmvidformer.config import load_config
-from mmvidformer.config.rows import Miniature, Options, Row, Table, read_paper
+from mmvidformer.config.rows import Options
 
+FIGURES = {"top1": 70, "params": 0.8}
 ROWS = {
-    "a": Row("p/t/a", "A", "vivit_fe_motion", published={"top1": 70, "params": 0.8}, miniature={}),
-    "b": Row("p/t/b", "B", published={"top1": 60.5}, missing="no code"),
+    "a": PublishedRow("p/t/a", "vivit_fe_motion", title="A", published=FIGURES, miniature={}),
+    "b": PublishedRow("p/t/b", title="B", published={"top1": 60.5}, missing="no code"),
 }
 TABLE = Table("p/t", "Title", ROWS, miniature=Miniature("timesformer_motion", "data/motion_plain"))
 
