@@ -173,14 +173,20 @@ class Export:
         """Count what no task takes, such as a ``'polygon'``; a line names it."""
         self.left_out[noun] += count
 
-    def seconds(self, video: str, frame: int) -> str:
-        """Return when a frame, counted from 0, is first shown, by ``fps`` or the video's times.
+    def seconds(self, video: str, frame: int, fps: float | None = None) -> str:
+        """Return when a frame, counted from 0, is first shown, by a rate or the video's times.
 
         Empty if there is no such video; rows of such a video are left out.
+
+        Args:
+            video: Name of the video.
+            frame: Number of the frame.
+            fps: Frames per second that the file states, unless the user does (``fps``).
         """
         self.has_frames = True
-        if self.fps is not None:
-            return str(round(float(FrameTimes(self.fps).seconds(frame)), 6))
+        fps = fps if self.fps is None else self.fps
+        if fps is not None:
+            return str(round(float(FrameTimes(fps).seconds(frame)), 6))
         opened = self._open(video)
         if opened is None:
             return ""
