@@ -1,5 +1,7 @@
 """What comes before the blocks of an encoder: its prefix and positions."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -83,16 +85,17 @@ class EncoderInput(nn.Module):
             cls = torch.cat([cls, self.registers], dim=1)
         prefix = 0 if cls is None else cls.shape[1]
         kept, state, counts = context.kept, context.state, context.counts
-        whole = grid  # whose positions are those of the places
+        size: Any = grid_size(grid)  # that of the places, which some tokens may not have
         if kept is not None:
-            size = (grid.shape[1], *kept.size) if kept.in_frames else kept.size
-            whole = grid.new_zeros(()).expand(1, *size, grid.shape[-1])
+            size = (size[0], *kept.size) if kept.in_frames else kept.size
+        like = grid.new_empty(0, grid.shape[-1])
         rope = None
         if self.rope is not None:
-            rope = self.rope.table(whole, 0 if state is None else state.steps)
+            rope = self.rope.table(size, like, 0 if state is None else state.steps)
             rope = with_prefix(rope if kept is None else kept.take(rope), prefix)
-        whole, cls = self.pos_embed(whole, cls, state)
-        grid = whole if kept is None else grid + kept.take(whole)
+        tables, cls = self.pos_embed(size, like, cls, state)
+        for table in tables:
+            grid = grid + (table if kept is None else kept.take(table.expand(1, *size, -1)))
         if self.frame_token is not None:
             frame_tokens = self.frame_token.expand(*grid.shape[:2], -1, -1)
             grid = torch.cat([frame_tokens, grid.flatten(2, 3)], dim=2)[:, :, None]

@@ -24,7 +24,8 @@ class Positions(nn.Module, ABC):
     """What others read of positions that are added to the tokens.
 
     Built with ``dim``, the token width D, ``size``, the grid (T, H, W), ``cls``, whether there is a
-    class token, and its own options. A subclass implements ``forward``.
+    class token, and its own options. A subclass implements ``forward``, which does not see the
+    tokens: some may be left out, or stand for several.
 
     Attributes:
         tables: Axes of the grid that the positions tell apart, one entry for each sum of them.
@@ -41,11 +42,23 @@ class Positions(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, grid: Tensor, cls: Tensor | None = None, state: StreamState | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Add positions to grid (B, T, H, W, D) and class token (B, P, D).
+        self,
+        size: Size,
+        like: Tensor,
+        cls: Tensor | None = None,
+        state: StreamState | None = None,
+    ) -> tuple[Sequence[Tensor], Tensor | None]:
+        """Return what is added to the tokens of a grid, and the class token with its position.
 
-        ``state`` is that of a stream that the grid is a part of, from frame ``state.steps`` on.
+        Args:
+            size: Size (T, H, W) of the grid.
+            like: A tensor (0, D) of the type and device of the tokens.
+            cls: Class token, and registers after it, (1, P, D), or None.
+            state: State of a stream that the grid is a part of, from frame ``state.steps`` on.
+
+        Returns:
+            Tensors that are added one after the other, (1, T, H, W, D) or 1 for some axes; and the
+            class token and registers.
         """
 
 
@@ -133,40 +146,36 @@ class PositionEmbedding(Positions):
 
     def forward(
         self,
-        grid: Tensor,
+        size: Size,
+        like: Tensor,
         cls: Tensor | None = None,
         state: StreamState | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Add positions to grid (B, T, H, W, D) and class token (B, 1, D).
-
-        Args:
-            grid: Grid.
-            cls: Class token, and registers after it, or None.
-            state: State of a stream that the grid is a part of.
+    ) -> tuple[list[Tensor], Tensor | None]:
+        """Return the tables for a grid, and the class token with its position; see ``Positions``.
 
         Raises:
             UserError: If a clip or stream of a causal model is longer than a learned time table.
         """
+        tables = []
         for name in self.tables:
-            start: Tensor | int = 0
-            if state is not None and "t" in name:
-                start = state.steps
-            wanted = _table_size(name, grid_size(grid))
-            if self.fixed == "flat":
-                table = flat_sine_positions((wanted[0], *self.size[1:]), grid, start)
-                grid = grid + resize_positions(table, wanted, self.rule)
-                continue
-            if self.fixed:
-                grid = grid + sine_positions(name, wanted, grid, start)
-                continue
-            if self.causal:
-                grid = grid + self._first_rows(name, wanted, start)
-            else:
-                grid = grid + resize_positions(getattr(self, name), wanted, self.rule)
+            is_part = state is not None and "t" in name
+            tables.append(self._table(name, size, like, state.steps if is_part else 0))
         if cls is not None and self.cls is not None:
             registers = cls.shape[1] - 1  # which have no position
             cls = cls + (F.pad(self.cls, (0, 0, 0, registers)) if registers else self.cls)
-        return grid, cls
+        return tables, cls
+
+    def _table(self, name: str, size: Size, like: Tensor, start: Tensor | int) -> Tensor:
+        """Return a table for a grid (T, H, W), of which frame ``start`` is the first."""
+        size = _table_size(name, size)
+        if self.fixed == "flat":
+            table = flat_sine_positions((size[0], *self.size[1:]), like, start)
+            return resize_positions(table, size, self.rule)
+        if self.fixed:
+            return sine_positions(name, size, like, start)
+        if self.causal:
+            return self._first_rows(name, size, start)
+        return resize_positions(getattr(self, name), size, self.rule)
 
     def _first_rows(self, name: str, size: Size, start: Tensor | int) -> Tensor:
         """Return the rows of a learned table, never stretched, for frames from ``start`` on."""

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.eager import compute_once
-from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.sines import angle_options, repeat_along
 from mmvidformer.layers.tokens import Context, Size
 from mmvidformer.lookup import Registry, look_up
@@ -27,10 +26,11 @@ class RotaryPositions(nn.Module, ABC):
     axes = "thw"
 
     @abstractmethod
-    def table(self, grid: Tensor, start: Tensor | int = 0) -> Tensor:
-        """Return numbers (1, T, H, W, any) for a grid (B, T, H, W, ...) from frame ``start`` on.
+    def table(self, size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
+        """Return numbers (1, T, H, W, any) for a grid (T, H, W) from frame ``start`` on.
 
-        Those of a class token are ones and zeros, a half of the width each.
+        They are on the device of ``like``, a tensor of the type of the tokens. Those of a class
+        token are ones and zeros, a half of the width each.
         """
 
     @abstractmethod
@@ -97,13 +97,13 @@ class RotaryEmbedding(RotaryPositions):
         self.align_corners = align_corners
         self.pairs = look_up({"adjacent", "halves", "tiled"}, pairs, "kind of pairs")
 
-    def table(self, grid: Tensor, start: Tensor | int = 0) -> Tensor:
-        """Return cosines and sines (1, T, H, W, 2 d) for a grid (B, T, H, W, ...) from a frame on.
+    def table(self, size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
+        """Return cosines and sines (1, T, H, W, 2 d) for a grid (T, H, W) from a frame on.
 
-        The grid sets the size, device and precision (at least float32).
+        They have the precision of ``like``, at least float32.
         """
-        dtype = torch.promote_types(grid.dtype, torch.float32)
-        return compute_once(self._build_table, grid, grid_size(grid), start, dtype, grid.device)
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        return compute_once(self._build_table, like, size, start, dtype, like.device)
 
     def _build_table(
         self, size: Size, start: Tensor | int, dtype: torch.dtype, device: torch.device
@@ -133,10 +133,6 @@ class RotaryEmbedding(RotaryPositions):
         waves = torch.cat([angles.cos(), angles.sin()], dim=-1)
         return waves.to(device=device, dtype=dtype)[None]
 
-    def tokens(self, grid: Tensor, prefix: int = 0, start: Tensor | int = 0) -> Tensor:
-        """Return the table (1, P + T H W, 2 d) of tokens; a prefix is not turned. See ``table``."""
-        return with_prefix(self.table(grid, start), prefix)
-
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, context: Context
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -147,7 +143,7 @@ class RotaryEmbedding(RotaryPositions):
         """
         table = context.rope
         if table is None:
-            table = self.tokens(context.grid.split(q)[1], context.grid.prefix)
+            table = with_prefix(self.table(context.grid.size, q), context.grid.prefix)
         cos, sin = table[..., None, :].chunk(2, dim=-1)
         return self._turn(q, cos, sin), self._turn(k, cos, sin), v
 

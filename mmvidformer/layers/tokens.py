@@ -64,7 +64,7 @@ class Context(NamedTuple):
         counts: How many equal tokens of the clip each place stands for, (B, T, H, W); 0: it is
             padding. If no token was left out, the others of a frame count as often as the
             frame. Default: one.
-        rope: Table of rotary positions, (1 or B, P + T H W, 2 d) (``RotaryEmbedding.tokens``).
+        rope: Table of rotary positions, (1 or B, P + T H W, 2 d) (``layers.rotary.with_prefix``).
         state: State of a stream that the tokens are a part of.
         clip_rows: Number of consecutive batch rows of each clip, (clips,), if the rows are frames.
             Those of a clip share a draw of stochastic depth (``DropPath``). Default: each row is a

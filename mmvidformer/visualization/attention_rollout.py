@@ -31,6 +31,7 @@ from mmvidformer.layers import (
     Stem,
     TransformerBlock,
 )
+from mmvidformer.layers.tokens import Size
 from mmvidformer.models.fast.run_lengths import without_runs
 
 
@@ -148,10 +149,10 @@ def _made_linear(backbone: nn.Module, seen: dict, mass: Tensor) -> Iterator[None
 
 
 def _no_positions(
-    grid: Tensor, cls: Tensor | None = None, *unused: object
-) -> tuple[Tensor, Tensor | None]:
+    size: Size, like: Tensor, cls: Tensor | None = None, *unused: object
+) -> tuple[list[Tensor], Tensor | None]:
     # An encoder's class token enters here, with a mass of one like each token.
-    return grid, None if cls is None else torch.ones_like(cls[..., :1])
+    return [], None if cls is None else torch.ones_like(cls[..., :1])
 
 
 def _exchange(

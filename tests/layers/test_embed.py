@@ -97,7 +97,8 @@ def test_tables_are_summed_over_their_axes() -> None:
     positions = PositionEmbedding(4, (2, 3, 5), tables=("hw", "t"), cls=True)
     for parameter in positions.parameters():
         torch.nn.init.normal_(parameter)
-    grid, cls = positions(torch.zeros(1, 2, 3, 5, 4), torch.zeros(1, 1, 4))
+    tables, cls = positions((2, 3, 5), torch.zeros(0, 4), torch.zeros(1, 1, 4))
+    grid = sum(tables)
     torch.testing.assert_close(grid[0, 1, 2, 3], positions.hw[0, 0, 2, 3] + positions.t[0, 1, 0, 0])
     torch.testing.assert_close(cls, positions.cls)
 
@@ -119,8 +120,8 @@ def test_sines_and_cosines_of_the_places_on_each_axis() -> None:
 def test_tables_are_resized_for_other_sizes() -> None:
     positions = PositionEmbedding(1, (2, 3, 3))
     torch.nn.init.normal_(positions.thw)
-    grid, _ = positions(torch.zeros(1, 4, 5, 6, 1))
-    torch.testing.assert_close(grid, resize_positions(positions.thw, (4, 5, 6)))
+    (table,), _ = positions((4, 5, 6), torch.zeros(0, 1))
+    torch.testing.assert_close(table, resize_positions(positions.thw, (4, 5, 6)))
 
 
 def test_loading_resizes_tables_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -56,8 +56,8 @@ class Halves(Positions):
         super().__init__()
         self.shape, self.by = (dim, size, cls), by
 
-    def forward(self, grid: Tensor, cls=None, state=None):
-        return grid * self.by, cls
+    def forward(self, size: tuple, like: Tensor, cls=None, state=None):
+        return [like.new_full((like.shape[-1],), self.by)], cls
 
 
 class Swap(nn.Module):

@@ -25,7 +25,8 @@ def turned(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Turned queries and keys (B, T, H, W, n, d), and the values."""
     size = q.shape[1:4]
-    context = Context(Grid(*size), rope.tokens(q, start=start) if start else None)
+    table = rope.table(size, q, start).flatten(1, 3)
+    context = Context(Grid(*size), rope=table if start else None)
     q, k, _ = rope(q.flatten(1, 3), k.flatten(1, 3), v, context)
     return q.unflatten(1, size), k.unflatten(1, size), v
 
@@ -103,8 +104,9 @@ def test_half_precision_is_rounded_once(name: str, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("name", ROPES)
 def test_a_stream_continues_the_places(name: str) -> None:
-    rope, grid = ROPES.build(name, head_dim=12), torch.zeros(2, 6, 3, 4, 1)
-    torch.testing.assert_close(rope.table(grid)[:, 2:], rope.table(grid[:, 2:], start=2))
+    rope, like = ROPES.build(name, head_dim=12), torch.zeros(0)
+    later = rope.table((4, 3, 4), like, start=2)
+    torch.testing.assert_close(rope.table((6, 3, 4), like)[:, 2:], later)
 
 
 def test_the_class_token_and_registers_are_not_turned() -> None:

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from mmvidformer.layers import POSITIONS, ROPES, STEMS, Places, Positions, RotaryPositions, Stem
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
+from mmvidformer.models.fast.run_rules import rule_of
+from mmvidformer.models.fast.training import optimize_for_training
 from mmvidformer.models.masked import MaskedPretraining
 from mmvidformer.visualization import rollout
 from tests.models.tiny import perturb
@@ -38,11 +40,11 @@ class Ramp(Positions):
         super().__init__()
         self.direction = nn.Parameter(torch.zeros(dim))
 
-    def forward(self, grid: Tensor, cls: Any = None, state: Any = None) -> tuple:
-        """Add them."""
+    def forward(self, size: tuple, like: Tensor, cls: Any = None, state: Any = None) -> tuple:
+        """Return them."""
         start = 0 if state is None else state.steps
-        places = torch.arange(grid.shape[1], device=grid.device) + start
-        return grid + places.to(grid)[:, None, None, None] * self.direction, cls
+        places = torch.arange(size[0], device=like.device) + start
+        return [places.to(like)[:, None, None, None] * self.direction], cls
 
 
 class Fading(RotaryPositions):
@@ -53,18 +55,93 @@ class Fading(RotaryPositions):
     def __init__(self, head_dim: int) -> None:
         super().__init__()
 
-    def table(self, grid: Tensor, start: Any = 0) -> Tensor:
+    def table(self, size: tuple, like: Tensor, start: Any = 0) -> Tensor:
         """Return a factor for each place, and nothing."""
-        rows = torch.linspace(1, 0.5, grid.shape[2]).to(grid)[:, None, None]
-        return F.pad(rows.expand(1, *grid.shape[1:4], 1), (0, 1))
+        rows = torch.linspace(1, 0.5, size[1]).to(like)[:, None, None]
+        return F.pad(rows.expand(1, *size, 1), (0, 1))
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: Any) -> tuple:
         """Multiply queries."""
         return q * context.rope[:, :, None, :1], k, v
 
 
+class ColorsAndFlow(Stem):
+    """Two inputs, the colors and the flow of a clip, each with a projection of its own."""
+
+    def __init__(self, dim: int, tubelet: Any) -> None:
+        super().__init__(5, tubelet)
+        self.colors = nn.Conv3d(3, dim, self.tubelet, self.tubelet)
+        self.flow = nn.Conv3d(2, dim, self.tubelet, self.tubelet, bias=False)
+
+    def embed(self, clip: Tensor) -> Tensor:
+        """Map (B, 5, T', H', W') to (B, T, H, W, D)."""
+        colors, flow = clip.split([3, 2], dim=1)
+        return (self.colors(colors) + self.flow(flow)).movedim(1, -1)
+
+
+class Fourier(Positions):
+    """A small network of the place, and a position of the class token."""
+
+    def __init__(self, dim: int, size: tuple, cls: bool) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Linear(8, dim))
+        self.of_cls = nn.Parameter(torch.zeros(dim)) if cls else None
+
+    def forward(self, size: tuple, like: Tensor, cls: Any = None, state: Any = None) -> tuple:
+        """Return them."""
+        start = 0 if state is None else state.steps
+        axes = [torch.arange(count, device=like.device) for count in size]
+        axes[0] = axes[0] + start
+        places = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
+        return [self.net(places.to(like) / 8)], cls if self.of_cls is None else cls + self.of_cls
+
+
+class Backwards(RotaryPositions):
+    """Angles along width, height and time, in this order, and channels in two halves."""
+
+    axes = "wht"
+
+    def __init__(self, head_dim: int, base: float = 100.0) -> None:
+        super().__init__()
+        self.sizes, self.base = [3 * (head_dim // 6)] * 2 + [head_dim % 6], base
+
+    def table(self, size: tuple, like: Tensor, start: Any = 0) -> Tensor:
+        """Return cosines and sines."""
+        count = self.sizes[0] // 3
+        rates = self.base ** -(torch.arange(count, device=like.device) / count).to(like)
+        parts = []
+        for axis in self.axes:
+            places = torch.arange(size["thw".index(axis)], device=like.device)
+            places = (places + (start if axis == "t" else 0)).to(like)
+            shape = [len(places) if other == axis else 1 for other in "thw"]
+            angles = (places[:, None] * rates).view(*shape, count)
+            parts.append(angles.expand(*size, count))
+        angles = torch.cat(parts, dim=-1)[None]
+        return torch.cat([angles.cos(), angles.sin()], dim=-1)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: Any) -> tuple:
+        """Turn queries and keys."""
+        cos, sin = context.rope[:, :, None].chunk(2, dim=-1)
+
+        def turn(x: Tensor) -> Tensor:
+            first, second, unturned = x.split(self.sizes, dim=-1)
+            turned = (first * cos - second * sin, first * sin + second * cos)
+            return torch.cat([*turned, unturned], dim=-1).to(x.dtype)
+
+        return turn(q), turn(k), v
+
+
 SIZES: dict = dict(arch=dict(embed_dims=24, depth=2, num_heads=2), img_size=64, clip_len=4)
-PARTS: dict = dict(stem=dict(type="average", tubelet=(1, 16, 16)), positions="ramp", rope="fading")
+AVERAGE = dict(type="average", tubelet=(1, 16, 16))
+PARTS: dict = dict(stem=AVERAGE, positions="ramp", rope="fading")
+FLOW = dict(type="colors_and_flow", tubelet=(1, 16, 16))
+OTHERS: dict = dict(stem=FLOW, positions="fourier", rope="backwards")
+SETS: dict = {
+    "average": PARTS,
+    "two inputs": OTHERS,
+    "two inputs, class token": dict(OTHERS, cls="mean", registers=2),
+}
+with_each = pytest.mark.parametrize("parts", SETS)
 
 
 @pytest.fixture(autouse=True)
@@ -72,17 +149,21 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(STEMS, "average", Average)
     monkeypatch.setitem(POSITIONS, "ramp", Ramp)
     monkeypatch.setitem(ROPES, "fading", Fading)
+    monkeypatch.setitem(STEMS, "colors_and_flow", ColorsAndFlow)
+    monkeypatch.setitem(POSITIONS, "fourier", Fourier)
+    monkeypatch.setitem(ROPES, "backwards", Backwards)
     yield
 
 
-def build(**options: Any) -> VideoTransformer:
+def build(parts: str = "average", **options: Any) -> VideoTransformer:
     torch.manual_seed(0)
-    return perturb(VideoTransformer(**SIZES, **{**PARTS, **options})).double().eval()
+    return perturb(VideoTransformer(**SIZES, **{**SETS[parts], **options})).double().eval()
 
 
-def draw_clip(frames: int = 4, side: int = 64) -> Tensor:
+def draw_clip(frames: int = 4, side: int = 64, parts: str = "average") -> Tensor:
     torch.manual_seed(1)
-    return torch.randn(2, 3, frames, side, side, dtype=torch.float64)
+    channels = 3 if parts == "average" else 5
+    return torch.randn(2, channels, frames, side, side, dtype=torch.float64)
 
 
 @torch.no_grad()
@@ -97,38 +178,45 @@ def test_its_parts_compute() -> None:
         assert not torch.allclose(model(clip), before)
 
 
+@with_each
 @torch.no_grad()
-def test_other_sizes() -> None:
-    assert build()(draw_clip(6, 96)).shape == (2, 24)
+def test_other_sizes(parts: str) -> None:
+    assert build(parts)(draw_clip(6, 96, parts)).shape == (2, 24)
 
 
+@pytest.mark.parametrize("parts", ["average", "two inputs"])
 @torch.no_grad()
-def test_streams_are_their_clips() -> None:
+def test_streams_are_their_clips(parts: str) -> None:
     block = [dict(pattern="causal_time"), dict(pattern="space")]
-    model, clip, state, steps = build(block=block, pool="none"), draw_clip(), None, []
+    model, clip = build(parts, block=block, pool="none"), draw_clip(parts=parts)
+    state, steps = None, []
     for frame in clip.split(1, dim=2):
         step, state = model.step(frame, state)
         steps.append(step)
     torch.testing.assert_close(torch.cat(steps, dim=1), model(clip))
 
 
+@with_each
 @torch.no_grad()
-def test_still_tubelets_are_computed_once() -> None:
-    clip = draw_clip()
+def test_still_tubelets_are_computed_once(parts: str) -> None:
+    clip = draw_clip(parts=parts)
     clip[:, :, 1:] = clip[:, :, :1]
-    exact = dict(positions="none")
-    model = build(**exact)
-    torch.testing.assert_close(build(**exact, static=0.1)(clip), model(clip))
-    with_time = build(static=0.1)
-    assert with_time(clip).shape == (2, 24)
+    exact = dict(positions="none", rope="fading")
+    model = build(parts, **exact)
+    torch.testing.assert_close(build(parts, **exact, static=0.1)(clip), model(clip))
+    with_time = build(parts, static=0.1)
+    assert rule_of(with_time).inexact and with_time(clip).shape == (2, 24)
 
 
+@with_each
 @torch.no_grad()
-def test_tokens_are_left_out() -> None:
-    model, clip = build(), draw_clip()
+def test_tokens_are_left_out(parts: str) -> None:
+    model, clip = build(parts), draw_clip(parts=parts)
     order = Places(torch.randperm(64).expand(2, -1), (4, 4, 4))
     torch.testing.assert_close(model(clip, kept=order), model(clip))
-    assert build(token_keep=0.5).train()(clip).shape == (2, 24)
+    frames = Places(torch.randperm(16).expand(2, -1), (4, 4))
+    torch.testing.assert_close(model(clip, kept=frames), model(clip))
+    assert build(parts, token_keep=0.5).train()(clip).shape == (2, 24)
 
 
 @pytest.mark.parametrize("init", ["timm", "flax"])
@@ -138,21 +226,55 @@ def test_initializations(init: str) -> None:
     assert (weight.std() < 0.05) == (init == "timm")  # flax: the stem's own
 
 
+@with_each
 @torch.no_grad()
-def test_inference_export_and_explanation() -> None:
-    model, clip = build(), draw_clip()
+def test_inference_export_and_explanation(parts: str) -> None:
+    model, clip = build(parts), draw_clip(parts=parts)
     torch.testing.assert_close(optimize_for_inference(model)(clip), model(clip))
     exported = torch.export.export(model, (clip,)).module()
     torch.testing.assert_close(exported(clip), model(clip))
     shares = rollout(model, clip)
-    torch.testing.assert_close(shares.tokens.sum(dim=(1, 2, 3)), torch.ones(2).double())
+    total = shares.tokens.sum(dim=(1, 2, 3)) + shares.cls
+    torch.testing.assert_close(total, torch.ones(2).double())
 
 
-def test_masked_pretraining() -> None:
-    pretraining = MaskedPretraining(VideoTransformer(**SIZES, **PARTS))
-    loss = pretraining(draw_clip().float()[:, None], mode="loss")["loss_pixels"]
+@with_each
+def test_training(parts: str) -> None:
+    clip, results = draw_clip(parts=parts), []
+    for change in (lambda model: None, optimize_for_training):
+        model = build(parts, with_cp=True).train()
+        change(model)
+        model(clip).square().sum().backward()
+        results.append([parameter.grad for parameter in model.parameters()])
+    torch.testing.assert_close(*results)
+    assert all(grad.any() for grad in results[0])
+
+
+@with_each
+def test_masked_pretraining(parts: str) -> None:
+    pretraining = MaskedPretraining(VideoTransformer(**SIZES, **SETS[parts]))
+    loss = pretraining(draw_clip(parts=parts).float()[:, None], mode="loss")["loss_pixels"]
     loss.backward()
-    assert loss.isfinite() and pretraining.backbone.embed.proj.weight.grad.any()
+    assert loss.isfinite()
+    assert all(weight.grad.any() for weight in pretraining.backbone.embed.parameters())
+
+
+def test_positions_cannot_read_tokens_that_may_be_left_out() -> None:
+    seen = []
+
+    class Curious(Ramp):
+        def forward(self, size: tuple, like: Tensor, cls: Any = None, state: Any = None) -> tuple:
+            seen.append((size, like.shape, like.dtype))
+            return super().forward(size, like, cls, state)
+
+    POSITIONS["curious"] = Curious
+    try:
+        model, clip = build(positions="curious"), draw_clip()
+        model(clip)
+        model(clip, kept=Places(torch.arange(5).expand(2, -1), (4, 4, 4)))
+    finally:
+        del POSITIONS["curious"]
+    assert seen == [((4, 4, 4), (0, 24), torch.float64)] * 2
 
 
 def test_image_weights_for_another_stem_are_refused(tmp_path: Path) -> None:

@@ -116,14 +116,16 @@ def test_fixed_positions_are_sines_of_the_places() -> None:
     model = VideoTransformer(**SIZE, positions=dict(type="time", fixed=True), stem=STEM)
     positions = model.encoders[0].pos_embed
     assert not list(positions.parameters())
-    grid, _ = positions(torch.zeros(1, 5, 2, 2, 16, dtype=torch.float64))
+    (table,), _ = positions((5, 2, 2), torch.zeros(0, 16, dtype=torch.float64))
+    grid = table.expand(1, 5, 2, 2, 16)
     assert grid[0, 3, 1, 0, 0].item() == pytest.approx(torch.tensor(3.0).sin().item(), abs=1e-6)
     assert grid[0, 3, 0, 1, 8].item() == pytest.approx(torch.tensor(3.0).cos().item(), abs=1e-6)
     assert grid[0, 4, 1, 1, 1].item() == pytest.approx(
         torch.tensor(4 * 10000 ** (-1 / 8)).sin().item(), abs=1e-6
     )
     joint = VideoTransformer(**SIZE, positions=dict(type="joint", fixed=True))
-    places = joint.encoders[0].pos_embed(torch.zeros(1, 3, 4, 5, 16))[0].flatten(0, 3)
+    (table,), _ = joint.encoders[0].pos_embed((3, 4, 5), torch.zeros(0, 16))
+    places = table.flatten(0, 3)
     assert len(places.unique(dim=0)) == 60  # each place has another vector
 
 

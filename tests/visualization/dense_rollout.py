@@ -33,7 +33,8 @@ def encoder_product(encoder: Encoder, grid: Tensor) -> tuple[Tensor, Tensor]:
     """Run an encoder on one grid (T, H, W, D) and multiply its dense layers; and its tokens."""
     size = tuple(grid.shape[:3])
     cls = None if encoder.cls_token is None else encoder.cls_token
-    grid, cls = encoder.pos_embed(grid[None], cls)
+    tables, cls = encoder.pos_embed(size, grid, cls)
+    grid = sum(tables, grid[None])
     count = grid[0, ..., 0].numel() + (cls is not None)
     product = torch.eye(count)
     for block in encoder.blocks:
