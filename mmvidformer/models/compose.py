@@ -6,39 +6,51 @@ from typing import Any
 
 from mmvidformer.errors import UserError
 
+Options = Mapping[str, Any]
+
 
 def complete(
-    arch: str | Mapping[str, Any], options: Mapping[str, Any], preset: Mapping[str, Any]
+    model: Any, arch: str | Mapping[str, Any], options: Options, arguments: Options
 ) -> dict[str, Any]:
     """Return the options of a preset, with those of an image model and those that a user gives.
 
     Args:
+        model: Class of the preset; its ``preset`` makes options of ``options`` and ``arguments``.
         arch: Architecture, or an image model of timm (``image_options``), which replaces the
             preset's.
         options: What the user gives; replaces both.
-        preset: Options that the preset sets.
-    """
-    return {**preset, **image_options(arch, preset), **options}
-
-
-def refuse_unused(
-    model: type, arguments: Mapping[str, Any], unused: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """Raise a UserError if an argument has another value than by default, but no effect.
-
-    Args:
-        model: Class of the preset.
         arguments: Arguments of the preset alone.
-        unused: For each of them that has no effect the arguments that are why.
+
+    Raises:
+        UserError: If one of ``arguments`` has another value than by default, but no effect.
     """
-    for name, reasons in unused.items():
-        value, default = arguments[name], signature(model).parameters[name].default
-        if value != default:
-            why = ", ".join(f"{reason}={x!r}" for reason, x in reasons.items())
-            raise UserError(
-                f"{name}={value!r} of {model.__name__} has no effect with {why}; "
-                f"leave it out or set {name}={default!r}"
+
+    def made(options: Options, arguments: Options) -> dict[str, Any]:
+        return {**model.preset(options, **arguments), **options}
+
+    def matters(options: Options, arguments: Options) -> bool:
+        return made(options, arguments) != made(options, {**arguments, name: defaults[name]})
+
+    parameters = signature(model).parameters
+    defaults = {name: parameters[name].default for name in arguments}
+    preset = model.preset(options, **arguments)
+    for name, value in arguments.items():
+        if value == defaults[name] or matters(options, arguments):
+            continue
+        why = [
+            other
+            for other in (*arguments, *options)
+            if matters(
+                {key: x for key, x in options.items() if key != other},
+                {key: defaults[key] if key == other else x for key, x in arguments.items()},
             )
+        ]
+        given = ", ".join(f"{other}={({**arguments, **options})[other]!r}" for other in why)
+        raise UserError(
+            f"{name}={value!r} of {model.__name__} has no effect with {given or 'the others'}; "
+            f"leave it out or set {name}={defaults[name]!r}"
+        )
+    return {**preset, **image_options(arch, preset), **options}
 
 
 def image_options(

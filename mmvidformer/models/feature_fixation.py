@@ -27,7 +27,7 @@ from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import complete, refuse_unused
+from mmvidformer.models.compose import complete
 from mmvidformer.models.video_transformer import VideoTransformer
 
 # The shifts of a sub-layer are the kinds that it has, if they are on.
@@ -103,14 +103,8 @@ class FeatureFixationTransformer(VideoTransformer):
         arguments: dict[str, Any] = dict(
             scheme=scheme, kernel=kernel, fixation=fixation, shifts=shifts, shift_last=shift_last
         )
-        preset = self.preset(options, **arguments)
-        unused: dict[str, dict[str, Any]] = {}
-        if "block" in options:  # which is all that they make
-            unused = dict.fromkeys(arguments, {"block": options["block"]})
-        elif not any(sublayer.shifts for sublayer in preset["block"]):
-            unused = {"shift_last": {"shifts": shifts}}
-        refuse_unused(FeatureFixationTransformer, arguments, unused)
-        super().__init__(clip_len=clip_len, img_size=img_size, **complete(arch, options, preset))
+        options = complete(FeatureFixationTransformer, arch, options, arguments)
+        super().__init__(clip_len=clip_len, img_size=img_size, **options)
 
     @staticmethod
     def preset(

@@ -21,7 +21,7 @@ from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import complete, refuse_unused
+from mmvidformer.models.compose import complete
 from mmvidformer.models.video_transformer import VideoTransformer
 
 TIME = SubLayer("time", cls="skip", fc=True)
@@ -83,31 +83,8 @@ class TimeSformer(VideoTransformer):
             "reverse": reverse,
             "cls_in_time": cls_in_time,
         }
-        preset = self.preset(options, **arguments)
-        refuse_unused(TimeSformer, arguments, self.unused(options, **arguments))
-        super().__init__(clip_len=clip_len, img_size=img_size, **complete(arch, options, preset))
-
-    @staticmethod
-    def unused(
-        options: Mapping, scheme: str, reverse: bool, cls_in_time: bool
-    ) -> dict[str, dict[str, Any]]:
-        """Return which arguments have no effect, and for each the arguments that are why."""
-        row = SCHEMES[scheme]
-        if "block" in options:
-            names = ["reverse", "cls_in_time"]
-            if row.keys() <= options.keys():
-                names.append("scheme")
-            return dict.fromkeys(names, {"block": options["block"]})
-        unused: dict[str, dict[str, Any]] = {}
-        if len(row["block"]) == 1:
-            unused["reverse"] = {"scheme": scheme}
-        if options.get("cls", "mean") is None:
-            unused["cls_in_time"] = {"cls": None}
-        elif reverse or options.get("parallel"):  # the class token takes part in any case
-            unused["cls_in_time"] = {"reverse": True} if reverse else {"parallel": True}
-        elif all(sublayer.cls != "skip" for sublayer in row["block"]):
-            unused["cls_in_time"] = {"scheme": scheme}
-        return unused
+        options = complete(TimeSformer, arch, options, arguments)
+        super().__init__(clip_len=clip_len, img_size=img_size, **options)
 
     @staticmethod
     def preset(options: Mapping, scheme: str, reverse: bool, cls_in_time: bool) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from mmvidformer.layers import SubLayer
 from mmvidformer.lookup import look_up
-from mmvidformer.models.compose import complete, refuse_unused
+from mmvidformer.models.compose import complete
 from mmvidformer.models.video_transformer import VideoTransformer
 
 JOINT, SPACE = SubLayer("joint"), SubLayer("space")
@@ -69,22 +69,9 @@ class ViViT(VideoTransformer):
         **options: Any,
     ) -> None:
         arguments: dict[str, Any] = dict(scheme=scheme, temporal_depth=temporal_depth)
-        preset = self.preset(options, **arguments)
-        refuse_unused(ViViT, arguments, self.unused(options, **arguments))
-        super().__init__(clip_len=clip_len, img_size=img_size, **complete(arch, options, preset))
+        options = complete(ViViT, arch, options, arguments)
+        super().__init__(clip_len=clip_len, img_size=img_size, **options)
         self.scheme = scheme
-
-    @staticmethod
-    def unused(options: Mapping, scheme: str, temporal_depth: int) -> dict[str, dict[str, Any]]:
-        """Return which arguments have no effect, and for each the arguments that are why."""
-        row, unused = SCHEMES[scheme], {}
-        if row.keys() <= options.keys():
-            unused["scheme"] = {name: options[name] for name in row}
-        if "encoders" in options:
-            unused["temporal_depth"] = {"encoders": options["encoders"]}
-        elif "encoders" not in row:
-            unused["temporal_depth"] = {"scheme": scheme}
-        return unused
 
     @staticmethod
     def preset(options: Mapping, scheme: str, temporal_depth: int) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> Non
     own = {key: extra.get(key, default) for key, default in own_arguments(kind).items()}
     rest = {key: value for key, value in extra.items() if key not in own}
     options = {**given, **rest}
-    options = complete(options.pop("arch"), options, kind.preset(options, **own))
+    options = complete(kind, options.pop("arch"), options, own)
     found, expected = kind(**given, **extra), VideoTransformer(**options)
     assert str(found.encoders) == str(expected.encoders)
     assert found.pool == expected.pool and found.init_from == expected.init_from
