@@ -127,7 +127,7 @@ def anew(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterato
     """Windows that are decoded and computed one by one."""
     for span in spans:
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video), span)
-        yield from recognizer._answers(recognizer._start()(sample))
+        yield from recognizer.answer_samples([sample], [{}])[0]
 
 
 def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:

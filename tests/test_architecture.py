@@ -89,6 +89,13 @@ MM = {"mmaction", "mmengine", "mmcv"}
 GENERIC = {"one", "found", "own", "given", "rest", "kind", "each"}
 MOST_GENERIC = 20  # only ever lower it
 
+# What asks a task of which kind it is; what it takes and does is asked of its methods.
+FLAG = re.compile(
+    r"(task|task\([^()]*\)|task_of_head\([^()]*\))\.(has_\w+|needs_\w+|finds_\w+|is_\w+|runs_\w+"
+    r"|least_\w+|suffix)|not task\.probes|task\.name (==|!=|in)"
+)
+MOST_FLAGS = 10
+
 
 def imported(path: Path, top_level_only: bool = False) -> set[str]:
     """Absolute names of the modules that a file imports."""
@@ -244,3 +251,15 @@ def test_names_say_what_they_hold() -> None:
                     counts[str(path.relative_to(PACKAGE))] += 1
     most = ", ".join(f"{file} ({count})" for file, count in counts.most_common(5))
     assert counts.total() <= MOST_GENERIC, f"{counts.total()} generic names, most of them in {most}"
+
+
+def test_tasks_say_themselves_what_they_are() -> None:
+    """Count the places outside of ``tasks`` that ask a task what kind of task it is."""
+    places = [
+        f"{path.relative_to(PACKAGE)}:{number}"
+        for path in FILES
+        if path.parent.name != "tasks"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if FLAG.search(line)
+    ]
+    assert len(places) <= MOST_FLAGS, "\n".join(places)

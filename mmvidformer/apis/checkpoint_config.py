@@ -72,7 +72,7 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
         raise UserError(f"{source} answers the task {stated!r}, for which no config is made")
     cfg, changed = get_config(name), not shipped
     if changed:
-        _adapt(cfg, result, settings, task.least_classes)
+        _adapt(cfg, result, settings, task)
     for key in {"mean", "std"} & result.info.keys():
         changed |= list(cfg.model.data_preprocessor[key]) != result.info[key]
         cfg.model.data_preprocessor[key] = result.info[key]
@@ -100,7 +100,7 @@ def _find_shipped(result: Conversion, model_name: str) -> str | None:
     return None
 
 
-def _adapt(cfg: Config, result: Conversion, settings: dict, least_classes: int) -> None:
+def _adapt(cfg: Config, result: Conversion, settings: dict, task: Task) -> None:
     """Give a config the model, the clips and the classes of a checkpoint."""
     size, side = settings.get("img_size"), clip_shape(cfg)[2]
     if size and size[0] != size[1]:
@@ -111,9 +111,11 @@ def _adapt(cfg: Config, result: Conversion, settings: dict, least_classes: int) 
         cfg.model.backbone.frozen_stages = sum(encoder["depth"] for encoder in encoders)
     cfg.model.cls_head.update(result.head, in_channels=settings["arch"]["embed_dims"])
     count, names = len(result.state[CLASSIFIER]), class_names(result.info)
-    names = names if len(names) == count else []
-    merge(cfg, classes_fragment(cfg, names or [*map(str, range(count))], least_classes))
-    cfg.class_names = names or None
+    names = known = names if len(names) == count else []
+    names = names or [*map(str, range(count))]
+    task.check_classes(names)
+    merge(cfg, classes_fragment(cfg, names))
+    cfg.class_names = known or None
     for step in dicts_in([part for name, part in cfg.items() if name != "model"]):
         if step.get("clip_len") is not None:
             step.clip_len = settings.get("clip_len", step.clip_len)

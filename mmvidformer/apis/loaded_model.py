@@ -1,7 +1,7 @@
 """A trained model with its config, class names and task, fast copies, and what reads videos."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,9 @@ from torch import nn
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.names import class_names, class_tasks, known_names
-from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.stream import FrameRunner
-from mmvidformer.apis.windows import LEAST_SCORE
 from mmvidformer.config import config_name
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import Instances, Sample
@@ -72,9 +70,10 @@ class LoadedModel:
     @cached_property
     def frame_runner(self) -> FrameRunner:
         """What runs the model on single frames; a ``UserError`` if it cannot."""
-        if not self.task.runs_frame_by_frame:
-            raise UserError(f"a model of {self.task.part} does not answer frame by frame")
-        return FrameRunner(self.cfg, self._model)
+        if not self.is_recurrent:
+            model = f"a {self.cfg.model.type} of {self.task.part}"
+            raise UserError(f"{model} does not answer frame by frame; a RecurrentRecognizer does")
+        return FrameRunner(self.cfg, self._model, self.task)
 
     @property
     def model(self) -> nn.Module:
@@ -148,46 +147,6 @@ class LoadedModel:
         """
         is_logits = getattr(self._model.cls_head, "average_clips", None) != "prob"
         return self.task.answers(output, self.names, is_logits, **where)
-
-    def least_score(self, min_score: float | None) -> float:
-        """Return the least score of a segment: 0.3, or what is given to a model that finds them.
-
-        Raises:
-            UserError: If one is given to another model.
-        """
-        if min_score is None:
-            return LEAST_SCORE
-        if not self.task.finds_parts:
-            raise UserError(f"min_score is for models of segments, not of {self.task.name}")
-        return min_score
-
-    def check_windows(self, options: dict[str, float | None]) -> None:
-        """Raise a ``UserError`` if the model has no windows, but ``options`` sets theirs."""
-        if self.task.needs_boxes:
-            calls = "recognizer.persons(video), recognizer.boxes(video, seconds, boxes)"
-            raise UserError(f"a model of boxes needs them: {calls}")
-        if self.task.has_windows:
-            return
-        for name, value in options.items():
-            if value is not None:
-                what = f"a model of {self.task.part} has no windows"
-                raise UserError(f"{what}, got {name}={value:g}")
-
-    def _part_reader(self) -> PartReader:
-        """Return what reads the parts of videos, and runs the model on them."""
-        num_classes = len(next(iter(self.names.values())))
-        model = self.fast_model
-        return PartReader(self.pipeline, self._start, model, num_classes, self.check)
-
-    def _start(self) -> Callable[[dict], Sample]:
-        """Return what runs the model on samples of one video, in the order of their frames.
-
-        Frames that they share are encoded once. The features are in what is returned.
-        """
-        return partial(self._run, shared=self.share_frames())
-
-    def _run(self, sample: dict, shared: SharedFrames | None = None) -> Sample:
-        return self.run_samples([sample], shared)[0]
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""

@@ -1,17 +1,15 @@
 """What parts of videos are answered: options of the demo and of labels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.apis.persons import PERSONS, choose_rate
-from mmvidformer.apis.recognizer import Recognizer
-from mmvidformer.data.sources import VideoSource
+from mmvidformer.apis.tracks import check_package
 from mmvidformer.engine.arguments import positive_number
 from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.answers import WINDOW_OPTIONS, Answers
 from mmvidformer.tasks.stated_boxes import StatedBoxes, VideoBoxes
 from mmvidformer.video.cuts import WAYS
 
@@ -41,8 +39,8 @@ class PartOptions:
         metavar="SCORE",
     )
     boxes: Path | None = option(
-        "of models of boxes: csv in AVA's format, or an export of a tool, whose tracks are kept; "
-        "or the word persons, to detect them (default)",
+        "of models of boxes: csv in AVA's format, or an export of a tool, whose tracks are kept "
+        "(default: those of persons who are detected)",
         type=Path,
         metavar="FILE",
     )
@@ -57,35 +55,29 @@ class PartOptions:
         action="store_true",
     )
 
-    @property
-    def box_file(self) -> Path | None:
-        """The file of boxes; None: persons are detected."""
-        return None if str(self.boxes) == PERSONS else self.boxes
+    def asked(self, boxes: Sequence[StatedBoxes] | Path | None = None) -> dict[str, Any]:
+        """Return the options of ``Recognizer.timeline`` that are given.
 
-    def check(self, recognizer: Recognizer) -> None:
-        """Raise a ``UserError`` if the model has no use for an option."""
-        task = recognizer.task
-        if not task.needs_boxes:
-            recognizer.check_windows(dict(window=self.window, stride=self.stride))
-        recognizer.least_score(self.min_score)
-        of_boxes = task.needs_boxes, f"a model of boxes, not of {task.part}"
-        without = not task.needs_boxes, "a model without boxes"
-        finds_persons = task.needs_boxes and self.box_file is None
-        needs = dict(boxes=of_boxes, track=of_boxes, window=without, stride=without)
-        needs["rate"] = finds_persons, "a model of boxes that detects persons"
-        check_needs(vars(self), needs)
-        if finds_persons:
-            choose_rate(self.rate, self.track)
+        Args:
+            boxes: What stands for the file of boxes: those of a video.
+        """
+        names = (*WINDOW_OPTIONS, "cuts", "min_score", "rate", "track")
+        options = {name: getattr(self, name, None) for name in names} | dict(boxes=boxes)
+        return {
+            name: value
+            for name, value in options.items()
+            if value is not None and value is not False
+        }
+
+    def check(self, task: Answers) -> None:
+        """Raise a ``UserError`` if the model has no use for an option, or a package is missing."""
+        task.check_options(self.asked(self.boxes))
+        if self.track:
+            check_package()
 
     def read_boxes(self, videos: Sequence[str]) -> VideoBoxes | None:
         """Read the boxes of videos; None: persons are detected."""
-        return VideoBoxes(self.box_file, videos) if self.box_file else None
-
-    def answer_boxes(
-        self, recognizer: Recognizer, video: VideoSource, stated: Sequence[StatedBoxes] | None
-    ) -> Iterator[Prediction]:
-        """Answer for the boxes of a video, or for persons that are detected."""
-        return recognizer.persons(video, self.rate, self.track, self.cuts, stated)
+        return VideoBoxes(self.boxes, videos) if self.boxes else None
 
 
 def check_needs(options: Mapping[str, Any], needs: Mapping[str, Need]) -> None:

@@ -1,16 +1,18 @@
 """Reads the parts of videos and streams that a task asks for, and runs the model on them."""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.detector import Person, load_detector
+from mmvidformer.apis.loaded_model import LoadedModel
+from mmvidformer.apis.persons import StreamPersons, choose_rate, find_persons, stated_persons
+from mmvidformer.apis.pipeline import Source
 from mmvidformer.apis.segments import stream_segments
-from mmvidformer.apis.self_check import SelfCheck
-from mmvidformer.apis.shots import ShotWindow, list_shot_windows, stream_shots
+from mmvidformer.apis.shots import ShotWindow, find_windows, stream_shots
 from mmvidformer.apis.windows import (
     Answer,
     Frames,
@@ -25,136 +27,144 @@ from mmvidformer.apis.windows import (
     times_of,
 )
 from mmvidformer.errors import UserError
-from mmvidformer.layers.samples import Sample
 from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.video.times import FrameTimes
 
-Boxes = Sequence[Sequence[float]]  # left, top, right and bottom, in shares of width and height
-Options = dict[str, Any]  # of ``Recognizer.timeline`` or ``Recognizer.stream``
+Options = Mapping[str, Any]  # those of ``Recognizer.timeline`` or ``stream`` that are given
 
 
 class PartReader:
-    """What a task's ``parts`` and ``stream_parts`` choose from: windows, steps or segments.
+    """What a task's ``parts`` and ``stream_parts`` choose from: windows, steps, segments or boxes.
 
     They yield pairs (``output``, ``where``). ``output`` is what ``Answers.answers`` of the task
     takes: a data sample with ``pred_score``, or the ``Instances`` of one segment. ``where`` has
-    further attributes of its predictions: ``seconds``, start and end since the first frame; and of
-    windows ``shot`` and ``static``. It is empty for segments, whose output has their seconds.
+    further attributes of its predictions: ``seconds``, start and end since the first frame; of
+    windows ``shot`` and ``static``; of boxes ``persons``. It is empty for segments, whose output
+    has their seconds.
 
     Args:
-        pipeline: Reads the clips.
-        start: Function that returns what runs the model on samples of one video, in their order.
-        model: The recognizer that it runs.
-        num_classes: Number of classes, for the labels that boxes need.
-        check: What compares answers that do not come from ``start``, if they are inexact.
+        loaded: The model. A reader is of one video or stream.
     """
 
-    def __init__(
-        self,
-        pipeline: VideoPipeline,
-        start: Callable[[], Predict],
-        model: nn.Module,
-        num_classes: int,
-        check: SelfCheck | None = None,
-    ) -> None:
-        self.pipeline, self.start = pipeline, start
-        self.model, self.num_classes, self.check = model, num_classes, check
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.loaded, self.pipeline = loaded, loaded.pipeline
+        self._finder: StreamPersons | None = None  # who are followed over the gaps of a stream
 
-    def windows(
-        self, video: dict, window: float | None, stride: float | None, cuts: str | None
-    ) -> list[ShotWindow]:
+    def windows(self, opened: dict, options: Options) -> list[ShotWindow]:
         """Return the windows of an opened video."""
-        times = times_of(video)  # which numbers frames by time
-        sizes = self._sizes(times.rate, window, stride)
-        return list_shot_windows(video, *sizes, cuts)
+        frames = frames_of_stage(self.loaded.fast_model)
+        sizes = options.get("window"), options.get("stride"), frames
+        return find_windows(self.pipeline, opened, *sizes, options.get("cuts"))
 
-    def windows_of(self, video: dict, options: Options) -> Iterator[Answer]:
-        """Answer for the windows of an opened video."""
-        times = times_of(video)
-        sizes = options["window"], options["stride"], options["cuts"]
-        windows = self.windows(video, *sizes)[options["first"] :]
+    def windows_of(self, video: Source, fps: float | None, options: Options) -> Iterator[Answer]:
+        """Answer for the windows of a video."""
+        opened = self._open(video, fps)
+        times = times_of(opened)
         samples = read_ahead(
             (
-                self.pipeline.read(video, window.span),
+                self.pipeline.read(opened, window.span),
                 dict(seconds=times.span(*window.span), shot=window.shot),
             )
-            for window in windows
+            for window in self.windows(opened, options)[options.get("first", 0) :]
         )
-        return answer_windows(samples, self.start(), options["skip_static"])
+        return answer_windows(samples, self._predict(), options.get("skip_static"))
 
-    def steps_of(self, video: dict) -> Iterator[Answer]:
-        """Answer for the steps of an opened video."""
-        return list_steps(self.pipeline, self.start(), video)
+    def steps_of(self, video: Source, fps: float | None) -> Iterator[Answer]:
+        """Answer for the steps of a video."""
+        return list_steps(self.pipeline, self._predict(), self._open(video, fps))
 
-    def segments_of(self, video: dict, options: Options) -> Iterator[Answer]:
-        """Find the segments of an opened video."""
-        return list_segments(self.pipeline, self.start(), video, options["min_score"])
+    def segments_of(self, video: Source, fps: float | None, min_score: float) -> Iterator[Answer]:
+        """Find the segments of a video."""
+        return list_segments(self.pipeline, self._predict(), self._open(video, fps), min_score)
 
-    def boxes_at(
-        self, video: dict, seconds: float, boxes: Boxes, shot: tuple[int, int] | None = None
-    ) -> Sample:
-        """Classify boxes of an opened video at a moment.
-
-        Args:
-            video: The video.
-            seconds: The moment.
-            boxes: The boxes.
-            shot: First and last frame that are read; default: those of the video.
-        """
-        times_of(video)  # which numbers frames by time
-        facts = self._box_facts(boxes, seconds)
-        sample = dict(video, **facts, shot=shot, video_id=video["filename"])
-        return self.start()(self.pipeline.read(sample))
-
-    def boxes_in(
-        self, frames: Sequence[np.ndarray], number: int, fps: float, boxes: Boxes
-    ) -> Sample:
-        """Classify boxes at a frame of a stream.
-
-        Args:
-            frames: The frames around it, of one shot.
-            number: Its place among them.
-            fps: Frames per second.
-            boxes: The boxes.
-        """
-        height, width = frames[number].shape[:2]
-        # MMAction2's decoders of files turn shares into pixels, that of arrays does not.
-        pixels = np.reshape(boxes, (-1, 4)) * [width, height, width, height]
-        facts = self._box_facts(pixels, FrameTimes(fps).seconds(number))
-        sampled = self.pipeline.sample(len(frames), fps, **facts, video_id="")
-        return self.start()(self.pipeline.read_frames(frames, sampled, is_whole=False))
-
-    def _box_facts(self, boxes: Boxes, seconds: float) -> dict[str, Any]:
-        return dict(
-            gt_labels=torch.zeros(len(boxes), self.num_classes),
-            gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4),
-            timestamp=seconds,
-        )
+    def boxes_of(self, video: Source, fps: float | None, options: Options) -> Iterator[Answer]:
+        """Answer for boxes that are stated, or for persons who are found."""
+        opened = self._open(video, fps)
+        if "array" in opened:
+            raise UserError("boxes are of video files; of an array, stream(iter(frames), fps)")
+        stated, track, cuts = options.get("boxes"), "track" in options, options.get("cuts")
+        if stated is not None:
+            moments = stated_persons(opened, stated, track, cuts)
+        else:
+            detector = load_detector(self.loaded.device)
+            moments = find_persons(opened, detector, options.get("rate"), track, cuts)
+        for seconds, persons, shot in moments:
+            facts = self._box_facts([person.box for person in persons], seconds)
+            sample = dict(opened, **facts, shot=shot, video_id=opened["filename"])
+            output = self._predict()(self.pipeline.read(sample))
+            yield output, dict(seconds=(seconds, seconds), persons=persons)
 
     def windows_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Answer for the windows of a stream."""
-        if options["delay"]:
-            delay = options["delay"]
-            raise UserError(f"delay is for models of frames or segments, got {delay:g} s")
-        sizes = self._sizes(fps, options["window"], options["stride"])
-        shots = stream_shots(frames, options["cuts"])
+        stage_frames = frames_of_stage(self.loaded.fast_model)
+        sizes = in_frames(
+            fps,
+            options.get("window"),
+            options.get("stride"),
+            lambda size: self.pipeline.period(size, fps, stage_frames),
+        )
+        shots = stream_shots(frames, options.get("cuts"))
         samples = (
             (sample, dict(seconds=seconds, shot=number))
             for number, (first, shot) in enumerate(shots)
             for sample, seconds in stream_windows(self.pipeline, shot, fps, *sizes, first)
         )
-        return answer_windows(samples, self.start(), options["skip_static"])
+        return answer_windows(samples, self._predict(), options.get("skip_static"))
 
-    def steps_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
+    def steps_of_stream(self, frames: Frames, fps: float, delay: float) -> Iterator[Answer]:
         """Answer for the steps of a stream."""
-        return stream_steps(self.pipeline, self.start(), frames, fps, options["delay"])
+        return stream_steps(self.pipeline, self._predict(), frames, fps, delay)
 
-    def segments_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
+    def segments_of_stream(
+        self, frames: Frames, fps: float, delay: float, min_score: float
+    ) -> Iterator[Answer]:
         """Find the segments of a stream."""
-        limits = options["delay"], options["min_score"]
-        return stream_segments(self.pipeline, self.model, frames, fps, *limits, self.check)
+        model, check = self.loaded.fast_model, self.loaded.check
+        return stream_segments(self.pipeline, model, frames, fps, delay, min_score, check)
 
-    def _sizes(self, fps: float, window: float | None, stride: float | None) -> tuple[int, int]:
-        """Size and step of windows in frames."""
-        frames = frames_of_stage(self.model)
-        return in_frames(fps, window, stride, lambda size: self.pipeline.period(size, fps, frames))
+    def boxes_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
+        """Answer for the persons of a stream, half a clip after their moments."""
+        if "boxes" in options:
+            raise UserError("boxes are of video files; in a stream, persons are found")
+        if self._finder is None:
+            around = math.ceil(self.pipeline.span(fps) / 2) + 1
+            follow = options.get("rate"), "track" in options, around
+            self._finder = StreamPersons(load_detector(self.loaded.device), fps, *follow)
+        for moment, pictures, number in self._finder.find(frames, options.get("cuts")):
+            output = self._boxes_in(pictures, number, fps, moment.persons)
+            yield output, dict(seconds=(moment.seconds, moment.seconds), persons=moment.persons)
+
+    def frames_to_boxes(self, fps: float, options: Options) -> int:
+        """Return how many frames after a frame of a stream its boxes are known, and the next."""
+        apart = 1 / choose_rate(options.get("rate"), "track" in options)
+        return math.ceil(self.pipeline.span(fps) / 2 + FrameTimes(fps).count(apart)) + 2
+
+    def _boxes_in(
+        self, pictures: Sequence[np.ndarray], number: int, fps: float, persons: Sequence[Person]
+    ) -> Any:
+        """Classify persons at a frame, whose place is ``number`` among those around it."""
+        height, width = pictures[number].shape[:2]
+        # MMAction2's decoders of files turn shares into pixels, that of arrays does not.
+        boxes = [person.box for person in persons]
+        pixels = np.reshape(boxes, (-1, 4)) * [width, height, width, height]
+        facts = self._box_facts(pixels, FrameTimes(fps).seconds(number))
+        sampled = self.pipeline.sample(len(pictures), fps, **facts, video_id="")
+        return self._predict()(self.pipeline.read_frames(pictures, sampled, is_whole=False))
+
+    def _box_facts(self, boxes: Any, seconds: float) -> dict[str, Any]:
+        num_classes = len(next(iter(self.loaded.names.values())))
+        return dict(
+            gt_labels=torch.zeros(len(boxes), num_classes),
+            gt_bboxes=np.array(boxes, np.float32).reshape(-1, 4),
+            timestamp=seconds,
+        )
+
+    def _open(self, video: Source, fps: float | None) -> dict:
+        opened = self.pipeline.open(video, fps)
+        times_of(opened)  # changes it: frames are numbered at a constant rate
+        return opened
+
+    def _predict(self) -> Predict:
+        """Return what runs the model on samples, and encodes the frames once that they share."""
+        shared = self.loaded.share_frames()
+        return lambda sample: self.loaded.run_samples([sample], shared)[0]

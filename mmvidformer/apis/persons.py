@@ -19,7 +19,6 @@ from mmvidformer.video.times import FrameTimes
 
 Detector = Callable[[np.ndarray, float], list[Person]]  # of an RGB frame, and the least score
 
-PERSONS = "persons"  # instead of a file of boxes
 RATE, TRACK_RATE = 1.0, 5.0  # times a second, alone and if persons are followed
 # Least scores of the detector. Followed persons may be less sure: hidden ones, as ByteTrack says.
 MIN_SCORE, MIN_TRACK_SCORE = 0.8, 0.1

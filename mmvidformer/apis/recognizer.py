@@ -2,33 +2,35 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mmvidformer.apis.box_answers import BoxAnswers
+from mmvidformer.apis.loaded_model import LoadedModel
 from mmvidformer.apis.part_clock import without_gaps
+from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Foreign, Source
 from mmvidformer.apis.shots import ShotWindow
 from mmvidformer.apis.stream import StreamFrame
-from mmvidformer.apis.windows import times_of
 from mmvidformer.errors import UserError
+from mmvidformer.tasks.answers import asks_windows
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import Capture, FrameSource
 
 
-class Recognizer(BoxAnswers):
+class Recognizer(LoadedModel):
     """A trained model, ready to be called on videos.
 
     - ``recognizer(video)`` answers for a whole video,
     - ``timeline(video)`` for the parts of a long one,
-    - ``stream(frames)`` as frames come in, from a generator, a camera or an address,
-    - ``boxes(video, seconds, boxes)`` for boxes in it, and ``persons(video)`` for those of persons,
-      ``stream_persons(frames)`` as frames come in.
+    - ``answers(video)`` for either, as the task of the model has it,
+    - ``stream(frames)`` as frames come in, from a generator, a camera or an address.
 
     All give ``Prediction``. Parts are windows; of a model of frames (``FramesHead``) the steps of
-    time, of one of segments (``SegmentsHead``) the segments that it finds. A recurrent model (HORST
-    or a causal transformer) answers after each frame: what it saw so far, or, if it anticipates,
-    what comes next.
+    time, of one of segments (``SegmentsHead``) the segments that it finds, of one of boxes
+    (``BoxesHead``) boxes of persons. A recurrent model (HORST or a causal transformer) answers
+    after each frame: what it saw so far, or, if it anticipates, what comes next.
 
     Videos are read by the config's test pipeline, with all its views, so that the scores are those
     of ``mmvidformer test``. As there, the model runs as ``optimize_for_inference`` makes it, until
@@ -72,8 +74,8 @@ class Recognizer(BoxAnswers):
     ) -> Prediction | list[Prediction]:
         """Classify a path or RGB frames (T, H, W, 3) of type uint8, or each of an iterable.
 
-        A model of frames or segments, or one that anticipates, returns what ``timeline`` does, as a
-        list.
+        A model of frames, segments or boxes, or one that anticipates, returns what ``timeline``
+        does, as a list.
 
         Args:
             videos: A video, or several.
@@ -86,12 +88,38 @@ class Recognizer(BoxAnswers):
         """
         if not isinstance(videos, Source | Foreign):
             return [self(video, fps) for video in videos]
-        if not self.task.has_windows:
-            return list(self.timeline(videos, fps=fps))  # or an error, if it needs boxes
-        opened = self.pipeline.open(videos, fps)
-        output = self._start()(self.pipeline.read(opened))
-        (prediction,) = self._answers(output, source=opened.get("filename"))
-        return prediction
+        predictions = list(self.answers(videos, fps))
+        is_whole = predictions and predictions[0].seconds is None
+        return predictions[0] if is_whole else predictions
+
+    def answers(
+        self,
+        video: Source,
+        fps: float | None = None,
+        first: int = 0,
+        in_parts: bool = False,
+        **options: Any,
+    ) -> Iterator[Prediction]:
+        """Answer for a video: as a whole, or for its parts if the task or the options ask for it.
+
+        Args:
+            video: Path or frames.
+            fps: Frames per second of an array.
+            first: As of ``timeline``.
+            in_parts: Whether parts are asked for.
+            **options: Those of ``timeline``.
+
+        Raises:
+            Exception: As ``timeline``, when the first prediction is asked for.
+        """
+        asked = self._check_options(options)
+        if in_parts or not self.task.is_whole(asked):
+            yield from self.timeline(video, fps=fps, first=first, **asked)
+            return
+        opened = self.pipeline.open(video, fps)
+        place = dict(source=opened.get("filename"))
+        (predictions,) = self.answer_samples([self.pipeline.read(opened)], [place])
+        yield from predictions
 
     def timeline(
         self,
@@ -99,60 +127,72 @@ class Recognizer(BoxAnswers):
         window: float | None = None,
         stride: float | None = None,
         fps: float | None = None,
-        min_score: float | None = None,
-        skip_static: float | None = None,
         first: int = 0,
-        cuts: str | None = None,
+        **options: Any,
     ) -> Iterator[Prediction]:
-        """Classify the windows of a long video, each as if it were a video, or its steps.
+        """Answer for the parts of a long video: windows, each as if it were a video, or others.
 
         No window crosses a cut: the last window of a shot ends with it, and a shot that is shorter
         than a window is one window. Frames that windows share are decoded once, and computed once
         if the first stage of the model sees frames on their own (``SharedFrames``). Models of
-        frames and segments have no windows. A model that anticipates answers after each frame.
+        frames, segments and boxes have no windows. A model that anticipates answers after each
+        frame.
 
         Args:
-            video: Path or frames.
+            video: Path or frames; of a model of boxes a path.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one window to the next; default: about half a window, such that
                 windows share frames.
             fps: Frames per second of an array.
-            min_score: Least score of segments that a model finds; default: 0.3.
-            skip_static: See ``answer_windows``; default: all windows are computed.
             first: Number of windows to leave out at the start, to go on with an earlier run.
-            cuts: How cuts are found (``video.cuts.find_cuts``); default: ``'content'``. All frames
-                are decoded for it. ``'none'``: a video is one shot.
+            **options: Further ones, which other tasks take. None is an option that is not given.
+
+                - ``skip_static``: of windows, see ``answer_windows``; default: all are computed.
+                - ``cuts``: of windows and of persons who are followed, how cuts are found
+                  (``video.cuts.find_cuts``); default: ``'content'``. All frames are decoded for it.
+                  ``'none'``: a video is one shot.
+                - ``min_score``: least score of segments that a model finds; default: 0.3.
+                - ``boxes``: the boxes to answer for, a list of ``StatedBoxes``, whose tracks are
+                  kept. Default: those of persons, whom a detector finds. The first time its weights
+                  are downloaded (``apis.detector``).
+                - ``rate``: how often a second persons are looked for, at most as often as there are
+                  frames; default: 1, with ``track`` 5.
+                - ``track``: whether to number the persons (``apis.tracks``), for
+                  ``Prediction.track``. No clip crosses a cut then.
 
         Raises:
             FileNotFoundError: If the file does not exist.
-            UserError: If the video cannot be read, its frame rate is unknown, the window or the
-                stride is not positive, or one is given to a model without windows.
+            MissingPackage: If the package that follows persons is not installed.
+            UserError: If the video cannot be read, its frame rate is unknown, a number is not
+                positive, or an option is not for the task.
 
         Errors are raised when the first prediction is asked for.
         """
-        options = dict(window=window, stride=stride, skip_static=skip_static)
-        self.check_windows(options)
+        asked = self._check_options(dict(options, window=window, stride=stride))
         if self.task.is_about_future:
+            if not isinstance(video, str | Path | np.ndarray):
+                raise UserError("a model that anticipates reads local files only")
             yield from self.stream(video if isinstance(video, np.ndarray) else Capture(video), fps)
             return
-        opened = self.pipeline.open(video, fps)
-        times_of(opened)  # changes ``opened``: frames are numbered at a constant rate
-        options.update(min_score=self.least_score(min_score), first=first, cuts=cuts)
-        for output, where in self.task.parts(self._part_reader(), opened, options):
-            yield from self._answers(output, source=opened.get("filename"), **where)
+        source = None
+        if not isinstance(video, np.ndarray):
+            source = str(getattr(video, "filename", video))
+        asked["first"] = first
+        for output, where in self.task.parts(PartReader(self), video, fps, asked):
+            yield from self._answers(output, source=source, **where)
 
     def windows(
         self,
         opened: dict,
         window: float | None = None,
         stride: float | None = None,
-        cuts: str | None = None,
+        **options: Any,
     ) -> list[ShotWindow]:
         """Return the first and last frame, and the shot, of each window of ``timeline``.
 
         ``opened`` is a result of ``pipeline.open``. Errors are those of ``timeline``.
         """
-        return self._part_reader().windows(opened, window, stride, cuts)
+        return PartReader(self).windows(opened, dict(options, window=window, stride=stride))
 
     def stream(
         self,
@@ -160,11 +200,8 @@ class Recognizer(BoxAnswers):
         fps: float | None = None,
         window: float | None = None,
         stride: float | None = None,
-        delay: float = 0.0,
-        skip_static: float | None = None,
-        min_score: float | None = None,
         restart: float | None = None,
-        cuts: str | None = None,
+        **options: Any,
     ) -> Iterator[Prediction]:
         """Answer while frames come in.
 
@@ -174,6 +211,8 @@ class Recognizer(BoxAnswers):
         - Others classify, after each stride, the last window of frames, or its steps. No window of
           a camera or an address has a gap or a cut: windows begin anew after it.
         - A model of segments finds each at the end of the first clip that ends ``delay`` after it.
+        - A model of boxes finds persons, and classifies their boxes half a clip later. Nobody is
+          followed over a gap of a camera or an address.
 
         Args:
             source: A video file, camera or address (``Capture``, or another ``FrameSource``); or
@@ -182,45 +221,56 @@ class Recognizer(BoxAnswers):
             fps: Frames per second of frames; a ``Capture`` knows its own.
             window: Length of a window in seconds; default: 2.
             stride: Seconds from one prediction to the next; default: as in ``timeline``.
-            delay: Of models of frames or segments, without windows: least seconds from the end of a
-                step or segment to its prediction. The more, the more they know of what follows.
-            skip_static: As in ``timeline``.
-            min_score: Least score of segments that a model finds; default: 0.3.
             restart: See ``frame_by_frame``.
-            cuts: ``'content'`` (default) or ``'none'``; see ``timeline``.
+            **options: Those of ``timeline`` but ``boxes``, with cuts ``'content'`` (default) or
+                ``'none'``; and ``delay`` of models of frames or segments: least seconds from the
+                end of a step or segment to its prediction, default 0. The more, the more they know
+                of what follows.
 
         Raises:
             UserError: If a frame cannot be read, window, stride or fps is not positive, the delay
-                of steps is longer than a clip, or one is given that the model has no use for.
+                of steps is longer than a clip, or an option is not for the task.
             ConnectionError: If a camera or an address ends before its time.
 
         Errors are raised when the first prediction is asked for.
         """
-        options = dict(window=window, stride=stride, skip_static=skip_static)
-        self.check_windows(options)
-        by_windows = any(value is not None for value in options.values())
+        asked = self._check_options(dict(options, window=window, stride=stride))
         has_times = isinstance(source, FrameSource)
         name = source.name if has_times else None
         fps = source.fps if has_times else fps
         if fps is None:
             raise UserError("the frame rate of the frames is unknown, set fps")
-        if self.is_recurrent and not by_windows:
-            if delay:
-                raise UserError(f"a recurrent model answers at once, got a delay of {delay:g} s")
+        if self.is_frame_by_frame(asked):
+            if asked.get("delay"):
+                raise UserError(f"a recurrent model answers at once, got delay {asked['delay']:g}")
             frames = source if has_times else self.frame_runner.pipeline.take(source, fps)
             for frame in self.frame_by_frame(frames, restart):
                 yield from frame.predictions
             return
         if restart is not None:
             raise UserError("restart is for recurrent models without windows")
-        options.update(delay=delay, min_score=self.least_score(min_score), cuts=cuts)
+        reader = PartReader(self)
         for part in without_gaps(source) if has_times else [source]:
-            for output, where in self.task.stream_parts(self._part_reader(), part, fps, options):
+            for output, where in self.task.stream_parts(reader, part, fps, asked):
                 for prediction in self._answers(output, source=name, **where):
                     if has_times:
                         ends = part.seconds(prediction.start), part.seconds(prediction.end)
                         prediction = replace(prediction, seconds=ends)
                     yield prediction
+
+    def has_windows(self, options: dict[str, Any], in_parts: bool = False) -> bool:
+        """Whether ``answers`` answers for windows with these options."""
+        return self.task.has_windows and (in_parts or asks_windows(options))
+
+    def is_frame_by_frame(self, options: dict[str, Any]) -> bool:
+        """Whether ``stream`` answers after each frame with these options."""
+        return self.is_recurrent and not asks_windows(options)
+
+    def frames_late(self, fps: float, options: dict[str, Any]) -> int:
+        """Return how many frames after a frame of ``stream`` what is drawn on it is known."""
+        if self.is_frame_by_frame(options):
+            return 1
+        return self.task.frames_late(PartReader(self), fps, options)
 
     def frame_by_frame(
         self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None
@@ -243,12 +293,20 @@ class Recognizer(BoxAnswers):
         """
         name = source.name if isinstance(source, FrameSource) else None
         outputs = self.frame_runner.run(lambda: self.fast_model, source, restart, self.check)
-        so_far = self.task.is_about_past
         for frame, start, scores_by_time in outputs:
-            seconds = (start if so_far else frame.seconds, frame.seconds)
-            where = dict(source=name, seconds=seconds, so_far=so_far)
+            seconds = start, frame.seconds
             predictions = [
-                self.task.predict(scores, self.names, ahead=ahead, **where)
+                self.task.answer_frame(scores, self.names, *seconds, source=name, ahead=ahead)
                 for scores, ahead in zip(scores_by_time, self.frame_runner.times_ahead, strict=True)
             ]
             yield frame._replace(predictions=tuple(predictions))
+
+    def _check_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options that are given; raise a ``UserError`` if one is not for the task."""
+        asked = {
+            name: value
+            for name, value in options.items()
+            if value is not None and value is not False
+        }
+        self.task.check_options(asked)
+        return asked

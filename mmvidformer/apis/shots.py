@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmvidformer.apis.windows import list_windows
+from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.apis.windows import in_frames, list_windows, times_of
 from mmvidformer.video.cuts import CONTENT, NONE, check_way, split_shots
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
@@ -27,6 +28,29 @@ class ShotWindow(NamedTuple):
     def span(self) -> tuple[int, int]:
         """First and last frame."""
         return self.first, self.last
+
+
+def find_windows(
+    pipeline: VideoPipeline,
+    opened: dict,
+    window: float | None = None,
+    stride: float | None = None,
+    stage_frames: int | None = None,
+    cuts: str | None = None,
+) -> list[ShotWindow]:
+    """Return the windows of an opened video, whose frames are numbered by time then.
+
+    Args:
+        pipeline: What opened it, and reads them.
+        opened: The video.
+        window: Seconds of a window; None: 2.
+        stride: Seconds from one window to the next; None: about half a window.
+        stage_frames: Number of frames that the model's first stage sees (``frames_of_stage``).
+        cuts: As of ``list_shot_windows``.
+    """
+    rate = times_of(opened).rate
+    sizes = in_frames(rate, window, stride, lambda size: pipeline.period(size, rate, stage_frames))
+    return list_shot_windows(opened, *sizes, cuts)
 
 
 def list_shot_windows(

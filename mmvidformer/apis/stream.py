@@ -12,8 +12,8 @@ from mmvidformer.apis.pipeline import build_all, inference_transforms, normalize
 from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
+from mmvidformer.tasks.answers import Answers
 from mmvidformer.tasks.prediction import Prediction
-from mmvidformer.tasks.table import task_of_head
 from mmvidformer.video.capture import FrameSource
 from mmvidformer.video.times import FrameTimes
 
@@ -139,7 +139,8 @@ class FrameRunner:
 
     Args:
         cfg: A config whose test pipeline reads frames.
-        model: Its recognizer.
+        model: Its recognizer, which is recurrent.
+        task: What it answers.
 
     Attributes:
         pipeline: What reads the frames.
@@ -147,14 +148,12 @@ class FrameRunner:
             empty if it names none.
 
     Raises:
-        UserError: If the model is not recurrent, or the test pipeline does not read frames.
+        UserError: If the test pipeline does not read frames.
     """
 
-    def __init__(self, cfg: Config, model: nn.Module) -> None:
-        if not hasattr(model, "stream"):
-            raise UserError(f"frame by frame needs a RecurrentRecognizer, got {cfg.model.type}")
+    def __init__(self, cfg: Config, model: nn.Module, task: Answers) -> None:
+        self.task = task
         self.pipeline = FramePipeline(cfg)
-        self.is_about_future = task_of_head(model.cls_head).is_about_future
         self.steps_ahead: list[int] = []
         if cfg.model.cls_head.get("classifier") == "unrolling":
             self.steps_ahead = list(range(model.cls_head.times, 0, -1))
@@ -209,14 +208,7 @@ class FrameRunner:
         clip = normalize(model, frame.inputs)  # (1, 3, 1, H, W) or (1, 3, H, W)
         clip = clip.reshape(1, -1, *clip.shape[-2:])
         output, state = model.stream(clip, state)
-        if not self.is_about_future:
-            return {"class": model.cls_head(output).flatten()[None]}, state
-        if self.steps_ahead:
-            output = type(output)(
-                *(part.expand(-1, len(self.steps_ahead), -1, -1, -1) for part in output)
-            )
-        logits = model.cls_head(output, ahead=self.steps_ahead or [1])  # (1, times, classes) each
-        return {task: rows[0] for task, rows in logits.items()}, state
+        return self.task.frame_scores(model.cls_head, output, self.steps_ahead), state
 
     def _by_time(self, scores: Scores) -> list[Scores]:
         scores_by_time = []

@@ -21,7 +21,6 @@ from mmvidformer.video.times import FrameTimes
 logger = logging.getLogger("mmvidformer")
 
 WINDOW = 2.0  # seconds
-LEAST_SCORE = 0.3  # of a segment that a model finds
 # Clips of a part of a long video, and those at its ends that are context.
 PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16

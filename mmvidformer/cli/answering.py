@@ -5,13 +5,12 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from math import ceil, inf
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from mmvidformer.apis.persons import choose_rate
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.shots import count_shots
 from mmvidformer.apis.windows import times_of
@@ -23,7 +22,6 @@ from mmvidformer.sinks.film import WindowClosed
 from mmvidformer.sinks.group import Sinks
 from mmvidformer.storage.names import spell
 from mmvidformer.video.capture import Capture, Frame, FrameSource
-from mmvidformer.video.times import FrameTimes
 
 ENDS = (KeyboardInterrupt, WindowClosed)  # how somebody ends a camera
 
@@ -51,7 +49,7 @@ class Answering:
         Errors of the outputs are raised.
         """
         try:
-            if source.is_stream or self.options.is_frame_by_frame(self.recognizer):
+            if source.is_stream or self.recognizer.is_frame_by_frame(self.options.asked()):
                 self._answer_stream(source)
             else:
                 self._answer_file(source)
@@ -64,54 +62,42 @@ class Answering:
             self.sinks.fail(spell(source.title), spell(str(error)))
 
     def _answer_file(self, source: Source) -> None:
-        recognizer, options, sinks = self.recognizer, self.options, self.sinks
-        video, task, total, done = Path(source.name), recognizer.task, None, 0
-        part, predictions = task.part, iter(())
-        if task.needs_boxes:
-            stated = self.boxes and self.boxes.of(video)
-            predictions = options.answer_boxes(recognizer, video, stated)
-        elif not task.has_windows or sinks.needs_parts or options.has_windows:
-            if task.has_windows:
-                total, done = self._count_windows(video)
-            predictions = recognizer.timeline(video, **options.timeline_options, first=done)
-        else:
-            part, predictions = "", iter([recognizer(video)])
-        least = recognizer.least_score(options.min_score)
-        none = f"no {part}"
-        if task.finds_parts:
-            none += f" with a score of at least {least:g} (--min-score)"
-        sinks.begin(Begun(source, part, total, none=none))
+        recognizer, sinks, video = self.recognizer, self.sinks, Path(source.name)
+        asked = self.options.asked(self.boxes and self.boxes.of(video))
+        in_parts, total, done = sinks.needs_parts, None, 0
+        if recognizer.has_windows(asked, in_parts):
+            total, done = self._count_windows(video, asked)
+        predictions = recognizer.answers(video, in_parts=in_parts, first=done, **asked)
+        sinks.begin(
+            Begun(source, recognizer.task.part, total, none=recognizer.task.none_found(asked))
+        )
         bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
-        for prediction in tqdm(predictions, **bar, disable=None if part else True):
+        is_whole = False
+        for prediction in tqdm(predictions, **bar, disable=None):
             sinks.append(prediction)
-        if not part and not options.sources[1:] and (shots := count_shots(video)) > 1:
+            is_whole = prediction.seconds is None
+        if is_whole and not self.options.sources[1:] and (shots := count_shots(video)) > 1:
             note(f"{video}: one answer for {shots} shots; with --window none crosses a cut")
 
-    def _count_windows(self, video: Path) -> tuple[int, int]:
+    def _count_windows(self, video: Path, asked: dict[str, Any]) -> tuple[int, int]:
         """Return how many windows a video has, and how many of them are done."""
-        opened, options = self.recognizer.pipeline.open(video), self.options
-        windows = self.recognizer.windows(opened, options.window, options.stride, options.cuts)
-        times = times_of(opened)
+        opened = self.recognizer.pipeline.open(video)
+        windows, times = self.recognizer.windows(opened, **asked), times_of(opened)
         spans = [times.span(*window.span) for window in windows]
         return len(windows), self.sinks.count(str(video), spans)
 
     def _answer_stream(self, source: Source) -> None:
         """Answer while frames come in, until they end, or somebody ends them."""
         recognizer, options = self.recognizer, self.options
-        by_frame = options.is_frame_by_frame(recognizer)
+        asked = options.asked(options.boxes)
+        by_frame = recognizer.is_frame_by_frame(asked)
         count, begin = 0, time.perf_counter()
         with self._capture(source) as capture:
             rate = recognizer.frame_runner.pipeline.rate(capture.fps) if by_frame else capture.fps
-            part = "steps" if by_frame else recognizer.task.part
-            self.sinks.begin(Begun(source, part, fps=rate))
-            frames = _SeenFrames(capture, self.sinks, options.seconds or inf)
-            if recognizer.task.needs_boxes:
-                frames.late = self._frames_late(capture.fps)
-                persons = dict(rate=options.rate, track=options.track, cuts=options.cuts)
-                predictions = recognizer.stream_persons(frames, **persons)
-            else:
-                asked = dict(options.timeline_options, restart=options.restart)
-                predictions = recognizer.stream(frames, **asked)
+            self.sinks.begin(Begun(source, recognizer.task.part, fps=rate))
+            late = recognizer.frames_late(capture.fps, asked)
+            frames = _SeenFrames(capture, self.sinks, options.seconds or inf, late)
+            predictions = recognizer.stream(frames, **asked, restart=options.restart)
             try:
                 with closing(frames):
                     for count, prediction in enumerate(predictions, 1):  # noqa: B007
@@ -125,11 +111,6 @@ class Answering:
             note(f"{capture.name}: {frames.count} steps, {duration:.1f} ms each")
         elif not count:
             note(f"{capture.name}: no answer in {frames.seconds:.2f} s")
-
-    def _frames_late(self, fps: float) -> int:
-        """Return how many frames a film waits for the boxes after its frame."""
-        rate = choose_rate(self.options.rate, self.options.track)
-        return ceil(self.recognizer.pipeline.span(fps) / 2 + FrameTimes(fps).count(1 / rate)) + 2
 
     @contextmanager
     def _capture(self, source: Source) -> Iterator[Capture]:
@@ -150,19 +131,19 @@ class _SeenFrames(FrameSource):
         capture: Gives them.
         sinks: The outputs.
         end: Seconds after which there are no more.
+        late: Number of frames by which outputs see them later than the model.
 
     Attributes:
-        late: Number of frames by which outputs see them later than the model.
         count: Number of frames that the model took.
         seconds: Time of the last one.
     """
 
-    def __init__(self, capture: Capture, sinks: Sinks, end: float) -> None:
-        self._capture, self._sinks, self._end = capture, sinks, end
+    def __init__(self, capture: Capture, sinks: Sinks, end: float, late: int) -> None:
+        self._capture, self._sinks, self._end, self._late = capture, sinks, end, late
         self._waiting: deque[Frame] = deque()
         self.name, self.fps = capture.name, capture.fps
         self.is_live, self.cuts = capture.is_live, capture.cuts
-        self.late, self.count, self.seconds = 1, 0, 0.0
+        self.count, self.seconds = 0, 0.0
 
     def frames(self, *steps: Any, **named_steps: Any) -> Iterator[Frame]:
         """Yield the frames of ``Capture.frames`` until time is over."""
@@ -173,7 +154,7 @@ class _SeenFrames(FrameSource):
             _, self.seconds, _ = frame
             self.count += 1
             self._waiting.append(frame)
-            while len(self._waiting) > self.late:
+            while len(self._waiting) > self._late:
                 self._show()
             yield frame
 

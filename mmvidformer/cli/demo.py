@@ -40,12 +40,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     inexact = inexact_options(options)
     recognizer = Recognizer(cfg, checkpoint, options.device, options.classes, **inexact)
     print(recognizer, file=sys.stderr)
-    options.check(recognizer)
+    options.check_model(recognizer)
     has_table = any(sink not in (Film, Timeline) for sink, _ in options.targets)
     is_piped = (JsonLines, Path("-")) in options.targets
     names = dict(classes=recognizer.names, int8=options.int8, static=options.static)
     sink_options = SinkOptions(
-        settings=model_settings(cfg, checkpoint) | names | options.timeline_options,
+        settings=model_settings(cfg, checkpoint) | names | options.asked(),
         top=options.topk,
         force=options.force,
         ahead=options.ahead or AHEAD,

@@ -92,40 +92,28 @@ class DemoOptions(PartOptions):
     )
     show: bool = option("show in a window; q or Esc ends it", False, action="store_true")
 
-    @property
-    def has_windows(self) -> bool:
-        """Whether windows are asked for."""
-        return any(size is not None for size in (self.window, self.stride, self.skip_static))
-
-    @property
-    def timeline_options(self) -> dict[str, Any]:
-        """Arguments of ``Recognizer.timeline``, on which its answers depend."""
-        names = ("window", "stride", "skip_static", "min_score", "cuts")
-        return {name: getattr(self, name) for name in names}
-
-    def is_frame_by_frame(self, recognizer: Recognizer) -> bool:
-        """Whether the model answers after each frame."""
-        return recognizer.is_recurrent and not self.has_windows
-
     def shown_ahead(self, recognizer: Recognizer) -> float | None:
         """Return the seconds ahead of what is printed and drawn; None: the model names no time."""
-        if not self.is_frame_by_frame(recognizer):
+        if not recognizer.is_frame_by_frame(self.asked()):
             return None
         times, ahead = recognizer.frame_runner.times_ahead, self.ahead or AHEAD
         return min(times, key=lambda time: abs((time or 0.0) - ahead))
 
-    def check(self, recognizer: Recognizer) -> None:
+    def check_model(self, recognizer: Recognizer) -> None:
         """Raise a ``UserError`` if an option has no effect with the model, or without another."""
-        super().check(recognizer)
-        sinks, by_frame = [sink for sink, _ in self.targets], self.is_frame_by_frame(recognizer)
+        task = recognizer.task
+        self.check(task)
+        sinks, by_frame = (
+            [sink for sink, _ in self.targets],
+            recognizer.is_frame_by_frame(self.asked()),
+        )
         is_live = any(source.is_stream for source in self.sources)
-        has_windows = is_live or self.has_windows or any(sink.needs_parts for sink in sinks)
-        has_windows &= recognizer.task.has_windows and not by_frame
+        in_parts = is_live or any(sink.needs_parts for sink in sinks)
+        has_windows = recognizer.has_windows(self.asked(), in_parts) and not by_frame
         has_times = by_frame and recognizer.frame_runner.times_ahead != [None]
         live, recurrent = "a camera or an address", "a recurrent model without windows"
         needs = {
             "cuts": (has_windows or self.track, "--window or --track"),
-            "skip_static": (recognizer.task.has_windows, "a model with windows"),
             "truth": (Timeline in sinks, "--timeline"),
             "queue": (is_live, live),
             "patience": (is_live, live),
@@ -134,11 +122,11 @@ class DemoOptions(PartOptions):
             "seconds": (by_frame or is_live, f"{live}, or {recurrent}"),
         }
         check_needs(vars(self), needs)
-        if is_live and self.box_file:
+        if is_live and self.boxes:
             what = "boxes in a file are of videos in files; a camera or an address needs persons"
             raise UserError(f"{what}, got --boxes {self.boxes}")
         for sink in sinks:
-            sink.check_task(recognizer.task)
+            sink.check_task(task)
 
 
 def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOptions:

@@ -9,7 +9,7 @@ Exit status: 0, or 1 if a video failed.
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
@@ -39,7 +39,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = read_options(LabelOptions, parser.parse_intermixed_args(argv))
     has_windows = options.window is not None or options.stride is not None
     check_needs(vars(options), {"cuts": (has_windows or options.track, "--window or --track")})
-    options = replace(options, boxes=options.box_file)
     inputs = list_inputs(options.input)
     cfg, checkpoint = find_bulk_model(options, inputs)
     asked = dict(names=options.classes, options=options)

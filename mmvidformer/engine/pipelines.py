@@ -208,14 +208,8 @@ def use_shards(cfg: Config, folder: str) -> None:
         raise UserError(f"{folder} has no shards of the lists {', '.join(dict.fromkeys(names))}")
 
 
-def classes_fragment(cfg: Config, names: Sequence[str], least: int = 2) -> Fragment:
-    """Return the fragment that sets the number of classes, and their names as ``class_names``.
-
-    Raises:
-        UserError: If there are too few.
-    """
-    if len(names) < least:
-        raise UserError(f"at least {least} classes are needed, got {list(names)}")
+def classes_fragment(cfg: Config, names: Sequence[str]) -> Fragment:
+    """Return the fragment that sets the number of classes, and their names as ``class_names``."""
     model: Fragment = {"cls_head": {"num_classes": len(names)}}
     preprocessor = cfg.model.get("data_preprocessor")
     if preprocessor:

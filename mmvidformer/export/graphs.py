@@ -57,9 +57,8 @@ class ClipGraph(nn.Module):
         self.size = tuple(size)
         self.dtype = look_up(PIXELS, pixels, "type of pixels") if pixels else None
         self.task = task_of_head(model.cls_head)
-        if self.task.needs_boxes:
-            self.input_names = ("clip", "boxes")
-        if ahead and not self.task.is_about_future:
+        self.input_names = self.task.input_names
+        if ahead and "ahead" not in self.task.head_options:
             raise UserError(f"ahead needs AnticipationHead, got {type(model.cls_head).__name__}")
         self.options = {"ahead": ahead} if ahead else {}
         self.output_names: Sequence[str] = self.task.output_names(model.cls_head)

@@ -105,7 +105,7 @@ def compare_methods(options: FinetuneOptions, argv: Sequence[str], lists: VideoL
         UserError: If the model or the task do not allow a method.
     """
     task = find_task(options.recipe.task)
-    if not task.has_probes:
+    if not task.probes:
         raise UserError(f"--compare needs the task classes, got {task.name}")
     available = fitting_methods(read_config(options), task)
     methods = options.methods or available

@@ -71,7 +71,8 @@ def without_split(split: str) -> Fragment:
 
 def name_classes(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Set the classes, or the values."""
-    return classes_fragment(cfg, lists.classes, find_task(recipe.task).least_classes), []
+    find_task(recipe.task).check_classes(lists.classes)
+    return classes_fragment(cfg, lists.classes), []
 
 
 def remove_flips(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:

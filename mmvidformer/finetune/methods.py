@@ -83,7 +83,7 @@ def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:
     """Return the methods that a model and a task allow."""
     if not hasattr(build_meta_model(cfg).backbone, "stages"):
         return ("full",)
-    return METHODS if task.has_probes else ("full", "lora", "linear")
+    return tuple(method for method in METHODS if method in ("full", "lora", "linear", *task.probes))
 
 
 def _probe_config(

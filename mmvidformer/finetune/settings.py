@@ -17,9 +17,9 @@ from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks, find_task
 
-METHODS = ("full", "lora", "temporal", "attentive", "linear", "knn")
+PROBES = DEFAULT.probes  # on features that are computed once
+METHODS = ("full", "lora", *PROBES)
 AUTO = "auto"  # chooses one of them
-PROBES = METHODS[2:]  # on features that are computed once
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Recipe(RunSettings):
     @property
     def is_probe(self) -> bool:
         """Whether a classifier is fit on features that are computed once."""
-        return self.method in PROBES and find_task(self.task).has_probes
+        return self.method in find_task(self.task).probes
 
 
 @dataclass(frozen=True)

@@ -44,28 +44,23 @@ def list_bars(predictions: Sequence[Prediction], k: int = 5, ahead: float = 1.0)
     Of a model of what comes next, predictions are those of one moment. If it names several times
     ahead, there is the next action at each, and the classes nearest to ``ahead`` seconds.
     """
-    if not predictions or not predictions[0].task.is_about_future:
+    if not predictions or predictions[0].ahead is None:
         return [bars for prediction in predictions for bars in prediction_bars(prediction, k)]
     shown = min(predictions, key=lambda prediction: abs((prediction.ahead or 0.0) - ahead))
-    bars = []
-    if shown.ahead is not None:
-        next_actions = []
-        for prediction in predictions:
-            ((label, probability),) = prediction.classes(1)["action"]
-            next_actions.append((f"{prediction.ahead:.2f} s {label}", probability))
-        bars.append(Bars("action, by seconds ahead", next_actions))
-    when = "" if shown.ahead is None else f" in {shown.ahead:.2f} s"
-    classes = shown.classes(k).items()
-    return bars + [Bars(f"next {output}{when}", best) for output, best in classes]
+    next_actions = []
+    for prediction in predictions:
+        ((label, probability),) = prediction.classes(1)["action"]
+        next_actions.append((f"{prediction.ahead:.2f} s {label}", probability))
+    return [Bars("action, by seconds ahead", next_actions), *prediction_bars(shown, k)]
 
 
 def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = None) -> list[Bars]:
     """The k most likely classes of each output, and values as text, as ``Prediction.row`` has them.
 
-    The default heading is the seconds of the part.
+    The default heading is that of the task (``Answers.heading``).
     """
     if heading is None:
-        heading = _part_of(prediction)
+        heading = prediction.task.heading(prediction)
     if prediction.doubt:
         return [Bars(heading, [(prediction.text(k), None)])]
     bars = []
@@ -74,15 +69,6 @@ def prediction_bars(prediction: Prediction, k: int = 5, heading: str | None = No
         bars.append(Bars(title, best, prediction.task.threshold))
     texts: list[tuple[str, float | None]] = [(text, None) for text in prediction.value_texts()]
     return [*bars, Bars("measured" if bars else heading, texts)] if texts else bars
-
-
-def _part_of(prediction: Prediction) -> str:
-    if prediction.so_far and prediction.task.has_one_class:
-        return "so far"
-    if prediction.seconds is None:
-        return "whole video"
-    start, end = prediction.seconds
-    return "now" if start == end else f"{start:.1f} to {end:.1f} s"
 
 
 def annotate_frame(

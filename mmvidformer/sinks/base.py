@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmvidformer.data.sources import Source
+from mmvidformer.errors import UserError
 from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.annotations import Span
-from mmvidformer.tasks.prediction import Answers, Prediction
+from mmvidformer.tasks.answers import Answers
+from mmvidformer.tasks.prediction import Prediction
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Begun(NamedTuple):
 
     Attributes:
         source: The source.
-        part: What the predictions are about, such as ``'windows'``; ``''``: the whole video.
+        part: What parts of it are, such as ``'windows'``.
         total: Their number, if it is known.
         fps: Frames per second of the frames that follow (``Sink.see``); None: there are none.
         none: What is said if there are no predictions.
@@ -66,6 +68,7 @@ class Sink(AbstractContextManager):
         help: What the command line says of it.
         has_all_times: Whether it takes the predictions at all times ahead, where a model that
             anticipates has several; else it takes those at one of them.
+        parts: What alone it is for, such as ``'boxes'`` (``Answers.part``); empty: for all.
         needs_parts: Whether it is about parts of videos, which are then not answered as a whole.
 
     Args:
@@ -75,6 +78,7 @@ class Sink(AbstractContextManager):
 
     help = ""
     has_all_times = False
+    parts: tuple[str, ...] = ()
     needs_parts = False
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
@@ -88,6 +92,8 @@ class Sink(AbstractContextManager):
     @classmethod
     def check_task(cls, task: Answers) -> None:
         """Raise a ``UserError`` if it is not for predictions of a task."""
+        if cls.parts and task.part not in cls.parts:
+            raise UserError(f"{cls.__name__} is of {' and '.join(cls.parts)}, not of {task.part}")
 
     def begin(self, begun: Begun) -> None:
         """Take note of the next source. Default: it is the predictions that name theirs."""

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.names import spell
-from mmvidformer.tasks.prediction import Answers, Prediction
+from mmvidformer.tasks.prediction import Prediction
 
 
 class Coco(VideoSink):
@@ -22,6 +21,7 @@ class Coco(VideoSink):
         UserError: If a prediction has no box.
     """
 
+    parts = ("boxes",)
     help = "boxes in COCO's format (.json): pictures are the frames, with video and number"
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
@@ -32,12 +32,6 @@ class Coco(VideoSink):
         self._categories: dict[str, int] = {}
         self._count = self._track_count = 0
         self._file.write('{"annotations": [')
-
-    @classmethod
-    def check_task(cls, task: Answers) -> None:
-        """It is for boxes."""
-        if not task.needs_boxes:
-            raise UserError(f"--coco is for models of boxes, not of {task.part}")
 
     def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
         """Number a video, and the classes."""

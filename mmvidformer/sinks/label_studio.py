@@ -13,7 +13,8 @@ from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.targets import Target
-from mmvidformer.tasks.prediction import Names, Prediction
+from mmvidformer.tasks.answers import Names
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.times import FrameTimes
 
 LOCAL_FILES = "/data/local-files/?d="  # of Label Studio's storage of local files

@@ -25,7 +25,7 @@ class Lines(Sink):
 
     def begin(self, begun: Begun) -> None:
         """Print how many parts there are, if that is known."""
-        self._begun, self._count = begun, 0
+        self._begun, self._count, self._is_whole = begun, 0, False
         self._waiting: list[str] = []  # below a number that is not known yet
         if begun.total is not None:
             self._say_count(begun.total)
@@ -37,6 +37,7 @@ class Lines(Sink):
             self._static, self._windows = self._static + prediction.static, self._windows + 1
         source, text = prediction.source, prediction.text(self._options.top)
         if prediction.seconds is None:
+            self._is_whole = True
             self._say(f"{source}: {text}")
             return
         part = "{:.2f}-{:.2f} s".format(*prediction.seconds)
@@ -50,7 +51,7 @@ class Lines(Sink):
     def end(self) -> None:
         """Print what waited."""
         begun = self._begun
-        if begun.total is not None or begun.fps is not None or not begun.part:
+        if begun.total is not None or begun.fps is not None or self._is_whole:
             return
         if self._count:
             self._say_count(self._count)

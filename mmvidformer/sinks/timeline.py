@@ -17,8 +17,9 @@ from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Begun, Sink, SinkOptions
 from mmvidformer.sinks.figures import save_figure, without_formulas
 from mmvidformer.storage.targets import Target
+from mmvidformer.tasks.answers import Answers
 from mmvidformer.tasks.joined_windows import list_segments
-from mmvidformer.tasks.prediction import Answers, Prediction
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.video import Video
 
 LEAST_PEAK = 0.05  # of a class that is drawn
@@ -47,8 +48,8 @@ class Timeline(Sink):
     @classmethod
     def check_task(cls, task: Answers) -> None:
         """Boxes have no line."""
-        if task.needs_boxes:
-            raise UserError("--timeline is for models without boxes")
+        if not task.drawing:
+            raise UserError(f"--timeline is not for models of {task.part}")
 
     def begin(self, begun: Begun) -> None:
         """Take the name of the video."""
@@ -63,7 +64,7 @@ class Timeline(Sink):
         if not self._kept:
             return
         name, kept = self._source.name, self._kept
-        duration = Video.open(name).duration if kept[0].task.finds_parts else 0.0
+        duration = Video.open(name).duration if kept[0].task.drawing == "bars" else 0.0
         truth = [span[:3] for span in self._options.truth.get(name, ())]
         figure = draw_timeline(kept, Path(name).name, truth=truth, duration=duration)
         target = self._source.target(self._place, "_timeline.png")
@@ -93,7 +94,7 @@ def draw_timeline(
         truth: Start and end in seconds, and class, of the annotated parts, drawn as bars above.
         duration: Seconds of the video, to the end of which segments that a model found are drawn.
     """
-    first, task = predictions[0], predictions[0].task
+    first, drawing = predictions[0], predictions[0].task.drawing
     lines = lines_of(predictions, most)
     names = [name for name, _ in lines]
     colors = dict(zip(names, color_sequences["tab10"] * (1 + most // 10), strict=False))
@@ -107,12 +108,12 @@ def draw_timeline(
     figure.axes[-1].set(xlabel="seconds")
     if first.probabilities:
         axes.set(ylabel="probability", ylim=(-0.02, 1.02))
-    if task.finds_parts:
+    if drawing == "bars":
         draw_segments(axes, list_segments(predictions), colors)
     else:
         drawn = draw_lines(axes, predictions, lines, colors)
         colors = {name: colors[name] for name in drawn}
-    if task.has_one_class:
+    if drawing == "shaded curves":
         shade(axes, list_segments(predictions), colors)
     for last, window in pairwise(predictions):
         if last.shot != window.shot:
@@ -121,7 +122,7 @@ def draw_timeline(
         draw_truth(axes, truth, colors)
     times = [time for prediction in predictions for time in prediction.span]
     times += [time for start, end, _ in truth for time in (start, end)]
-    times += [0.0, duration] if task.finds_parts else []
+    times += [0.0, duration] if drawing == "bars" else []
     axes.set(xlim=(min(times), max(times)))
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9)
     for row, name in zip(below, first.measured, strict=True):

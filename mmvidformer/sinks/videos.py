@@ -14,8 +14,9 @@ from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Begun, Sink
 from mmvidformer.storage.names import spell
 from mmvidformer.storage.targets import Target
+from mmvidformer.tasks.answers import Answers
 from mmvidformer.tasks.joined_windows import JoinedWindows
-from mmvidformer.tasks.prediction import Answers, Prediction
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.video import Video
 
 
@@ -116,6 +117,7 @@ class VideoSink(Sink):
     @classmethod
     def check_task(cls, task: Answers) -> None:
         """It is for classes."""
+        super().check_task(task)
         if task.activation is None:
             raise UserError(f"{cls.__name__} has no place for values, only for classes")
 

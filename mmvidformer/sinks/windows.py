@@ -14,7 +14,7 @@ from mmvidformer.sinks.segments import CsvRows
 from mmvidformer.storage.names import spell
 from mmvidformer.storage.resuming import ResumingTable
 from mmvidformer.storage.targets import Target
-from mmvidformer.tasks.prediction import Answers, Prediction
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.rows import WHERE, round_number
 
 START = ",".join(WHERE).encode()  # of each such file
@@ -37,13 +37,7 @@ class WindowsCsv(Sink, ResumingTable):
         "continue after the last row; beside it FILE.settings.json tells what the rows depend on"
     )
 
-    needs_parts = True
-
-    @classmethod
-    def check_task(cls, task: Answers) -> None:
-        """Steps, segments and boxes are no windows."""
-        if not task.has_windows:
-            raise UserError(f"a model of {task.part} has no windows; use --json or --csv")
+    needs_parts, parts = True, ("windows",)
 
     @classmethod
     def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:

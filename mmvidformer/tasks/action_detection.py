@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -17,7 +17,8 @@ from mmvidformer.data.list_folders import CLASSES, VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
-from mmvidformer.errors import MissingFile
+from mmvidformer.errors import MissingFile, UserError
+from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.base import (
     Steps,
     Task,
@@ -28,7 +29,7 @@ from mmvidformer.tasks.base import (
     write_lines,
 )
 from mmvidformer.tasks.boxes import CORNERS, Box, group_boxes, parse_boxes
-from mmvidformer.tasks.prediction import Names, Prediction
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.reading import Annotations
 
 META_KEYS = ("img_shape", "video_id", "timestamp")
@@ -47,10 +48,11 @@ class ActionDetection(Task):
     head = "mmvidformer.BoxesHead"
     metric, best_metric = "mmvidformer.BoxesMetric", "mAP/overall"
     unaware = ("blending", "augment")
-    part = "boxes"
+    part, options = "boxes", ("boxes", "rate", "track", "cuts")
     has_windows, needs_boxes, runs_frame_by_frame = False, True, False
     has_one_class, activation, threshold = False, "sigmoid", 0.5
     combine = staticmethod(np.max)
+    input_names = ("clip", "boxes")
     worst = staticmethod(nothing_found)
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
@@ -162,16 +164,58 @@ class ActionDetection(Task):
             num_classes=len(lists.classes) + 1,
         )
 
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raise a ``UserError`` if an option is none of a model of boxes, or is without another."""
+        super().check_options(options)
+        if "rate" in options and "boxes" in options:
+            what = f"a rate is of persons that are detected, got {options['rate']:g}"
+            raise UserError(f"{what}; leave it out, or the boxes that are stated")
+        if "cuts" in options and not options.get("track"):
+            what = f"persons are followed to the next cut, got cuts {options['cuts']!r}"
+            raise UserError(f"{what} without track")
+
+    def parts(
+        self, reader: Any, video: Any, fps: float | None, options: Mapping[str, Any]
+    ) -> Iterator[tuple]:
+        """Answer for the boxes that are stated, or for persons that are found."""
+        return reader.boxes_of(video, fps, options)
+
+    def stream_parts(
+        self, reader: Any, frames: Iterable, fps: float, options: Mapping[str, Any]
+    ) -> Iterator[tuple]:
+        """Answer for the persons of a stream."""
+        return reader.boxes_of_stream(frames, fps, options)
+
+    def frames_late(self, reader: Any, fps: float, options: Mapping[str, Any]) -> int:
+        """Return how many frames a clip goes on after a moment, and those to the next one."""
+        return reader.frames_to_boxes(fps, options)
+
     def answers(
-        self, output: Any, names: Names, is_logits: bool = False, **where: Any
+        self,
+        output: Any,
+        names: Names,
+        is_logits: bool = False,
+        persons: Sequence[Any] = (),
+        **where: Any,
     ) -> list[Prediction]:
-        """Make a prediction for each box of a data sample with ``pred_instances``."""
+        """Make a prediction for each box of a data sample with ``pred_instances``.
+
+        ``persons`` have the boxes and tracks as they were given, not as the pipeline rounds them.
+        """
         name = next(iter(names))
-        instances = output.pred_instances
         return [
-            self.predict({name: scores[1:]}, names, is_logits=False, box=tuple(box), **where)
-            for scores, box in zip(instances.scores, instances.bboxes.tolist(), strict=True)
+            self.predict({name: scores[1:]}, names, False, box=box, track=track, **where)
+            for scores, (box, _, track) in zip(output.pred_instances.scores, persons, strict=True)
         ]
+
+    def example(self, names: Names, **where: Any) -> Prediction:
+        """Return a prediction with a box."""
+        return super().example(names, box=(0.0, 0.0, 1.0, 1.0), **where)
+
+    @property
+    def drawing(self) -> str:
+        """Boxes have no timeline."""
+        return ""
 
     def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
         """Return the boxes of the nearest moment, if it is at most half a second away.

@@ -1,6 +1,6 @@
 """Temporal action localization: start, end and class of each action."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,13 @@ from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.tables import Table
 from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans
+from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.base import nothing_found
-from mmvidformer.tasks.prediction import Names, Prediction
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.reading import Annotations
 
 TRAINING_CLIPS = 4  # successive ones of a video
+LEAST_SCORE = 0.3  # of a segment that a model finds
 
 
 class ActionLocalization(ActionSegmentation):
@@ -29,6 +31,7 @@ class ActionLocalization(ActionSegmentation):
     label_transforms = ()
     worst = staticmethod(nothing_found)
     part, activation = "segments", "sigmoid"
+    options = ("delay", "min_score")
     runs_frame_by_frame = False
     has_one_class, finds_parts = False, True
     combine = staticmethod(np.max)
@@ -67,15 +70,23 @@ class ActionLocalization(ActionSegmentation):
             for row, ends in zip(rows, output.segments.tolist(), strict=True)
         ]
 
-    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
-        """Find the segments of an opened video."""
-        return reader.segments_of(video, options)
+    def parts(
+        self, reader: Any, video: Any, fps: float | None, options: Mapping[str, Any]
+    ) -> Iterator[tuple]:
+        """Find the segments of a video."""
+        return reader.segments_of(video, fps, options.get("min_score", LEAST_SCORE))
 
     def stream_parts(
-        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
+        self, reader: Any, frames: Iterable, fps: float, options: Mapping[str, Any]
     ) -> Iterator[tuple]:
         """Find the segments of a stream."""
-        return reader.segments_of_stream(frames, fps, options)
+        limits = options.get("delay", 0.0), options.get("min_score", LEAST_SCORE)
+        return reader.segments_of_stream(frames, fps, *limits)
+
+    def none_found(self, options: Mapping[str, Any]) -> str:
+        """Say that a video has no part, and how sure one must be."""
+        least = options.get("min_score", LEAST_SCORE)
+        return f"no {self.part} with a score of at least {least:g} (--min-score)"
 
     def top(self, prediction: Prediction, k: int, name: str) -> list[tuple[int, str, float]]:
         """Return number, name and score of the class of the segment."""

@@ -44,6 +44,7 @@ class ActionSegmentation(Task):
     cover_options: dict[str, Any] = {}
     label_transforms: Steps = ({"type": "mmvidformer.LabelFrames"},)
     part, has_windows, is_about_past = "steps", False, False
+    options = ("delay",)
 
     def fits_columns(self, columns: Sequence[str]) -> bool:
         """Whether there are times of spans."""
@@ -134,15 +135,17 @@ class ActionSegmentation(Task):
         keys = (*pack.get("meta_keys", ()), *META_KEYS)
         return [*before, cover, *map(dict, labels), *after, {**pack, "meta_keys": keys}]
 
-    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
-        """Answer for each step of an opened video."""
-        return reader.steps_of(video)
+    def parts(
+        self, reader: Any, video: Any, fps: float | None, options: Mapping[str, Any]
+    ) -> Iterator[tuple]:
+        """Answer for each step of a video."""
+        return reader.steps_of(video, fps)
 
     def stream_parts(
-        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
+        self, reader: Any, frames: Iterable, fps: float, options: Mapping[str, Any]
     ) -> Iterator[tuple]:
         """Answer for each step of a stream."""
-        return reader.steps_of_stream(frames, fps, options)
+        return reader.steps_of_stream(frames, fps, options.get("delay", 0.0))
 
 
 def sorted_labels(annotations: Annotations) -> list[str]:

@@ -18,8 +18,8 @@ from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.files import write_file
+from mmvidformer.tasks.answers import Answers
 from mmvidformer.tasks.exported import Exported
-from mmvidformer.tasks.prediction import Answers
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.video.errors import with_suffix
 
@@ -32,11 +32,9 @@ Steps = Sequence[Mapping[str, Any]]  # transforms of a pipeline, as in a config
 class Task(Answers, Exported):
     """What a model predicts of videos. A subclass is a task, and its file knows all of it.
 
-    This class has what concerns training and testing. What concerns predictions is in ``Answers``,
-    with the attributes ``part``, ``has_windows``, ``needs_boxes``, ``runs_frame_by_frame``,
-    ``is_about_past``, ``is_about_future``, ``has_one_class``, ``finds_parts``, ``threshold``,
-    ``combine`` and ``activation``; what concerns exported models in ``Exported``. Words such as
-    step, span and part are told apart in ``tasks.prediction``.
+    This class has what concerns training and testing. What concerns predictions is in ``Answers``;
+    what concerns exported models in ``Exported``. Words such as step, span and part are told apart
+    in ``tasks.prediction``.
 
     Annotations go from ``read`` by ``write_lists`` to lists, which ``read_lists`` reads. Configs of
     one class a video become those of another task by ``fragment``, which is what a child config
@@ -56,7 +54,7 @@ class Task(Answers, Exported):
         sample_unit: What ``count_samples`` counts.
         balances: How classes can be balanced: by weights of the loss, or by sampling of the videos.
         loss: Type of the loss that takes weights of classes.
-        has_probes: Whether classifiers fit on features that are computed once.
+        probes: Methods of ``finetune`` that fit classifiers on features that are computed once.
         needs_places: Whether the head reads tokens at several places of a frame.
         head: Type of the head. None: that of the config, which is left as it is.
         heads_by_classifier: Heads that have the same weights as a classifier of one class, by the
@@ -77,7 +75,7 @@ class Task(Answers, Exported):
     size_unit = sample_unit = "videos"
     balances: tuple[str, ...] = ()
     loss = "CrossEntropyLoss"
-    has_probes = False
+    probes: tuple[str, ...] = ()
     needs_places = False
     head: str | None = None
     heads_by_classifier: Mapping[str, str] | None = None
@@ -225,6 +223,11 @@ class Task(Answers, Exported):
         Its predictions are those of another video, and tell only their form.
         """
         raise NotImplementedError
+
+    def check_classes(self, names: Sequence[str]) -> None:
+        """Raise a ``UserError`` if there are too few classes to learn."""
+        if len(names) < self.least_classes:
+            raise UserError(f"at least {self.least_classes} classes are needed, got {[*names]}")
 
     def class_sizes(self, lists: VideoLists, split: str = "train") -> np.ndarray:
         """Return the size of each class in the list of a split (classes,)."""

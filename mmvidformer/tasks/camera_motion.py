@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.classification import Classification
-from mmvidformer.tasks.prediction import Names, Prediction
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.rows import value_cells
 
 RATES = ("pan", "tilt", "zoom", "roll", "shake")  # as the head gives them
@@ -25,7 +26,7 @@ LEAST_STRUCTURE = 1.5  # of a scene (``MeasureStructure``), in gray levels
 class CameraMotion(Classification):
     """One class a video, and rates, by ``CameraMotionHead``; ``uncertain`` without an answer."""
 
-    name, has_probes = "camera", False
+    name, probes = "camera", ()
     head = "mmvidformer.CameraMotionHead"
     heads_by_classifier = None
     runs_frame_by_frame = False

@@ -33,7 +33,7 @@ class Classification(Task):
     nouns = ("label",)
     field_names = ("video-classification", "action-recognition")
     balances = ("weights", "sampling")
-    has_probes = True
+    probes = ("temporal", "attentive", "linear", "knn")
     heads_by_classifier: Mapping[str, str] | None = {}
 
     def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:

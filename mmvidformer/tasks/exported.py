@@ -14,11 +14,15 @@ class Exported:
 
     Attributes:
         activation: As in ``Answers``.
+        input_names: Names of the inputs.
+        head_options: Further options of ``run_head``.
         output_name: Name of the output.
         value_outputs: Names of the outputs that hold values, and no scores of classes.
     """
 
     activation: str | None
+    input_names: tuple[str, ...] = ("clip",)
+    head_options: tuple[str, ...] = ()
     output_name = "logits"
     value_outputs: tuple[str, ...] = ()
 

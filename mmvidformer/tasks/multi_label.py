@@ -12,7 +12,7 @@ class MultiLabel(Classification):
 
     name, least_classes = "labels", 1
     field_names = ("multi-label-classification",)
-    has_probes = False
+    probes = ()
     loss = "BCELossWithLogits"
     head = "mmvidformer.MultiLabelHead"
     heads_by_classifier = {"AttentiveHead": "mmvidformer.MultiLabelAttentiveHead"}

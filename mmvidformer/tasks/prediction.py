@@ -1,4 +1,4 @@
-"""Predictions, and what a task says about its own: how they are made, written and drawn.
+"""Predictions: what a model says of a video, or of a part of it.
 
 Words for stretches of a video:
 
@@ -11,179 +11,15 @@ Words for stretches of a video:
   (``Answers.part``).
 """
 
-from __future__ import annotations
-
-import bisect
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.rows import class_cells, place_cells
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-Names = Mapping[str, Sequence[str]]  # of classes or values, by output of the head
-
-
-class Answers:
-    """The answers of a task. The defaults are those of one class a video.
-
-    Attributes:
-        part: What the parts of a long video are: ``'windows'``, ``'steps'``, ``'segments'`` or
-            ``'boxes'``. For messages.
-        has_windows: Whether a long video is answered window by window.
-        needs_boxes: Whether it answers for boxes that somebody gives.
-        runs_frame_by_frame: Whether a recurrent model answers after each frame.
-        is_about_past: Whether that answer is about all that was seen, and not about the frame.
-        is_about_future: Whether it is about what comes next.
-        has_one_class: Whether a part has one class.
-        finds_parts: Whether start and end of the parts are answers too, each with its class.
-        threshold: Probability from which a class counts as found; None: the most likely one does.
-        combine: How probabilities of parts become those of the video, a function of their list
-            and ``axis``.
-        activation: What makes probabilities of logits: ``'softmax'``, ``'sigmoid'``, or None for
-            values, which have no probabilities.
-        units: Units of what is measured beside the classes, by name.
-        limits: Values from which on it counts, by name.
-        formats: How values are written for people, by name; default: 4 digits.
-    """
-
-    part = "windows"
-    has_windows = True
-    needs_boxes = False
-    runs_frame_by_frame = True
-    is_about_past = True
-    is_about_future = False
-    has_one_class = True
-    finds_parts = False
-    threshold: float | None = None
-    combine: Callable = staticmethod(np.mean)
-    activation: str | None = "softmax"
-    units: Mapping[str, str] = MappingProxyType({})
-    limits: Mapping[str, Sequence[float]] = MappingProxyType({})
-    formats: Mapping[str, str] = MappingProxyType({})
-
-    def answers(
-        self, output: Any, names: Names, is_logits: bool = True, **where: Any
-    ) -> list[Prediction]:
-        """Make predictions of a data sample, which a head returns in testing.
-
-        Args:
-            output: Data sample with ``pred_score``.
-            names: Names of the classes.
-            is_logits: Whether scores are logits, or probabilities.
-            **where: Further attributes of the predictions: source, seconds, static.
-        """
-        scores = output.pred_score
-        scores = scores if isinstance(scores, dict) else {next(iter(names)): scores}
-        return [self.predict(scores, names, is_logits, **where)]
-
-    def predict(
-        self, scores: Mapping[str, Tensor], names: Names, is_logits: bool = True, **where: Any
-    ) -> Prediction:
-        """Make a prediction of scores (classes,), or (views, classes), by output of the head."""
-        arrays = {name: value.detach().float().cpu() for name, value in scores.items()}
-        shares = {name: self.probabilities(value, is_logits) for name, value in arrays.items()}
-        kept = {name: value.numpy() for name, value in arrays.items()}
-        probabilities = {name: share.numpy() for name, share in shares.items() if share is not None}
-        return Prediction(kept, probabilities, names, task=self, **where)
-
-    def probabilities(self, scores: Tensor, is_logits: bool) -> Tensor | None:
-        """Return probabilities (classes,), those of views averaged; None for values."""
-        if self.activation is None:
-            return None
-        if is_logits:
-            scores = scores.sigmoid() if self.activation == "sigmoid" else scores.softmax(dim=-1)
-        return scores.mean(dim=0) if scores.dim() > 1 else scores
-
-    def parts(self, reader: Any, video: dict, options: dict[str, Any]) -> Iterator[tuple]:
-        """Answer for the parts of an opened video.
-
-        Args:
-            reader: What reads and answers them: a ``PartReader`` of ``apis``.
-            video: Result of ``VideoPipeline.open``.
-            options: Arguments of ``Recognizer.timeline``.
-
-        Yields:
-            ``(output, where)`` for each part: what the head returns of it, as ``answers`` takes it,
-            and attributes of its predictions: ``seconds``, which is start and end, and perhaps
-            ``static``. Outputs that have their own times, such as segments, need none.
-        """
-        return reader.windows_of(video, options)
-
-    def stream_parts(
-        self, reader: Any, frames: Iterable, fps: float, options: dict[str, Any]
-    ) -> Iterator[tuple]:
-        """Answer for the parts of a stream; see ``parts``, and ``Recognizer.stream``."""
-        return reader.windows_of_stream(frames, fps, options)
-
-    def top(self, prediction: Prediction, k: int, name: str) -> list[tuple[int, str, float]]:
-        """Return number, name and probability of the k most likely classes of an output."""
-        probabilities = prediction.probabilities[name]
-        best = np.argsort(-probabilities, kind="stable")[:k]
-        return [(int(i), prediction.names[name][i], float(probabilities[i])) for i in best]
-
-    def cells(self, prediction: Prediction, k: int | None = None) -> dict[str, Any]:
-        """Return the answer as cells of a row: the class and its score, or the values.
-
-        With a ``threshold``, ``labels`` are all classes that reach it, joined by ``;``.
-
-        Args:
-            prediction: The prediction.
-            k: Number of classes of ``top``; None: there is no such cell.
-        """
-        best_of = {name: prediction.top(k or 1, name) for name in prediction.scores}
-        cells = class_cells(best_of, k is not None)
-        if self.threshold is not None:
-            (shares,) = prediction.probabilities.values()
-            (names,) = prediction.names.values()
-            cells["labels"] = ";".join(names[i] for i in np.flatnonzero(shares >= self.threshold))
-        return cells
-
-    def value_texts(self, values: Mapping[str, float | None]) -> list[str]:
-        """Return values as people read them, such as ``'level 3.2'``."""
-        numbers = {name: math.nan if value is None else value for name, value in values.items()}
-        return [
-            f"{name} {self.formats.get(name, '{:.4g}').format(number)}"
-            for name, number in numbers.items()
-        ]
-
-    def shown_at(self, predictions: Sequence[Prediction], seconds: float) -> list[Prediction]:
-        """Return what is drawn at a time: the nearest of the parts, of those that hold it first.
-
-        The parts are in order. Those of a shot are of one length, so that one of the two around a
-        time holds it, if any does.
-        """
-        after = bisect.bisect_left(predictions, seconds, key=lambda prediction: prediction.moment)
-        neighbors = predictions[max(after - 1, 0) : after + 1]
-
-        def distance(prediction: Prediction) -> tuple[bool, float]:
-            start, end = prediction.seconds or (-math.inf, math.inf)
-            return not start <= seconds < end, abs(prediction.moment - seconds)
-
-        return [min(neighbors, key=distance)]
-
-    def summary(self, predictions: Sequence[Prediction], k: int) -> dict[str, float] | str:
-        """Return the answer for a whole video: the k most likely classes of its parts, or a text.
-
-        Of several outputs the names begin with that of the output.
-        """
-        classes: dict[str, float] = {}
-        names = predictions[0].names
-        for name, labels in names.items():
-            of_parts = [prediction.probabilities[name] for prediction in predictions]
-            shares = self.combine(of_parts, axis=0)
-            prefix = "" if len(names) == 1 else f"{name}: "
-            best = np.argsort(-shares)[:k]
-            classes |= {prefix + labels[i]: float(shares[i]) for i in best}
-        return classes
-
+from mmvidformer.tasks.answers import Answers, Names
+from mmvidformer.tasks.rows import place_cells
 
 ONE_CLASS = Answers()
 

@@ -5,7 +5,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +25,6 @@ from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization.heatmaps import rollout_clips
 
 WINDOW, MOST = 2.0, 8  # seconds of a window, and most windows without overlap
-SURE = 2.0  # a class is named alone if it is at least so many times as likely as the next one
 # Moments at which persons are found in a video, and how often a second they can be followed.
 MOST_MOMENTS, LEAST_TRACK_RATE = 150, 2.0
 MAX_PIXELS = 4096 * 2304  # of a frame: decoded frames of a small file can be huge
@@ -110,45 +108,37 @@ def answer(
     """
     seconds = check_video(video, limits)
     task, name = recognizer.task, Path(video).name
-    has_windows = task.has_windows
-    window = max(WINDOW, seconds / MOST) if has_windows else None
-    count = math.ceil(seconds / WINDOW)  # a guess, for the progress
-    if has_windows:
-        opened = recognizer.pipeline.open(video)
-        windows = recognizer.windows(opened, window)
-        count = len(windows)
-    parts = partial(recognizer.timeline, window=window)
-    if task.needs_boxes:
-        rate = min(TRACK_RATE, MOST_MOMENTS / seconds)
-        count = math.ceil(seconds * rate)
-        track = rate >= LEAST_TRACK_RATE and has_package()
-        parts = partial(recognizer.persons, rate=rate, track=track)
+    rate = min(TRACK_RATE, MOST_MOMENTS / seconds)
+    track = rate >= LEAST_TRACK_RATE and has_package()
+    asked = dict(window=max(WINDOW, seconds / MOST), rate=rate, track=track)
+    asked = {option: value for option, value in asked.items() if option in task.options}
     predictions = []
-    for prediction in parts(video):
+    for prediction in recognizer.timeline(video, **asked):
         predictions.append(prediction)
-        progress(min(len(predictions) / count, 1), task.part)
+        progress(min(prediction.span[1] / seconds, 1), task.part)
     picture = None
-    if predictions and not task.needs_boxes:
+    if predictions and task.drawing:
         picture = draw_timeline(predictions, name, duration=seconds)
-    shares = task.summary(predictions, k=5) if predictions else "nothing found"
+    summary = task.summary(predictions, k=5) if predictions else "nothing found"
     segments, film = Path(folder, "segments.csv"), Path(folder, "answers.mp4")
     table = write_segments(predictions, name, segments)
     yield Answer(
-        shares if isinstance(shares, dict) else None,
+        summary if isinstance(summary, dict) else None,
         picture,
-        headline=find_headline(shares, task.has_one_class),
+        headline=task.headline(summary),
         table=table,
         files=[str(segments)],
     )
     progress(0, "film")
     annotate_video(Path(video), predictions, film)
-    shown = str(film) if task.needs_boxes else None
-    yield Answer(film=shown, files=[str(segments), str(film)])
-    if not has_windows or not predictions[0].probabilities:  # rollout shows a class of a window
+    yield Answer(film=None if task.drawing else str(film), files=[str(segments), str(film)])
+    if "window" not in asked or not predictions[0].probabilities:  # rollout is of a window's class
         return
     progress(0, "attention rollout")
     scores = [prediction.score for prediction in predictions]
-    surest, film = windows[scores.index(max(scores))], Path(folder, "rollout.mp4")
+    opened = recognizer.pipeline.open(video)
+    surest = recognizer.windows(opened, **asked)[scores.index(max(scores))]
+    film = Path(folder, "rollout.mp4")
     sample = recognizer.pipeline.read(opened, surest.span)
     try:
         ((_, images),) = rollout_clips(recognizer, sample, Path(video).name)
@@ -159,21 +149,6 @@ def answer(
         for image in images:
             output.add(image)
     yield Answer(film=str(film))
-
-
-def find_headline(shares: dict[str, float] | str, has_one_class: bool) -> str:
-    """Return the answer in a line: a class, or those of which none stands out.
-
-    Args:
-        shares: The summary of a task.
-        has_one_class: Whether it is one class of them.
-    """
-    if isinstance(shares, str):
-        return shares
-    ranked = sorted(shares.items(), key=lambda pair: -pair[1])
-    most = ranked[0][1]
-    likely = [f"{name} {share:.0%}" for name, share in ranked if SURE * share > most]
-    return f"unsure: {' or '.join(likely)}" if has_one_class and len(likely) > 1 else likely[0]
 
 
 def write_segments(predictions: Sequence[Prediction], name: str, file: Path) -> dict[str, list]:

@@ -27,9 +27,7 @@ def recognizer(cfg, tmp_path: Path, monkeypatch) -> Recognizer:
     merge(cfg, find_task("boxes").fragment(cfg, lists))
     set_video_backend(cfg, "pyav")
     persons = [Person((0.1, 0.2, 0.4, 0.8), 0.9), Person((0.6, 0.2, 0.9, 0.8), 0.85)]
-    monkeypatch.setattr(
-        "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: persons
-    )
+    monkeypatch.setattr("mmvidformer.apis.parts.load_detector", lambda _: lambda *frame: persons)
     torch.manual_seed(0)
     return Recognizer(cfg, None)
 
@@ -56,10 +54,10 @@ def scores_of(predictions) -> np.ndarray:
 def test_a_stream_gives_the_answers_of_the_file(recognizer, video, rate, track) -> None:
     if track:
         pytest.importorskip("trackers", reason="needs trackers")
-    expected = list(recognizer.persons(video, rate, track))
+    expected = list(recognizer.timeline(video, rate=rate, track=track))
     frames = [pixels for _, _, pixels in Capture(video).frames()]
     for source, fps in ((Capture(video), None), (iter(frames), 10)):
-        streamed = list(recognizer.stream_persons(source, fps, rate, track))
+        streamed = list(recognizer.stream(source, fps, rate=rate, track=track))
         assert rows_of(streamed) == [
             (pytest.approx(seconds), track, box) for seconds, track, box in rows_of(expected)
         ]
@@ -68,14 +66,14 @@ def test_a_stream_gives_the_answers_of_the_file(recognizer, video, rate, track) 
 
 def test_tracks_and_clips_end_at_a_cut(recognizer, video) -> None:
     pytest.importorskip("trackers", reason="needs trackers")
-    found = list(recognizer.persons(video, rate=5, track=True))
+    found = list(recognizer.timeline(video, rate=5, track=True))
     assert {one.track for one in found if one.start < 2} == {1, 2}
     assert {one.track for one in found if one.start >= 2} == {3, 4}
-    alone = list(recognizer.persons(video, rate=5))
+    alone = list(recognizer.timeline(video, rate=5))
     near = [number for number, one in enumerate(found) if abs(one.start - 2) < 0.3]
     apart = np.abs(scores_of(found) - scores_of(alone)).max(axis=1)
     assert apart[near].max() > 1e-4 and np.delete(apart, near).min() < 1e-6
-    whole = list(recognizer.persons(video, rate=5, track=True, cuts="none"))
+    whole = list(recognizer.timeline(video, rate=5, track=True, cuts="none"))
     assert {one.track for one in whole} == {1, 2}
     np.testing.assert_allclose(scores_of(whole), scores_of(alone), atol=1e-6)
 
@@ -85,16 +83,16 @@ def test_each_video_counts_from_1_and_a_hundred_persons_are_answered(
 ) -> None:
     pytest.importorskip("trackers", reason="needs trackers")
     for _ in range(2):
-        assert {one.track for one in recognizer.persons(video, 2, True, "none")} == {1, 2}
+        assert {
+            one.track for one in recognizer.timeline(video, rate=2, track=True, cuts="none")
+        } == {1, 2}
     crowd = [
         Person((x / 12, y / 12, (x + 0.6) / 12, (y + 0.9) / 12), 0.9)
         for x in range(10)
         for y in range(10)
     ]
-    monkeypatch.setattr(
-        "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: crowd
-    )
-    tracks = [one.track for one in recognizer.persons(video, 2, True, "none")]
+    monkeypatch.setattr("mmvidformer.apis.parts.load_detector", lambda _: lambda *frame: crowd)
+    tracks = [one.track for one in recognizer.timeline(video, rate=2, track=True, cuts="none")]
     assert tracks == [*range(1, 101)] * 7  # 3.5 s
 
 
@@ -107,16 +105,16 @@ def test_an_answer_comes_half_a_clip_after_its_moment(recognizer) -> None:
             seen.append(number)
             yield image
 
-    late = [len(seen) / 10 - one.start for one in recognizer.stream_persons(frames(), 10, 1)]
+    late = [len(seen) / 10 - one.start for one in recognizer.stream(frames(), 10, rate=1)]
     assert len(late) == 8 and max(late) <= 0.7
 
 
 def test_nobody_and_no_frames(recognizer, video, monkeypatch) -> None:
-    monkeypatch.setattr("mmvidformer.apis.box_answers.load_detector", lambda _: lambda *x: [])
-    assert not list(recognizer.persons(video, 5))
-    assert not list(recognizer.stream_persons(Capture(video), rate=5))
-    assert not list(recognizer.stream_persons(iter(()), 10))
+    monkeypatch.setattr("mmvidformer.apis.parts.load_detector", lambda _: lambda *x: [])
+    assert not list(recognizer.timeline(video, rate=5))
+    assert not list(recognizer.stream(Capture(video), rate=5))
+    assert not list(recognizer.stream(iter(()), 10))
     with pytest.raises(UserError, match="frame rate of the frames is unknown, set fps"):
-        next(recognizer.stream_persons(iter(())))
+        next(recognizer.stream(iter(())))
     with pytest.raises(UserError, match="rate must be positive, got 0 times a second"):
-        next(recognizer.persons(video, 0))
+        next(recognizer.timeline(video, rate=0))

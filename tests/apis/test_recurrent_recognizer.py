@@ -23,7 +23,7 @@ def test_recurrent_models(small, build, tmp_path, prediction_data) -> None:
         (other,) = step.predictions
         assert one.source == str(video) and one.so_far and one.moment == one.end
         np.testing.assert_allclose(one.scores["verb"], other.scores["verb"], atol=1e-5)
-    with pytest.raises(ValueError, match="a model of steps has no windows, got window=2"):
+    with pytest.raises(ValueError, match="models of steps take no window, got 2"):
         next(ahead.timeline(video, 2))
 
 
@@ -53,7 +53,7 @@ def test_a_recurrent_model_streams_files_and_arrays_alike(
         np.testing.assert_allclose(one.scores["class"], other.scores["class"], atol=1e-5)
     with pytest.raises(ValueError, match="the frame rate of the frames is unknown, set fps"):
         next(recognizer.stream(pixels))
-    with pytest.raises(ValueError, match="answers at once, got a delay of 1 s"):
+    with pytest.raises(ValueError, match="models of windows take no delay, got 1"):
         next(recognizer.stream(pixels, fps, delay=1))
     with pytest.raises(ValueError, match="restart is for recurrent models without windows"):
         next(recognizer.stream(pixels, fps, window=1, restart=1))

@@ -14,6 +14,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.apis.detector import Person, PersonDetector
 from mmvidformer.sinks.annotate import COLORS
 from mmvidformer.tasks.rows import CORNERS
+from mmvidformer.tasks.stated_boxes import StatedBoxes
 from mmvidformer.video.video import Video
 
 
@@ -59,18 +60,23 @@ def test_boxes_from_annotation_to_film(
     boxes = ["--boxes", str(tmp_path / "all.csv")]
     assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0
     assert film.stat().st_size and "1.00-1.00 s: " in capsys.readouterr().out
-    monkeypatch.setattr("mmvidformer.apis.box_answers.load_detector", lambda _: Persons())
-    assert main_of("demo")([config, best, video, "--boxes", "persons"]) == 0
+    monkeypatch.setattr("mmvidformer.apis.parts.load_detector", lambda _: Persons())
+    assert main_of("demo")([config, best, video]) == 0
     shown = capsys.readouterr().out
     assert "0.00-0.00 s: " in shown and "1.00-1.00 s: " in shown
     recognizer = Recognizer(config, best)
-    (found,) = recognizer.boxes(video, 1, [(0.3, 0.2, 0.9, 0.8)])
+    stated = [StatedBoxes(1, [(0.3, 0.2, 0.9, 0.8)], [None])]
+    (found,) = recognizer.timeline(video, boxes=stated)
     assert found.task.needs_boxes and found.box == (0.3, 0.2, 0.9, 0.8)
     assert [found.row()[name] for name in CORNERS] == [0.3, 0.2, 0.9, 0.8]
     assert {name for _, name, _ in found.top()} == {"walk", "sit"}
-    for call in (recognizer, lambda video: next(recognizer.timeline(video))):
-        with pytest.raises(ValueError, match="a model of boxes needs them"):
-            call(video)
+    assert [one.row() for one in recognizer(video)] == [
+        one.row() for one in recognizer.timeline(video)
+    ]
+    with pytest.raises(ValueError, match="models of boxes take no window, got 1"):
+        next(recognizer.timeline(video, window=1))
+    with pytest.raises(ValueError, match="boxes are of video files; of an array, stream"):
+        recognizer(np.zeros((8, 16, 16, 3), np.uint8), fps=10)
     check_tracks(main_of, [config, best], video, tmp_path, monkeypatch)
     address = web.add("/v.mp4", Path(video).read_bytes())
     check_stream(main_of, [config, best], address, tmp_path)
@@ -82,12 +88,12 @@ def test_boxes_from_annotation_to_film(
 def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypatch) -> None:
     """Rows, segments, films and bulk labels have a number for each person."""
     pytest.importorskip("trackers", reason="needs trackers")
-    load = "mmvidformer.apis.box_answers.load_detector"
+    load = "mmvidformer.apis.parts.load_detector"
     monkeypatch.setattr(load, lambda _: find_two)
     outputs = {name: tmp_path / f"tracks.{name}" for name in ("json", "csv", "mp4")}
     names = {"json": "--json", "csv": "--csv", "mp4": "--out"}
     options = [f"{names[name]}={path}" for name, path in outputs.items()]
-    persons = ["--boxes", "persons", "--track"]
+    persons = ["--track"]
     assert main_of("demo")([*model, video, *persons, "--rate", "4", *options]) == 0
     rows = [json.loads(line) for line in outputs["json"].read_text().splitlines()]
     lefts = {(row["start"], row["track"]): row["x1"] for row in rows}
@@ -105,7 +111,7 @@ def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypa
         edge = picture[76:86, left : left + 2].mean(axis=(0, 1))
         assert np.abs(edge - color).max() < 60
     boxes = ["--boxes", str(tmp_path / "all.csv")]
-    with pytest.raises(ValueError, match="--rate needs a model of boxes that detects persons"):
+    with pytest.raises(ValueError, match="a rate is of persons that are detected, got 4; leave it"):
         main_of("demo")([*model, video, *boxes, "--rate", "4"])
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     command = [*model, video, "--track", "--workers", "0", "--out", str(tmp_path / "tracked")]
@@ -116,7 +122,7 @@ def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypa
     assert main_of("label")(command) == 0  # nothing is left to do
     with pytest.raises(FileExistsError, match="has results with another rate"):
         main_of("label")([*command, "--rate", "2"])
-    with pytest.raises(ValueError, match="--rate needs a model of boxes that detects persons"):
+    with pytest.raises(ValueError, match="a rate is of persons that are detected, got 4; leave it"):
         main_of("label")([*command[:-1], str(tmp_path / "z"), *boxes, "--rate", "4"])
     check_stated_tracks(main_of, model, video, tmp_path)
     monkeypatch.setattr(load, lambda _: find_two)
@@ -148,7 +154,7 @@ def check_stated_tracks(main_of, model: list[str], video: str, tmp_path: Path) -
 def check_stream(main_of, model: list[str], address: str, tmp_path: Path) -> None:
     """An address has the persons of the file (``check_tracks``), at the same times."""
     rows, film = tmp_path / "live.json", tmp_path / "live.mp4"
-    persons = ["--boxes", "persons", "--track", "--rate", "4"]
+    persons = ["--track", "--rate", "4"]
     assert main_of("demo")([*model, address, *persons, f"--json={rows}", f"--out={film}"]) == 0
     of_stream, of_file = (
         [json.loads(line) for line in path.read_text().splitlines()]
@@ -184,8 +190,8 @@ def check_labels(main_of, model: list[str], videos: Path, tmp_path: Path) -> Non
         main_of("label")(command)
     (folder / "y").mkdir()
     os.link(videos / "val_3.mp4", folder / "y" / "val_3.mp4")
-    with pytest.raises(ValueError, match="boxes of 'val_3', which are val_3.mp4 and y/val_3.mp4"):
+    with pytest.raises(ValueError, match="two files have the name 'val_3': val_3.mp4 and y/"):
         main_of("label")(command)
     file.write_text("other,1,0.3,0.2,0.9,0.8,1,0\n")
-    with pytest.raises(ValueError, match="ava.csv has no boxes of these 4 videos"):
+    with pytest.raises(ValueError, match="none of the 1 videos of .*ava.csv is among"):
         main_of("label")(command)

@@ -257,7 +257,8 @@ def test_options_without_an_effect_are_refused(
     video, truth = tiny_videos.root / "val_0.mp4", tmp_path / "t.csv"
     truth.write_text("video,start,end,label\nval_0.mp4,0,1,red\n")
     for options, message in (
-        (["--boxes", "persons"], "--boxes needs a model of boxes, not of windows"),
+        (["--boxes", truth], "models of windows take no boxes, got .*t.csv"),
+        (["--min-score", 0], "models of windows take no min_score, got 0"),
         (["--ahead", 2], "--ahead needs a model that anticipates"),
         (["--truth", truth], "--truth needs --timeline"),
         (["--queue", 3], "--queue needs a camera or an address"),
@@ -352,14 +353,14 @@ def test_rows_are_written_as_they_come(
 ) -> None:
     """Ctrl-C at the second video: the first, of which there are four windows, is kept."""
     shutil.copy(folder / "0" / "clip.mp4", folder / "0" / "first.mp4")
-    timeline = Recognizer.timeline
+    answers = Recognizer.answers
 
     def interrupted(self: Recognizer, video: Path, *args: object, **options: object) -> Iterator:
         if video.name == "first.mp4":
             raise KeyboardInterrupt
-        return timeline(self, video, *args, **options)
+        return answers(self, video, *args, **options)
 
-    monkeypatch.setattr(Recognizer, "timeline", interrupted)
+    monkeypatch.setattr(Recognizer, "answers", interrupted)
     file = tmp_path / "new" / "rows"
     with pytest.raises(KeyboardInterrupt):
         demo(main_of, model, folder, name, file, "--window", 0.5, "--stride", 0.5)
@@ -399,8 +400,10 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
     main_of, model, folder, tmp_path, capsys, monkeypatch
 ) -> None:
     table, computed = tmp_path / "new" / "windows.csv", []
-    run = Recognizer._run
-    monkeypatch.setattr(Recognizer, "_run", lambda *a, **k: computed.append(1) or run(*a, **k))
+    run = Recognizer.run_samples
+    monkeypatch.setattr(
+        Recognizer, "run_samples", lambda *a, **k: computed.append(1) or run(*a, **k)
+    )
     options = ["--window", 1, "--stride", 0.5, "--windows", table]
     assert demo(main_of, model, folder, *options) == 1  # one is bad
     whole, rows = table.read_bytes(), table.read_text().splitlines()
@@ -479,7 +482,7 @@ def test_demo_names_wrong_arguments_before_it_loads_the_model(
 
 
 def test_scores_of_segments_are_for_models_of_segments(main_of, model, tiny_videos) -> None:
-    with pytest.raises(ValueError, match="min_score is for models of segments, not of classes"):
+    with pytest.raises(ValueError, match="models of windows take no min_score, got"):
         demo(main_of, model, tiny_videos.root / "val_0.mp4", "--window", 1, "--min-score", 0.9)
 
 

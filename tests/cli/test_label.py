@@ -121,7 +121,7 @@ def test_mistakes(label, model, folder, tiny_videos, tmp_path, monkeypatch) -> N
             label([*command, *changes])
     with pytest.raises(FileExistsError, match="another input"):
         label([*model, str(tiny_videos.root), "--out", str(out)])
-    with pytest.raises(UserError, match="--boxes needs a model of boxes, not of windows"):
+    with pytest.raises(UserError, match="models of windows take no boxes, got ava.csv"):
         label([*model, str(folder), "--out", str(tmp_path / "new"), "--boxes", "ava.csv"])
     with pytest.raises(SystemExit):
         label([*command, "--workers", "-1"])

@@ -138,7 +138,7 @@ def test_parts_of_a_long_video_give_the_steps_of_the_whole(frames_model) -> None
     video = noise(150)
     found = list(frames_model.timeline(video, fps=10))
     opened = frames_model.pipeline.open(video, 10)
-    whole = frames_model._run(frames_model.pipeline.read(opened))
+    (whole,) = frames_model.run_samples([frames_model.pipeline.read(opened)])
     assert len(found) == len(whole.pred_score) == 38  # of 4 frames
     ends = [one.seconds for one in found]
     assert [start for start, _ in ends] == pytest.approx([0.4 * i for i in range(38)])
@@ -170,11 +170,11 @@ def test_a_stream_gives_each_step_once_after_the_delay(frames_model, delay) -> N
 
 
 def test_what_a_model_of_frames_has_no_use_for(frames_model) -> None:
-    with pytest.raises(ValueError, match="a model of steps has no windows, got window=2"):
+    with pytest.raises(ValueError, match="models of steps take no window, got 2"):
         next(frames_model.timeline(noise(9), window=2.0, fps=10))
     with pytest.raises(ValueError, match=r"delay must be at most 0.4 s \(.*\), got 0.5 s"):
         next(frames_model.stream(iter(noise(9)), fps=10, delay=0.5))
-    with pytest.raises(ValueError, match="a model of steps has no windows, got stride=1"):
+    with pytest.raises(ValueError, match="models of steps take no stride, got 1"):
         next(frames_model.stream(iter(noise(9)), fps=10, stride=1.0))
 
 

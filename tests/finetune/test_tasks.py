@@ -99,7 +99,7 @@ def test_what_does_not_fit_a_task_is_removed_and_said(folder) -> None:
 def test_segments_are_not_found_frame_by_frame(folder) -> None:
     lists = read_task_lists(folder / "segments", "segments")
     cfg, _ = apply_recipe(get_config("horst_early_motion"), lists, Recipe(task="segments"))
-    with pytest.raises(ValueError, match="a model of segments does not answer frame by frame"):
+    with pytest.raises(ValueError, match="of segments does not answer frame by frame"):
         next(Recognizer(cfg, None).frame_by_frame([]))
 
 

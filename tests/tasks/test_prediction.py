@@ -6,6 +6,7 @@ import pytest
 import torch
 from mmengine.structures import InstanceData
 
+from mmvidformer.apis.detector import Person
 from mmvidformer.sinks.annotate import Bars, prediction_bars
 from mmvidformer.tasks.table import ANTICIPATION, TASKS, task_of_head
 
@@ -81,9 +82,10 @@ def test_segments_have_one_class() -> None:
 
 def test_boxes_are_shown_around_their_moment() -> None:
     task = TASKS["boxes"]
-    scores, corners = torch.tensor([[0, 0.25, 0.75]]), torch.tensor([[0.25, 0.0, 0.5, 1.0]])
-    output = SimpleNamespace(pred_instances=InstanceData(scores=scores, bboxes=corners))
-    (box,) = task.answers(output, NAMES, seconds=(3, 3))
+    scores = torch.tensor([[0, 0.25, 0.75]])
+    output = SimpleNamespace(pred_instances=InstanceData(scores=scores))
+    persons = [Person((0.25, 0, 0.5, 1))]
+    (box,) = task.answers(output, NAMES, persons=persons, seconds=(3, 3))
     assert box.box == (0.25, 0, 0.5, 1) and box.top(1) == [(1, "b", 0.75)]
     corners = {"x1": 0.25, "y1": 0, "x2": 0.5, "y2": 1}
     where = {"video": None, "start": 3, "end": 3}

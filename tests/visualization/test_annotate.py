@@ -107,10 +107,10 @@ def test_bars_of_a_stream() -> None:
     times = tuple(prediction(ahead=seconds, **coming) for seconds in (1.0, 0.5))
     by_time, verb, action = list_bars(times, 1, ahead=0.6)
     assert by_time.classes == [("1.00 s wash pan", 0.6), ("0.50 s wash pan", 0.6)]
-    assert verb == Bars("next verb in 0.50 s", [("put", 0.7)])
-    assert action.heading == "next action in 0.50 s"
+    assert verb == Bars("verb, next in 0.50 s", [("put", 0.7)])
+    assert action.heading == "action, next in 0.50 s"
     verb, action = list_bars([prediction(**coming)], 1)
-    assert verb.heading == "next verb"
+    assert verb.heading == "verb, next"
     row = {"class": np.ones(1)}
     single = Prediction(row, row, {"class": ["a"]}, so_far=True)
     assert list_bars([single]) == [Bars("so far", [("a", 1.0)])]

@@ -15,11 +15,14 @@ from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.tasks.classification import Classification
+from mmvidformer.tasks.multi_label import MultiLabel
+from mmvidformer.tasks.stated_boxes import StatedBoxes
 from mmvidformer.tasks.table import find_task
 from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
-from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video, find_headline
+from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video
 
 
 def write(path: Path, frames: int, fps: float = 10) -> Path:
@@ -47,11 +50,11 @@ def test_what_the_page_shows_of_values_and_segments() -> None:
 
 def test_classes_of_like_shares_are_no_headline() -> None:
     close = {"b": 0.375, "a": 0.38, "c": 0.1}
-    assert find_headline(close, has_one_class=True) == "unsure: a 38% or b 38%"
-    assert find_headline(close, has_one_class=False) == "a 38%"
-    assert find_headline({"a": 0.5, "b": 0.25}, has_one_class=True) == "a 50%"
-    assert find_headline({"a": 1.0}, has_one_class=True) == "a 100%"
-    assert find_headline("a 0.375, b 0.5", has_one_class=False) == "a 0.375, b 0.5"
+    assert Classification().headline(close) == "unsure: a 38% or b 38%"
+    assert MultiLabel().headline(close) == "a 38%"
+    assert Classification().headline({"a": 0.5, "b": 0.25}) == "a 50%"
+    assert Classification().headline({"a": 1.0}) == "a 100%"
+    assert MultiLabel().headline("a 0.375, b 0.5") == "a 0.375, b 0.5"
 
 
 def test_classes_are_the_mean_of_the_windows() -> None:
@@ -112,11 +115,11 @@ def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> N
     looks = iter([[], [Person(where)], []])  # at 0, 1 and 2 s, since the video is so short
     monkeypatch.setattr("mmvidformer.web.answers.MOST_MOMENTS", 2)
     monkeypatch.setattr(
-        "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: next(looks)
+        "mmvidformer.apis.parts.load_detector", lambda _: lambda *frame: next(looks)
     )
     video = tiny_videos.root / "val_1.mp4"  # 24 green frames of 64 x 32 pixels, 2 s
     recognizer, (found, last) = answers("boxes", tmp_path, video)
-    (box,) = recognizer.boxes(video, 1, [where])
+    (box,) = recognizer.timeline(video, boxes=[StatedBoxes(1, [where], [None])])
     assert found.table["headers"][:7] == ["video", "start", "end", "x1", "y1", "x2", "y2"]
     assert found.table["data"][0][:7] == ["val_1.mp4", "1.0", "1.0", "0.5", "0.25", "1.0", "1.0"]
     assert found.classes == {name: pytest.approx(p) for _, name, p in box.top()}
@@ -133,9 +136,7 @@ def test_the_page_numbers_persons(tiny_videos, tmp_path, monkeypatch) -> None:
     """It looks five times a second in a short video, and less often in a long one."""
     pytest.importorskip("trackers", reason="needs trackers")
     persons = [Person((0.1, 0.2, 0.4, 0.8)), Person((0.6, 0.2, 0.9, 0.8))]
-    monkeypatch.setattr(
-        "mmvidformer.apis.box_answers.load_detector", lambda _: lambda *frame: persons
-    )
+    monkeypatch.setattr("mmvidformer.apis.parts.load_detector", lambda _: lambda *frame: persons)
     for most, tracks in ((150, {"1", "2"}), (6, {"1", "2"}), (3, set())):
         monkeypatch.setattr("mmvidformer.web.answers.MOST_MOMENTS", most)
         folder = tmp_path / str(most)

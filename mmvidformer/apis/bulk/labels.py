@@ -19,7 +19,6 @@ from mmvidformer.apis.bulk.reading import (
 from mmvidformer.apis.part_options import PartOptions
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.data.sources import VideoSource
-from mmvidformer.errors import UserError
 from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.tasks.prediction import Prediction
 
@@ -58,36 +57,28 @@ class Labeler:
             config, checkpoint, device, names, int8=int8, static=static
         )
         self.check, self.options = recognizer.check, options
-        options.check(recognizer)
+        options.check(recognizer.task)
         self.boxes = options.read_boxes(videos)
-        if self.boxes and not any(map(self.boxes.of, videos)):
-            raise UserError(f"{options.boxes} has no boxes of these {len(videos)} videos")
-        self.read_clips = self._reader(options.window, options.stride, options.cuts)
+        self.read_clips = self._reader(options)
         # Of videos that are being answered: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())
         self.columns = {name: _type_of(cell) for name, cell in self._row(self._example()).items()}
 
-    def _reader(self, window: float | None, stride: float | None, cuts: str | None) -> ReadClips:
-        if not self.recognizer.task.has_windows:
-            return Unread()
-        pipeline = self.recognizer.pipeline
-        if window is None and stride is None:
-            return WholeVideos(pipeline)
-        frames = frames_of_stage(self.recognizer.fast_model)
-        return Windows(pipeline, window, stride, frames, cuts)
+    def _reader(self, options: PartOptions) -> ReadClips:
+        recognizer = self.recognizer
+        if options.window is None and options.stride is None:
+            has_windows = recognizer.has_windows({}, in_parts=True)
+            return WholeVideos(recognizer.pipeline) if has_windows else Unread()
+        frames = frames_of_stage(recognizer.fast_model)
+        sizes = options.window, options.stride, frames
+        return Windows(recognizer.pipeline, *sizes, options.cuts)
 
     def _example(self) -> Prediction:
         """Return a prediction with all the fields that those of the model have."""
-        task, names = self.recognizer.task, self.recognizer.names
-        zeros = {name: np.zeros(len(classes), np.float32) for name, classes in names.items()}
-        probabilities = zeros if task.activation else {}
-        box = (0.0, 0.0, 1.0, 1.0) if task.needs_boxes else None
         has_tracks = self.options.track or self.boxes is not None and self.boxes.has_tracks
         track = 0 if has_tracks else None
-        ahead = 0.0 if task.is_about_future else None
         shot = 0 if isinstance(self.read_clips, Windows) else None
-        where = dict(source="", seconds=(0.0, 0.0), box=box, track=track, ahead=ahead, shot=shot)
-        return Prediction(zeros, probabilities, names, task=task, **where)
+        return self.recognizer.task.example(self.recognizer.names, track=track, shot=shot)
 
     def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
         """Make the rows of each clip; those of an unread video are of all of its parts."""
@@ -111,13 +102,8 @@ class Labeler:
         return predictions
 
     def _answer_video(self, name: str, video: VideoSource) -> list[Prediction]:
-        recognizer = self.recognizer
-        if recognizer.task.is_about_future and not isinstance(video, str):
-            raise UserError("a model that anticipates reads local files only")
-        if not recognizer.task.needs_boxes:
-            return list(recognizer.timeline(video, min_score=self.options.min_score))
-        stated = self.boxes and self.boxes.of(name)
-        return list(self.options.answer_boxes(recognizer, video, stated))
+        boxes = self.boxes.of(name) if self.boxes else None
+        return list(self.recognizer.timeline(video, **self.options.asked(boxes)))
 
     def _row(self, prediction: Prediction) -> dict[str, Any]:
         row = prediction.row()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.apis.shots import list_shot_windows
-from mmvidformer.apis.windows import in_frames, times_of
+from mmvidformer.apis.shots import find_windows
+from mmvidformer.apis.windows import times_of
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.errors import StorageError
@@ -79,12 +79,8 @@ class Windows:
         """Yield the sample of each window."""
         opened = self.pipeline.open(video)
         times = times_of(opened)  # which numbers frames by time
-
-        def find_period(size: int) -> int:
-            return self.pipeline.period(size, times.rate, self.stage_frames)
-
-        sizes = in_frames(times.rate, self.window, self.stride, find_period)
-        for window in list_shot_windows(opened, *sizes, self.cuts):
+        sizes = self.window, self.stride, self.stage_frames
+        for window in find_windows(self.pipeline, opened, *sizes, self.cuts):
             where = dict(seconds=times.span(*window.span), shot=window.shot)
             yield self.pipeline.read(opened, window.span), where
 
