@@ -1,4 +1,8 @@
-"""How much the tokens of a clip change: over parts of time and a coarse grid, and anywhere."""
+"""How much the tokens of a clip change: over parts of time and a coarse grid, and anywhere.
+
+A few large changes outweigh all others, so square roots are taken, as of Fisher vectors in
+"Improving the Fisher Kernel for Large-Scale Image Classification" (Perronnin et al. 2010).
+"""
 
 from typing import NamedTuple
 
@@ -23,6 +27,7 @@ class Block(NamedTuple):
 
 PLACES = {"fine": Block(3, 8, True), "coarse": Block(3, 4, True), "amount": Block(5, 8, False)}
 ANYWHERE = ("largest", "turns", "sorted", "moving")
+SMALLEST = 1e-8  # added below roots, which would be infinitely steep at zero
 
 
 def count_changes(width: int, layers: int = 1) -> int:
@@ -40,6 +45,8 @@ def measure_changes(tokens: Tensor, layers: int = 1) -> Tensor:
     - ``sorted``: lengths of the differences, sorted over places, and then over moments;
     - ``moving``: tokens, and differences, weighted by the squares of these lengths.
 
+    Of all of them square roots are taken, with the sign.
+
     Raises:
         UserError: If there is no time between tokens.
     """
@@ -51,7 +58,8 @@ def measure_changes(tokens: Tensor, layers: int = 1) -> Tensor:
     values = _measure_places(by_layer[-1].diff(dim=2).abs().unflatten(3, (GRID, GRID)))
     for layer in by_layer:
         values += _measure_anywhere(layer)
-    return torch.cat(values, dim=1)
+    changes = torch.cat(values, dim=1)
+    return changes.sign() * ((changes.abs() + SMALLEST).sqrt() - SMALLEST**0.5)
 
 
 def _measure_places(differences: Tensor) -> list[Tensor]:
@@ -69,7 +77,7 @@ def _measure_anywhere(cells: Tensor) -> list[Tensor]:
     steps = cells.diff(dim=2)
     differences = steps.abs()
     turns = steps.diff(dim=2).abs() if steps.shape[2] > 1 else torch.zeros_like(steps)
-    lengths = steps.square().sum(dim=1).sqrt()  # (N, T - 1, GRID GRID)
+    lengths = torch.linalg.vector_norm(steps, dim=1)  # (N, T - 1, GRID GRID); flat at zero
     over_places = lengths.sort(dim=2, descending=True).values
     over_moments = over_places.sort(dim=1).values.transpose(1, 2)
     weights = lengths.square()[:, None]
