@@ -27,7 +27,7 @@ from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.engine.options import add_options, read_options
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.baseline import try_baselines
-from mmvidformer.finetune.open_data import open_data
+from mmvidformer.finetune.open_data import open_data, open_folds
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
 from mmvidformer.finetune.prepare import RESULT, read_config, write_config
 from mmvidformer.finetune.settings import AUTO, PROBES, FinetuneOptions, Recipe
@@ -48,9 +48,12 @@ def parse_options(argv: Sequence[str]) -> FinetuneOptions:
     )
     folds.add_argument(
         "--folds",
-        action="store_true",
-        help="train and test on each fold, and print what they reach together; the same command "
-        "goes on after an interruption",
+        nargs="?",
+        type=int,
+        const=0,
+        help="train and test on each fold, and print what they reach together; of annotations that "
+        "state none, N are drawn. The same command goes on after an interruption",
+        metavar="N",
     )
     args = parser.parse_args(argv)
     if args.method and len(args.method) > 1 and not args.compare:
@@ -69,7 +72,7 @@ def _check_options(parser: ArgumentParser, options: FinetuneOptions, has_lora: b
     methods = options.methods or [AUTO]
     if options.resume and (options.compare or methods[0] in PROBES):
         parser.error(f"--resume goes on with one run, not with --compare or {', '.join(PROBES)}")
-    if (options.fold or options.folds) and (
+    if (options.fold is not None or options.folds is not None) and (
         options.compare or options.prepare or options.resume or options.shards
     ):
         parser.error("--fold and --folds go without --compare, --prepare, --resume and --shards")
@@ -87,10 +90,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Prepare and train, print the commands that follow, and return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     options = parse_options(argv)
-    if options.fold or options.folds:
+    if options.fold is not None or options.folds is not None:
         from mmvidformer.finetune.folds import run_folds
 
-        run_folds(options, partial(run, split="test"))
+        run_folds(*open_folds(options), partial(run, split="test"))
         return 0
     options, lists = open_data(options)
     if options.compare:

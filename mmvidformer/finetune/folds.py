@@ -1,6 +1,6 @@
 """Runs on folds: each is the test once, of a model that the others train."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mmvidformer.data.list_folders import VideoLists, find_folds
+from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.splits import order_of_fold
 from mmvidformer.engine.checkpointing.resume import LAST
 from mmvidformer.engine.tables import print_table
-from mmvidformer.errors import UserError
 from mmvidformer.finetune.outcome import ADVICE, PROBE_ADVICE, compare_share
 from mmvidformer.finetune.prepare import config_path
 from mmvidformer.finetune.record import TableRecord
@@ -22,36 +21,32 @@ from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
 
+RECORD = "folds.json"
 LEAST = 3  # folds whose mean has an interval
 UNRECORDED = ("fold", "folds", "force", "compare", "methods", "prepare", "resume")
 Run = Callable[[FinetuneOptions, VideoLists], dict[str, Any]]
 
 
-def run_folds(options: FinetuneOptions, run: Run) -> None:
+def run_folds(options: FinetuneOptions, folders: Mapping[str, Path], run: Run) -> None:
     """Train and test on one fold, or on all, and print what they reach together.
 
-    A fold's work dir is ``WORK_DIR/fold_NAME``. ``WORK_DIR/folds.json`` gets the result of each
+    A fold's work dir is ``WORK_DIR/fold_NAME``. ``RECORD`` in it gets the result of each
     fold when it is known. The same command goes on after the folds that it has, and in the midst of
     one. Features of videos are shared.
 
     Args:
         options: Options of ``mmvidformer finetune``; ``fold`` is the only one, if given.
+        folders: The folder of the lists of each fold.
         run: Trains and tests on lists; returns its result.
 
     Raises:
         FileExistsError: If the work dir is that of another command, and not ``--force``.
-        UserError: If there are no such folds.
     """
-    folders = find_folds(options.data)
-    if not folders:
-        raise UserError(f"{options.data} has no folds; mmvidformer data list --folds 5 makes them")
-    if options.fold is not None and options.fold not in folders:
-        raise UserError(f"{options.data} has no fold {options.fold}, but {', '.join(folders)}")
     work_dir = config_path(replace(options, force=True), "finetune").parents[1]
     command = {**options.describe(*UNRECORDED), "lists": _digest(folders.values())}
     names = [options.fold] if options.fold else [*folders]
     starts_again = options.force and options.fold is None
-    record = TableRecord(work_dir / "folds.json", "fold", command, starts_again)
+    record = TableRecord(work_dir / RECORD, "fold", command, starts_again)
     if options.force:
         record.rows = [row for row in record.rows if row["fold"] not in names]
     begun = {row["fold"] for row in record.rows}
@@ -90,7 +85,7 @@ def _options_of_fold(options: FinetuneOptions, folder: Path, work_dir: Path) -> 
     )
 
 
-def _digest(folders: Sequence[Path]) -> str:
+def _digest(folders: Iterable[Path]) -> str:
     """Return a digest of the lists of all folds."""
     digest = sha256()
     for folder in folders:

@@ -144,7 +144,7 @@ class FinetuneOptions(RunOptions):
         guesses_task: Whether no task is given: that of an export is found.
         methods: Those that ``compare`` runs; empty for all that fit.
         fold: The fold to train and test on.
-        folds: Whether to train and test on all folds.
+        folds: Train and test on all folds; how many are drawn of annotations, 0 if they state them.
     """
 
     recipe: Recipe = Recipe()
@@ -152,7 +152,7 @@ class FinetuneOptions(RunOptions):
     guesses_task: bool = False
     methods: Sequence[str] = ()
     fold: str | None = None
-    folds: bool = False
+    folds: int | None = None
     weights: str | None = option(
         "checkpoint or address to start from, of this project or any that mmvidformer convert "
         "reads (default: as in the config)",

@@ -145,3 +145,33 @@ def test_nothing_of_others_is_overwritten(main_of, own, make_folds, pretrained, 
     for option in ("--compare", "--prepare", "--resume"):
         with pytest.raises(SystemExit):
             main_of("finetune")(run_options(pretrained, data, tmp_path / "x", "--folds", option))
+
+
+def test_folds_of_annotations(main_of, make_folds, pretrained, tmp_path, capsys) -> None:
+    """Drawn or stated folds of a csv file are those of ``data list``; the same command goes on."""
+    listed = Path(make_folds("classes"))
+    table, work_dir = str(tmp_path / "all.csv"), tmp_path / "run"
+    options = run_options(pretrained, table, work_dir, "--method", "linear", "--folds", "3")
+    assert main_of("finetune")(options) == 0
+    assert "3 of 3 folds, " in capsys.readouterr().out
+    for name in ("1", "2", "3"):
+        lists = [folder / f"fold_{name}" / "test.txt" for folder in (listed, work_dir / "lists")]
+        assert lists[0].read_text() == lists[1].read_text()
+    assert main_of("finetune")(options) == 0
+    said = capsys.readouterr().out
+    assert said.count("already") == 3 and "fold 1 ..." not in said
+    stated = tmp_path / "stated.csv"
+    rows = Path(table).read_text().splitlines()
+    folds = [f"{row},{number % 5 // 3}" for number, row in enumerate(rows[1:])]
+    stated.write_text("\n".join([f"{rows[0]},fold", *folds]))
+    options = run_options(pretrained, str(stated), tmp_path / "stated", "--method", "linear")
+    assert main_of("finetune")([*options, "--folds"]) == 0
+    assert "2 of 2 folds, " in capsys.readouterr().out
+    for wrong, error in (
+        ([table, "--folds"], "all.csv states no folds; --folds 5 draws them"),
+        ([str(stated), "--fold", "7"], "stated.csv has no fold 7, but 0, 1"),
+        ([str(listed), "--folds", "3"], "has folds already: --folds, without 3"),
+        ([str(listed), "--folds", "--root", str(tmp_path)], "--root, --columns, --only"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            main_of("finetune")(run_options(pretrained, wrong[0], tmp_path / "wrong", *wrong[1:]))
