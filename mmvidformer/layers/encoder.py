@@ -112,8 +112,9 @@ class Encoder(EncoderInput):
         if self.frames == "token":  # the first of each frame
             return one_per_frame(self.norm(tensor[:, :: context.grid.w]), clips)
         if self.frames == "average":
-            tensor = self.norm(average_frames(tensor, clips))
-            return Tokens(tensor, clips._replace(grid=context.grid, counts=None, clip_rows=None))
+            tensor, counts = average_frames(tensor, clips)
+            clips = clips._replace(grid=context.grid, counts=counts, clip_rows=None)
+            return Tokens(self.norm(tensor), clips)
         pooled = pool_tokens(Tokens(self.norm(tensor), context), "cls")
         return one_per_frame(pooled.unflatten(0, (-1, clips.grid.t)), clips)
 

@@ -29,13 +29,27 @@ def split_frames(tokens: Tokens) -> Tokens:
     )
 
 
-def average_frames(frames: Tensor, clips: Context) -> Tensor:
-    """Average the tokens (B T, L, D) of the frames of each clip to (B, L, D)."""
+def average_frames(frames: Tensor, clips: Context) -> tuple[Tensor, Tensor | None]:
+    """Average the tokens of the frames of each clip.
+
+    Args:
+        frames: The tokens, (B T, P + H W, D).
+        clips: The context of the clips.
+
+    Returns:
+        Their means (B, P + H W, D), and how often each place counts, (B, 1, H, W); None: once.
+    """
     if clips.clip_rows is not None:
-        return torch.stack([clip.mean(dim=0) for clip in frames.split(clips.clip_rows.tolist())])
-    counts = counts_of_frames(clips)
-    counts = None if counts is None else counts.flatten(2)
-    return weighted_mean(frames.unflatten(0, (-1, clips.grid.t)), counts, dim=1)
+        means = [clip.mean(dim=0) for clip in frames.split(clips.clip_rows.tolist())]
+        return torch.stack(means), None
+    frames = frames.unflatten(0, (-1, clips.grid.t))
+    if clips.counts is None:
+        return frames.mean(dim=1), None
+    within_frames, of_frames = split_counts(clips.counts, clips.kept)
+    places = clips.counts.flatten(2)  # (B, T, H W)
+    prefix = of_frames.flatten(2).expand(-1, -1, frames.shape[2] - places.shape[2])
+    means = weighted_mean(frames, torch.cat([prefix, places], dim=2), dim=1)
+    return means, within_frames.amax(dim=1, keepdim=True)
 
 
 def one_per_frame(frames: Tensor, clips: Context) -> Tokens:

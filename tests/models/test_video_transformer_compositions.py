@@ -213,6 +213,10 @@ def check_kept_and_counted(model: Any, clip: Tensor, out: Tensor) -> None:
         check_refused(model, clip, counts=ones)
         return
     torch.testing.assert_close(features(model, clip, counts=ones), out)
+    if "places" not in uses:  # the same padding in all frames is as what is left out
+        padding = torch.zeros(rows, places).scatter(1, in_order.numbers, 1.0)
+        counts = padding.view(rows, 1, *grid[1:]).expand_as(ones)
+        torch.testing.assert_close(features(model, clip, counts=counts), kept)
     if not uses & {"places", "tokens"}:  # padding is as what is left out
         numbers = any_tokens[:, : tokens // 2]
         padding = torch.zeros(rows, tokens).scatter(1, numbers, 1.0).view_as(ones)
