@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 # module, name: the rooms (or the files of benchmarks) that import it, and what it needs it for
 IMPORTED = {
-    ("torch._utils", "ExceptionWrapper"): ("apis", "errors of processes, with their traceback"),
+    ("torch._utils", "ExceptionWrapper"): ("video", "errors of processes, with their traceback"),
     ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("memory.py", "the memory estimate"),
     ("torch.utils._python_dispatch", "TorchDispatchMode"): (
         "memory.py passes.py",

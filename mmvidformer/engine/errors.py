@@ -8,10 +8,8 @@ import threading
 import traceback
 from collections.abc import Callable
 from multiprocessing import util
+from types import ModuleType
 from typing import NoReturn
-
-from mmengine.dist import is_main_process
-from torch import distributed
 
 from mmvidformer.errors import UserError
 
@@ -38,15 +36,16 @@ def run_tool(main: Callable[[], int | None]) -> int:
     end_with_launcher()
     try:
         status = main() or 0
-        if distributed.is_initialized():
-            leave_group(status)
+        if group := joined_group():
+            leave_group(group, status)
         return status
     except SystemExit as end:
         if end.code and has_processes():
             end_process(end.code if isinstance(end.code, int) else 1)
         raise
     except KeyboardInterrupt:
-        if is_main_process():
+        group = joined_group()
+        if group is None or group.get_rank() == 0:
             print("interrupted", file=sys.stderr)
         end_process(130)
     except Exception as error:
@@ -71,10 +70,19 @@ def run_tool(main: Callable[[], int | None]) -> int:
 
 def has_processes() -> bool:
     """Whether this process has dataloader workers, or belongs to a group of processes."""
-    return bool(multiprocessing.active_children()) or distributed.is_initialized()
+    return bool(multiprocessing.active_children()) or joined_group() is not None
 
 
-def leave_group(status: int) -> NoReturn:
+def joined_group() -> ModuleType | None:
+    """Return ``torch.distributed`` if this process belongs to a group.
+
+    It is imported by whoever joins one: commands that need no PyTorch are not to wait for it.
+    """
+    distributed = sys.modules.get("torch.distributed")
+    return distributed if distributed and distributed.is_initialized() else None
+
+
+def leave_group(distributed: ModuleType, status: int) -> NoReturn:
     """Leave the group of processes, and end this process while the interpreter is intact.
 
     A thread of gloo may hold a tensor for a moment after its collective has ended. It needs the
@@ -125,7 +133,8 @@ def is_mistake(error: Exception) -> bool:
 def lost_part(error: Exception) -> str:
     """Return what hangs or has died, if an error says so; else an empty string."""
     # PyTorch has a class for errors of NCCL; those of gloo are known by their text alone.
-    if isinstance(error, distributed.DistError) or "gloo/transport" in str(error):
+    of_group = getattr(sys.modules.get("torch.distributed"), "DistError", ())
+    if isinstance(error, of_group) or "gloo/transport" in str(error):
         return GONE
     is_lost = isinstance(error, EOFError | ConnectionError) or str(error).startswith("DataLoader ")
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
