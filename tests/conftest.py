@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import faulthandler
 import gc
 import importlib.util
 import multiprocessing
@@ -22,6 +23,10 @@ from tests.tiny_data import TinyVideos, write_prediction_data, write_tiny_videos
 from tests.web_server import Web
 
 ROOT = Path(__file__).parents[1]
+# Seconds after which the stacks of a module that hangs are printed. Pytest's own watch starts a
+# thread for each test, which takes longer than many of them.
+HANGS = 1800
+STDERR = os.dup(2)  # pytest replaces it
 
 # Tests share few cores, and a model of a few channels gains nothing from more.
 torch.set_num_threads(1)
@@ -69,8 +74,10 @@ def clean_module() -> Iterator[None]:
     # MMEngine collects garbage for each dataset, half a second in a process with so much in it.
     gc.collect()
     gc.freeze()
+    faulthandler.dump_traceback_later(HANGS, file=STDERR)
     with kept_instances():
         yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)
