@@ -8,5 +8,7 @@ PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
 PYTHON=python # from the environment
 export PATH PYTHON
 ruff check .
+# Files have an encoding, whatever that of the system.
+ruff check --preview --select PLW1514 mmvidformer lab tools
 ruff format --check .
 python -m pytest -n auto --maxprocesses 8 --dist loadfile "$@"

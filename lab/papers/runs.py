@@ -140,18 +140,18 @@ def _run(log: Path, *arguments: object, program: str = "mmvidformer") -> None:
     command = [sys.executable, "-m", program, *map(str, arguments)]
     start = _end_with_parent if sys.platform == "linux" else None
     show = dict(desc=str(log), bar_format="{desc} {postfix}", leave=False, disable=None)
-    with open(log, "a") as out, tqdm(**show) as bar:
+    with open(log, "a", encoding="utf-8") as out, tqdm(**show) as bar:
         with Popen(command, stdout=out, stderr=STDOUT, preexec_fn=start) as process:
             try:
                 while process.poll() is None:
                     with contextlib.suppress(TimeoutExpired):
                         process.wait(2)
-                    steps = STEP.findall(log.read_text())
+                    steps = STEP.findall(log.read_text(encoding="utf-8"))
                     bar.set_postfix_str(steps[-1] if steps else "")
             finally:
                 process.terminate()
     if process.returncode:
-        end = log.read_text().strip().splitlines()[-1:] or [""]
+        end = log.read_text(encoding="utf-8").strip().splitlines()[-1:] or [""]
         raise LostProcess(f"{' '.join(map(str, arguments[:2]))} failed: {end[0]} (see {log})")
 
 

@@ -66,7 +66,7 @@ def measure(command: Sequence[str], log: Path) -> dict[str, float]:
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    with log.open("w") as out:
+    with log.open("w", encoding="utf-8") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
         _, status, used = os.wait4(process.pid, 0)  # with its dataloader workers
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -156,7 +156,7 @@ def compare_methods(options: FinetuneOptions, argv: Sequence[str], lists: VideoL
 
 def read_result(work_dir: Path, lists: VideoLists) -> dict:
     """Read what a run of ``mmvidformer finetune`` reached, and test its checkpoint if need be."""
-    result = json.loads((work_dir / "finetune" / RESULT).read_text())
+    result = json.loads((work_dir / "finetune" / RESULT).read_text(encoding="utf-8"))
     checkpoint = result.pop("checkpoint", None)
     if checkpoint:
         state = unwrap(read_content(fetch(checkpoint)), checkpoint).state

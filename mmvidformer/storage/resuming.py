@@ -14,6 +14,11 @@ from mmvidformer.storage.errors import refuse
 from mmvidformer.storage.files import exists, is_remote, join, read_file, write_file
 from mmvidformer.storage.lease import lease
 
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing tells of another process
+    fcntl = None
+
 HELD: set[int] = set()  # open files of the results that this process holds
 SETTINGS, FAILED = "_settings.json", "_failed.csv"  # readers of tables leave out names with _
 
@@ -103,8 +108,9 @@ def hold(results: str | Path, is_folder: bool = True) -> Iterator[None]:
         with lease(str(results)):
             yield
         return
-    import fcntl  # Windows has none
-
+    if fcntl is None:
+        yield
+        return
     folder = Path(results) if is_folder else Path(results).parent
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -206,7 +206,7 @@ class BoxesMetric(AVAMetric):
 
 def _read_names(file: str) -> list[str]:
     """Read the names of classes, by number from 1; a number without a name has its own."""
-    with open(file) as lines:
+    with open(file, encoding="utf-8") as lines:
         classes, _ = ava_utils.read_labelmap(lines)
     names = {item["id"]: item["name"] for item in classes}
     return [names.get(number, str(number)) for number in range(1, max(names, default=0) + 1)]
@@ -244,7 +244,7 @@ def _add_missed_classes(predictions: Path, moments: Moments) -> None:
     for (video, second), boxes in moments.items():
         for label in set().union(*boxes.values()):
             classes.setdefault(label, (video, int(second)))
-    with predictions.open("a+", newline="") as file:
+    with predictions.open("a+", encoding="utf-8", newline="") as file:
         file.seek(0)
         for video, second, *_, label, _score in csv.reader(file):
             if (video, int(second)) in moments:

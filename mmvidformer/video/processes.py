@@ -8,10 +8,16 @@ import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from multiprocessing import get_context, parent_process, set_forkserver_preload
+from multiprocessing import (
+    get_all_start_methods,
+    get_context,
+    parent_process,
+    set_forkserver_preload,
+)
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -126,6 +132,12 @@ def run_groups(
             process.end()
 
 
+def clean_context() -> BaseContext:
+    """Return how processes start that have none of the threads of this one, unlike a fork."""
+    has_server = "forkserver" in get_all_start_methods()  # Windows has none
+    return get_context("forkserver" if has_server else "spawn")
+
+
 def _after_death(process: "_Process", deaths: Counter[str], time_limit: float) -> Lost:
     """Return what is lost with a process."""
     code = process.end(wait=True)
@@ -136,7 +148,7 @@ def _after_death(process: "_Process", deaths: Counter[str], time_limit: float) -
     names = [name for name, _ in process.group]
     if process.name not in names:  # it had finished that
         return Lost(names)
-    if -code == signal.SIGALRM:
+    if how == "SIGALRM":
         reason = f"nothing could be read for {time_limit:g} s"
     elif deaths[process.name] == TRIES:
         reason = f"it ended the process that read it ({how})"
@@ -158,18 +170,14 @@ class _Process:
     """
 
     def __init__(self, work: Work, time_limit: float, threads: int | None) -> None:
-        context = get_context("forkserver")  # not fork: this process has threads
+        context = clean_context()
         self.pipe, end = context.Pipe()
         self.is_busy, self.is_dead, self.name, self.count = False, False, "", 0
         self.group: list[Named] = []
         arguments = end, work, time_limit, threads
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        # Ctrl-C would reach it before it can ignore it.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _no_interrupt():
             self._process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         end.close()
 
     def begin(self, group: Sequence[Named]) -> None:
@@ -208,6 +216,19 @@ class _Process:
         return self._process.exitcode
 
 
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Keep Ctrl-C from a process that starts, until it can ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def _serve(pipe: Connection, work: Work, time_limit: float, threads: int | None) -> None:
     """Work on groups until the other end closes.
 
@@ -222,7 +243,7 @@ def _serve(pipe: Connection, work: Work, time_limit: float, threads: int | None)
         torch.set_num_threads(threads)
         cv2.setNumThreads(threads)
     with suppress(OSError):  # where memory is short, Linux ends this one and not the model
-        Path("/proc/self/oom_score_adj").write_text("1000")
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")
     limit_silence(time_limit)
     while True:
         try:

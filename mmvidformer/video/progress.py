@@ -1,7 +1,7 @@
 """A limit of the time in which a process reads without getting on.
 
 In a process that has set one, the system ends it (SIGALRM), also in native code that keeps the
-interpreter's lock. Without one, nothing happens.
+interpreter's lock. Without one, nothing happens, and on Windows, which has no such timer.
 """
 
 import signal
@@ -17,7 +17,7 @@ _readers = 0  # threads, or levels of calls, that read at present
 def limit_silence(seconds: float) -> None:
     """End this process if it reads for so many seconds without ``note_progress``; 0: never."""
     global _seconds
-    _seconds = seconds
+    _seconds = seconds if hasattr(signal, "setitimer") else 0.0
 
 
 @contextmanager

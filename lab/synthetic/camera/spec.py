@@ -48,7 +48,7 @@ class CameraSpec(MotionSpec):
         rng, scenes = np.random.default_rng([self.seed, len(SPLITS)]), range(10_000, 10_100)
         film = [draw_clip(n, rng, 128, 2 * FPS, scenes, 0.5)[0] for n in range(len(CLASSES))]
         write_film(root / "film.mp4", np.concatenate(film), self.fps)
-        with open(root / "velocities.csv", "w", newline="") as file:
+        with open(root / "velocities.csv", "w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["clip", "pan", "tilt", "zoom", "roll"])
             for split in SPLITS:

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from os.path import splitext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +38,7 @@ from mmvidformer.storage.files import (
 from mmvidformer.video.errors import BadVideo, with_suffix
 from mmvidformer.video.index import index_of
 from mmvidformer.video.packed_index import pack_index
+from mmvidformer.video.processes import clean_context
 
 
 class _Sample(NamedTuple):
@@ -131,7 +131,7 @@ def _write_all(write: partial, jobs: Sequence[tuple], workers: int) -> list[Plac
         for job in tqdm(jobs, unit="shard", disable=None):
             places += write(job)
         return places
-    with ProcessPoolExecutor(workers, mp_context=get_context("forkserver")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=clean_context()) as pool:
         for of_shard in tqdm(pool.map(write, jobs), total=len(jobs), unit="shard", disable=None):
             places += of_shard
     return places

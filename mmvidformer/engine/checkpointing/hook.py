@@ -101,7 +101,8 @@ class AtomicCheckpointHook(CheckpointHook):
             replay_schedules(runner)
         if runner._resume and runner._load_from and is_main_process():
             # A run that was killed before it noted its last checkpoint may have no steps left.
-            Path(runner.work_dir, LAST).write_text(runner._load_from)
+            # MMEngine writes and reads the note in the encoding of the system.
+            Path(runner.work_dir, LAST).write_text(runner._load_from, encoding="locale")
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:

@@ -56,7 +56,7 @@ def best_checkpoint(work_dir: str | Path) -> str | None:
 def _noted_in(work_dir: Path) -> str:
     """Return what the note of a run names; empty if it has none."""
     note = work_dir / LAST
-    return note.read_text(errors="replace").strip() if note.is_file() else ""
+    return note.read_text(encoding="locale", errors="replace").strip() if note.is_file() else ""
 
 
 def checkpoints_in(folder: Path) -> list[Path]:

@@ -45,7 +45,7 @@ def _processor() -> str:
     """Return the vendor and the flags of the first core: a server has hundreds, all alike."""
     if not CPUINFO.exists():
         return platform.processor()
-    return CPUINFO.read_text().partition("\n\n")[0]
+    return CPUINFO.read_text(encoding="utf-8").partition("\n\n")[0]
 
 
 def multiply_in_onednn(model: nn.Module) -> None:
