@@ -5,11 +5,16 @@
 #     --files --out data/ActivityNet
 # mmvidformer data list data/ActivityNet/activity_net.v1-3.min.json --task segments
 # mmvidformer train features_anet13
-_base_ = "./features_thumos14.py"
+_base_ = [
+    "../_base_/default_runtime.py",
+    "../_base_/models/segments_features.py",
+    "../_base_/datasets/segment_features.py",
+    "../_base_/schedules/segments_35e.py",
+]
 
 root = "data/ActivityNet"
 data = dict(metainfo=dict(classes=f"{root}/classes.txt"), data_prefix=dict(video=root))
-pipeline = [dict(type="mmvidformer.LoadFeatures", rows=768), _base_.pack]
+pipeline = [dict(**_base_.load, rows=768), _base_.pack]
 model = dict(cls_head=dict(num_classes=200, hidden_dim=256))
 train_dataloader = dict(
     batch_size=16, dataset=dict(ann_file=f"{root}/train.csv", pipeline=pipeline, **data)

@@ -12,7 +12,7 @@ from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.apis.windows import SEGMENTS_PART, Answer, Frames
 from mmvidformer.layers.samples import Instances
-from mmvidformer.models.segments_head import segment_iou
+from mmvidformer.models.soft_nms import segment_iou
 from mmvidformer.video.times import FrameTimes
 
 
@@ -58,7 +58,7 @@ class LastClips:
         stack = torch.stack([*self._tokens])
         head, step = self._model.cls_head, size / stack.shape[1]
         segments = head.segments(stack, step, total - first, times)
-        segments.segments = segments.segments + times.seconds(first)
+        segments.segments = (segments.segments + times.seconds(first)).clamp(min=0)
         return segments
 
 

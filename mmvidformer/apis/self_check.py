@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import Instances
 from mmvidformer.models.fast.inference import optimize_for_inference
-from mmvidformer.models.segments_head import segment_iou
+from mmvidformer.models.soft_nms import segment_iou
 from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.tasks.changes import Change, Scores, largest_difference
 from mmvidformer.tasks.table import task_of_head

@@ -11,13 +11,8 @@ from mmvidformer.layers.samples import Instances, Sample, Samples
 from mmvidformer.layers.scores import widen
 from mmvidformer.models.heads import refuse_unread
 from mmvidformer.models.horst.layer import Features
-from mmvidformer.models.segments_head import (
-    SAME_MOMENT,
-    ConvBlock,
-    FindingHead,
-    count_steps,
-    soft_nms,
-)
+from mmvidformer.models.segments_head import ConvBlock, FindingHead, count_steps
+from mmvidformer.models.soft_nms import SAME_MOMENT, soft_nms
 from mmvidformer.models.task_heads import pool_space
 from mmvidformer.video.times import FrameTimes
 

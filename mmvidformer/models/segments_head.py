@@ -14,14 +14,16 @@ from mmvidformer.layers.scores import widen
 from mmvidformer.models.head import Head
 from mmvidformer.models.heads import refuse_unread
 from mmvidformer.models.horst.layer import Features, HorstOutput
+from mmvidformer.models.soft_nms import soft_nms
 from mmvidformer.models.task_heads import pool_space
 from mmvidformer.video.times import FrameTimes
 
 RADIUS = 1.5  # of the points around a segment's center that are trained to find it, in strides
 SHARE = 0.5  # of a segment that a training clip must show
 FIRST_RANGE = 4.0  # largest distance to an end, in strides, of the first level
-SAME_MOMENT = 0.5  # seconds within which moments of a class are one
 PRIOR = 0.01  # probability of a class before training
+SAME_LENGTH = 1e-3  # steps by which segments that a point finds together differ in length
+MOMENTUM = 0.9  # of the number of points that losses are divided by
 EPSILON = 1e-8  # least length that is divided by
 
 
@@ -58,7 +60,7 @@ class FindingHead(Head):
             times = FrameTimes(sample.avg_fps)
             total = sample.total_frames - first
             instances = self.segments(mean, count_steps(mean, sample), total, times)
-            instances.segments = instances.segments + times.seconds(first)
+            instances.segments = (instances.segments + times.seconds(first)).clamp(min=0)
             sample.pred_instances = instances
         return data_samples
 
@@ -78,8 +80,9 @@ class SegmentsHead(FindingHead):
     one after another. Each level of a pyramid halves the steps. Each point of each level gives the
     logits of all classes, and the distances to both ends of its segment. A point is trained to find
     the shortest segment that it lies in, if it is at most 1.5 strides from its center and the ends
-    are in the range of its level. Losses are the focal loss and the DIoU loss. Unlike ActionFormer,
-    levels are convolutions, and distances pass a softplus.
+    are in the range of its level; segments of one length may have several classes. Losses are the
+    focal loss and the DIoU loss, divided by a running mean of the number of such points. Unlike
+    ActionFormer, levels are convolutions, and distances pass a softplus.
 
     Args:
         num_classes: Number of classes.
@@ -89,6 +92,7 @@ class SegmentsHead(FindingHead):
         score_thr: Least score of a segment.
         max_segments: Largest number of segments of a video.
         sigma: Width of the Gaussian of soft-NMS (Bodla et al. 2017).
+        points_at_first: Number of points of a batch that find a segment, before training.
         **kwargs: Further arguments of ``Head``.
     """
 
@@ -105,6 +109,7 @@ class SegmentsHead(FindingHead):
         score_thr: float = 0.01,
         max_segments: int = 200,
         sigma: float = 0.5,
+        points_at_first: float = 100.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
@@ -118,6 +123,8 @@ class SegmentsHead(FindingHead):
         self.fc_cls = nn.Linear(hidden_dim, num_classes)
         self.fc_ends = nn.Linear(hidden_dim, 2)
         self.scales = nn.Parameter(torch.ones(levels))
+        self.mean_points: Tensor
+        self.register_buffer("mean_points", torch.tensor(points_at_first))
 
     def init_weights(self) -> None:
         """Draw the weights of the last layers; classes start with the probability 0.01."""
@@ -158,10 +165,10 @@ class SegmentsHead(FindingHead):
         sizes = (count // (2 ** len(levels) - 1)) * 2 ** levels.flip(0)
         strides = (2.0**levels).repeat_interleave(sizes)
         numbers = torch.cat([torch.arange(size) for size in sizes])  # within the level
-        return strides * (numbers + 0.5), strides
+        return strides * numbers + 0.5, strides  # where the convolutions look
 
     def targets(self, segments: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """Return the class (P,), -1 for none, and the distances (P, 2) of all points.
+        """Return the classes (P, classes), 0 or 1, and the distances (P, 2) of all points.
 
         Args:
             segments: Start and end in steps, and class (n, 3).
@@ -170,37 +177,41 @@ class SegmentsHead(FindingHead):
         places, strides = self.points(count)
         places, strides = places.to(segments), strides.to(segments)
         if not len(segments):
-            return places.new_full((count,), -1).long(), places.new_zeros(count, 2)
+            return places.new_zeros(count, self.num_classes), places.new_zeros(count, 2)
         start, end, classes = segments.T
         distances = torch.stack([places[:, None] - start, end - places[:, None]], dim=-1)
         reach = torch.minimum(RADIUS * strides[:, None], (end - start) / 2)
-        near = (places[:, None] - (start + end) / 2).abs() <= reach
+        near = (places[:, None] - (start + end) / 2).abs() < reach
         largest, last = distances.amax(dim=-1) / strides[:, None], strides == strides[-1]
         low = torch.where(strides == 1, 0.0, FIRST_RANGE / 2)[:, None]
         high = torch.where(last, torch.inf, FIRST_RANGE)[:, None]
-        fits = near & (largest > low) & (largest <= high)
+        fits = near & (largest >= low) & (largest <= high)
         lengths = torch.where(fits, end - start, torch.inf)
-        shortest, which = lengths.min(dim=1)
-        labels = torch.where(shortest.isfinite(), classes[which].long(), -1)
-        return labels, distances[torch.arange(count), which]
+        shortest, which = lengths.min(dim=1, keepdim=True)
+        is_found = fits & (lengths <= shortest + SAME_LENGTH)
+        labels = is_found.to(places) @ F.one_hot(classes.long(), self.num_classes).to(places)
+        return labels.clamp(max=1), distances[torch.arange(count), which[:, 0]]
 
     def loss(self, feats: Features, data_samples: Samples, **kwargs: Any) -> dict[str, Tensor]:
         """Compute the losses of the clips of videos whose metainfo has ``spans``."""
         from torchvision.ops import sigmoid_focal_loss  # takes seconds
 
         batch = self(feats, data_samples[0].num_clips)  # (N, P, classes + 2)
+        places = self.points(batch.shape[1])[0].to(batch)
         loss_cls = loss_ends = positive = batch.new_zeros(())
         for outputs, sample in zip(batch, data_samples, strict=True):
-            segments = visible_segments(sample, count_steps(feats, sample)).to(batch)
+            step = count_steps(feats, sample)
+            segments = visible_segments(sample, step).to(batch)
             labels, distances = self.targets(segments, len(outputs))
-            hit = labels >= 0
+            is_shown = places * step < sample.total_frames - float(sample.frame_inds[0])
+            hit = is_shown & (labels > 0).any(dim=1)
             logits, ends = outputs[:, :-2], outputs[:, -2:]
-            one_hot = F.one_hot(labels.clamp(min=0), self.num_classes) * hit[:, None]
-            loss_cls = loss_cls + sigmoid_focal_loss(logits, one_hot.to(logits), reduction="sum")
+            of_classes = sigmoid_focal_loss(logits, labels) * is_shown[:, None]
+            loss_cls = loss_cls + of_classes.sum()
             loss_ends = loss_ends + distance_iou_loss(ends[hit], distances[hit]).sum()
             positive = positive + hit.sum()
-        count = positive.clamp(min=1)
-        return {"loss_cls": loss_cls / count, "loss_ends": loss_ends / count}
+        self.mean_points.lerp_(positive.clamp(min=1).to(self.mean_points), 1 - MOMENTUM)
+        return {"loss_cls": loss_cls / self.mean_points, "loss_ends": loss_ends / self.mean_points}
 
     def segments(self, tokens: Tensor, step: float, total: float, times: FrameTimes) -> Instances:
         """Find segments in the tokens (clips, T, D) of successive clips.
@@ -212,20 +223,19 @@ class SegmentsHead(FindingHead):
             times: Seconds of the frames.
 
         Returns:
-            ``segments`` (n, 2) in seconds from the begin of the first clip, ``scores`` and
-            ``labels``, best first, on the CPU.
+            ``segments`` (n, 2) in seconds from the begin of the first clip, some from before it,
+            ``scores`` and ``labels``, best first, on the CPU.
         """
         (outputs,) = self(tokens[:, :, None, None], len(tokens))
         places = self.points(len(outputs))[0].to(outputs)
         scores = outputs[:, :-2].sigmoid() * (places * step < total)[:, None]
         which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
         start, end = (places - outputs[:, -2], places + outputs[:, -1])
-        seconds = times.seconds(torch.stack([start, end], dim=1) * step)
-        seconds = seconds.clamp(0, times.seconds(total))[which]
+        seconds = times.seconds(torch.stack([start, end], dim=1) * step)[which]
         segments, scores, labels = soft_nms(
             seconds, scores[which, labels], labels, self.sigma, self.max_segments
         )
-        good = scores > self.score_thr
+        segments, good = segments.clamp(max=times.seconds(total)), scores > self.score_thr
         return Instances(segments=segments[good], scores=scores[good], labels=labels[good])
 
 
@@ -250,49 +260,10 @@ def count_steps(feats: Features, sample: Sample) -> float:
 def visible_segments(sample: Sample, step: float) -> Tensor:
     """Return start and end in steps, and class (n, 3), of what the clips of a sample show."""
     first, last = float(sample.frame_inds[0]), float(sample.frame_inds[-1]) + sample.frame_step
+    last = min(last, sample.total_frames)
     spans = torch.as_tensor(sample.spans, dtype=torch.float).reshape(-1, 3)
     frames = FrameTimes(sample.avg_fps).numbers(spans[:, :2])
     shown = frames.clamp(first, last)
     share = (shown[:, 1] - shown[:, 0]) / (frames[:, 1] - frames[:, 0])
     segments = torch.cat([(shown - first) / step, spans[:, 2:]], dim=1)
     return segments[share >= SHARE]
-
-
-def soft_nms(
-    segments: Tensor, scores: Tensor, labels: Tensor, sigma: float, count: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Take the best segment again and again, and lower the scores of its class that overlap it.
-
-    A score is multiplied by ``exp(-iou^2 / sigma)``.
-
-    Returns:
-        At most ``count`` segments (n, 2), scores and labels (n,), in the order taken.
-    """
-    segments, scores, labels = segments.cpu(), scores.cpu().clone(), labels.cpu()
-    taken, order = [], []
-    for _ in range(min(count, len(scores))):
-        best = int(scores.argmax())
-        order.append(best)
-        taken.append(scores[best].item())
-        iou = segment_iou(segments[best], segments)
-        scores *= torch.where(labels == labels[best], (-iou.square() / sigma).exp(), 1.0)
-        scores[best] = -1
-    return segments[order], scores.new_tensor(taken), labels[order]
-
-
-def segment_iou(segment: Tensor, others: Tensor) -> Tensor:
-    """Return the intersection over union (n,) of a segment (2,) and others (n, 2).
-
-    Of moments, which have no length, it is 1 if they are at most 0.5 s apart.
-    """
-    from torchvision.ops import box_iou  # takes seconds to import
-
-    iou = box_iou(as_boxes(segment[None]), as_boxes(others))[0].nan_to_num()
-    are_moments = (segment[1] == segment[0]) & (others[:, 1] == others[:, 0])
-    is_near = (others[:, 0] - segment[0]).abs() <= SAME_MOMENT
-    return torch.where(are_moments, is_near.to(iou), iou)
-
-
-def as_boxes(segments: Tensor) -> Tensor:
-    """Return segments (n, 2) as boxes (n, 4) of height 1."""
-    return F.pad(segments, (0, 1))[:, [0, 2, 1, 2]] + segments.new_tensor([0, 0, 0, 1])

@@ -9,6 +9,7 @@ import torch
 from mmaction.datasets import VideoDataset
 
 from mmvidformer.data.folders import find_named
+from mmvidformer.data.importers.activitynet import read_subset
 from mmvidformer.data.tables import read_table
 from mmvidformer.errors import MissingFile
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans
@@ -30,6 +31,7 @@ class SpanDataset(VideoDataset):
         overlap: Whether spans of a video may overlap.
         moments: Whether spans may have no length.
         suffix: What is added to the names of the files: ``'.npz'`` for saved features.
+        subset: Of a JSON in ActivityNet's format, as published with features: its subset.
         **kwargs: Arguments of MMAction2's ``VideoDataset``.
 
     Raises:
@@ -42,18 +44,22 @@ class SpanDataset(VideoDataset):
         overlap: bool = False,
         moments: bool = False,
         suffix: str = "",
+        subset: str | None = None,
         **kwargs: object,
     ) -> None:
         self.overlap, self.moments, self.suffix = overlap, moments, suffix
+        self.subset = subset
         super().__init__(*args, **{**kwargs, "serialize_data": False})
 
     def load_data_list(self) -> SpanSamples:
         """Read the annotation file."""
         folder, classes = self.data_prefix["video"] or "", list(self.metainfo["classes"])
         numbers = {name: number for number, name in enumerate(classes)}
-        annotations = parse_spans(
-            read_table(self.ann_file), self.overlap, classes, moments=self.moments
-        ).check_rows()
+        if self.subset is None:
+            table = read_table(self.ann_file)
+        else:
+            table = read_subset(self.ann_file, self.subset)
+        annotations = parse_spans(table, self.overlap, classes, self.moments).check_rows()
         background = numbers.get(BACKGROUND, NO_LABEL)
         return SpanSamples(annotations.videos, numbers, folder, self.suffix, background)
 

@@ -1,10 +1,13 @@
 """Transforms of videos with spans, boxes or features."""
 
 import io
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,6 +19,9 @@ from mmvidformer.errors import UserError
 from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.storage.files import read_file
 from mmvidformer.video.times import FrameTimes
+
+LEAST_SHOWN = 0.5  # of a segment, in the rows that are drawn
+DRAWS = 200  # at most, until rows show a segment
 
 
 @TRANSFORMS.add
@@ -138,35 +144,82 @@ class LoadFeatures(Transform):
     """Read what ``mmvidformer features --every N --files`` saved of a video, as tokens of a clip.
 
     ``filename`` is the file of the features, or its address (``SpanDataset`` with
-    ``suffix='.npz'``). A row stands for the N frames in the middle of its window. Added keys:
+    ``suffix='.npz'``). A row stands for the N frames in the middle of its window. Published
+    features in ``.npy``, (rows, D), say nothing of their frames: give ``facts``. Added keys:
     ``imgs`` (1, T, 1, 1, D), and those of ``CoverFrames``.
 
     Args:
-        rows: Number of successive rows in training, drawn at random; a shorter video repeats its
-            last row. None: all, for testing.
+        rows: Number of successive rows in training, drawn at random, as in ActionFormer so that
+            they show half of a segment; a shorter video repeats its last row. None: all, for
+            testing.
+        least: Least share of the rows of a shorter video that is taken in training.
+        facts: JSON in ActivityNet's format, with ``fps`` and ``duration`` of each video.
+        every: With ``facts``, number of frames from row to row.
+        span: With ``facts``, number of frames of a row's window.
 
     Raises:
         FileNotFoundError: If there are no features of the video.
         StorageError: If remote storage does not answer.
-        UserError: If the file has other content.
+        UserError: If a file has other content.
     """
 
     rows: int | None = None
+    least: float = 1.0
+    facts: str | None = None
+    every: int = 1
+    span: int = 1
     reads_files: ClassVar[bool] = True  # for SafeDataset
 
     def transform(self, results: dict) -> dict:
         """Read the features."""
-        with np.load(io.BytesIO(read_file(results["filename"]))) as file:
+        saved = self._read(results["filename"])
+        values, every, fps = saved["features"], int(saved["every"]), float(saved["fps"])
+        first = (int(saved["span"]) - every) / 2
+        start, end, total = 0, len(values), int(saved["frames"])
+        if self.rows is not None:
+            spans = np.asarray(results.get("spans", ()), float).reshape(-1, 3)[:, :2]
+            rows = (FrameTimes(fps).numbers(spans) - first) / every
+            start, end = self._draw(len(values), rows)
+        if end < len(values):
+            total = int(first + end * every)
+        places = start + np.arange(self.rows or len(values))
+        tokens = values[np.minimum(places, end - 1)]
+        results |= dict(imgs=tokens[None, :, None, None].astype(np.float32), frame_step=every)
+        results |= dict(frame_inds=places * every + first, total_frames=total, avg_fps=fps)
+        return results | dict(num_clips=1, start_index=0)
+
+    def _read(self, filename: str) -> Mapping[str, Any]:
+        """Return features, and which frames they are of."""
+        content = io.BytesIO(read_file(filename))
+        if self.facts is not None:
+            name = Path(filename).stem
+            video = _read_facts(self.facts).get(name)
+            if not isinstance(video, dict) or not {"fps", "duration"} <= video.keys():
+                raise UserError(f"{self.facts} has no fps and duration of {name}")
+            frames = round(FrameTimes(video["fps"]).numbers(video["duration"]))
+            where = dict(every=self.every, span=self.span, fps=video["fps"], frames=frames)
+            return dict(features=np.load(content), **where)
+        with np.load(content) as file:
             saved = {name: file[name] for name in file}
         missing = {"features", "every", "span", "frames", "fps"} - {*saved}
         if missing:
-            raise UserError(f"{results['filename']} has no {', '.join(sorted(missing))}")
-        values, every = saved["features"], int(saved["every"])
-        count = self.rows or len(values)
-        start = np.random.randint(0, max(len(values) - count, 0) + 1)
-        places = start + np.arange(count)
-        tokens = values[np.minimum(places, len(values) - 1)]
-        results |= dict(imgs=tokens[None, :, None, None].astype(np.float32), frame_step=every)
-        results |= dict(frame_inds=places * every + (int(saved["span"]) - every) / 2)
-        results |= dict(total_frames=int(saved["frames"]), avg_fps=float(saved["fps"]))
-        return results | dict(num_clips=1, start_index=0)
+            raise UserError(f"{filename} has no {', '.join(sorted(missing))}")
+        return saved
+
+    def _draw(self, total: int, segments: np.ndarray) -> tuple[int, int]:
+        """Draw successive rows: the first one, and the one after the last."""
+        least = max(round(self.least * total), 1)
+        size = min(self.rows, np.random.randint(least, total + 1))
+        for _ in range(DRAWS):
+            start = np.random.randint(0, total - size + 1)
+            shown = np.diff(segments.clip(start, start + size), axis=1)
+            if not len(segments) or (shown >= LEAST_SHOWN * np.diff(segments, axis=1)).any():
+                break
+        return start, start + size
+
+
+@cache
+def _read_facts(file: str) -> dict[str, Any]:
+    """Return what a JSON in ActivityNet's format says of each video."""
+    content = json.loads(read_file(file))
+    return content.get("database", content)

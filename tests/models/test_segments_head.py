@@ -11,9 +11,9 @@ from mmvidformer.models.horst.layer import HorstOutput
 from mmvidformer.models.segments_head import (
     SegmentsHead,
     distance_iou_loss,
-    soft_nms,
     visible_segments,
 )
+from mmvidformer.models.soft_nms import soft_nms
 
 
 def sample(spans, clips: int = 2, first: int = 0, total: int = 64) -> ActionDataSample:
@@ -38,7 +38,7 @@ def test_points_of_all_levels(head) -> None:
     assert found.shape == (2, 14, 5)
     places, strides = head.points(14)
     assert places[:8].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5]
-    assert places[8:].tolist() == [1, 3, 5, 7, 2, 6]
+    assert places[8:].tolist() == [0.5, 2.5, 4.5, 6.5, 0.5, 4.5]
     assert strides.tolist() == [1] * 8 + [2] * 4 + [4] * 2
     assert (found[..., -2:] > 0).all()
     assert found[..., :3].sigmoid().mean().item() == pytest.approx(0.01, rel=0.2)
@@ -56,19 +56,19 @@ def test_targets(head) -> None:
     """A segment of 2 steps at level 1, one of 10 at level 3, which overlap."""
     labels, ends = head.targets(torch.tensor([[3.0, 5, 1], [2, 12, 2]]), 28)  # 16, 8 and 4 points
     places, strides = head.points(28)
-    expected = torch.full((28,), -1)
+    expected = torch.zeros(28, 3)
     for i, (place, stride) in enumerate(zip(places.tolist(), strides.tolist(), strict=True)):
         if stride == 1 and place in (3.5, 4.5):  # within 1 of the center 4
-            expected[i] = 1
-        elif stride == 2 and abs(place - 7) <= 3 and 4 < max(place - 2, 12 - place) <= 8:
-            expected[i] = 2
-        elif stride == 4 and abs(place - 7) <= 5 and max(place - 2, 12 - place) > 8:
-            expected[i] = 2
+            expected[i, 1] = 1
+        elif stride == 2 and abs(place - 7) < 3 and 4 <= max(place - 2, 12 - place) <= 8:
+            expected[i, 2] = 1
+        elif stride == 4 and abs(place - 7) < 5 and max(place - 2, 12 - place) >= 8:
+            expected[i, 2] = 1
     assert labels.tolist() == expected.tolist()
-    assert sorted(set(labels.tolist())) == [-1, 1, 2]
+    assert labels.sum(dim=0).tolist() == [0, 2, 3]
     assert ends[places == 3.5][0].tolist() == [0.5, 1.5]
     labels, _ = head.targets(torch.zeros(0, 3), 28)
-    assert (labels == -1).all()
+    assert (labels == 0).all()
 
 
 def test_segments_that_clips_show() -> None:
@@ -85,8 +85,7 @@ def test_true_outputs_have_no_loss_and_are_found_again(head) -> None:
     feats = torch.zeros(2, 4, 1, 1, 8)  # 8 steps of 0.8 s
     labels, ends = head.targets(visible_segments(video, step), 14)
     outputs = torch.full((1, 14, 5), -12.0)
-    hit = labels >= 0
-    outputs[0, hit, labels[hit]] = 12.0
+    outputs[..., :3] += 24 * labels
     outputs[0, :, 3:] = ends.clamp(min=0.1)
     head.forward = lambda *args, **kwargs: outputs
     losses = head.loss(feats, [video])
@@ -126,6 +125,38 @@ def test_soft_nms() -> None:
     assert found[2].tolist() == [1, 11]
     assert len(soft_nms(segments, scores, labels, 0.5, 2)[1]) == 2
     assert len(soft_nms(segments[:0], scores[:0], labels[:0], 0.5, 2)[1]) == 0
+
+
+def test_losses_and_segments_are_those_of_actionformer(head, monkeypatch) -> None:
+    """What its ``losses`` and ``inference`` (61ea7eb) returned for 14 of 16 rows, of 4 frames each.
+
+    Two segments are one in time, and of two classes.
+    """
+    facts = dict(num_clips=1, frame_inds=6 + 4 * np.arange(16), frame_step=4.0, total_frames=62)
+    facts |= dict(start_index=0, avg_fps=25.0)
+    rows = np.array([[1.75, 6, 0], [1.75, 6, 1], [3.5, 4.75, 2], [7.5, 13.25, 2]])
+    rows[:, :2] = (rows[:, :2] * 4 + 8) / 25  # from the middles of windows of 16 frames
+    video = ActionDataSample(metainfo={**facts, "spans": rows})
+    logits = torch.sin(torch.arange(28 * 3).reshape(28, 3) * 1.7) * 3 - 2
+    ends = (torch.cos(torch.arange(28 * 2).reshape(28, 2) * 0.9) + 1.1) * 2
+    _, strides = head.points(28)
+    outputs = torch.cat([logits, ends * strides[:, None]], dim=1)[None]
+    monkeypatch.setattr(head, "forward", lambda *args, **kwargs: outputs)
+    feats = torch.zeros(1, 16, 1, 1, 8)
+    losses = head.loss(feats, [video])
+    assert losses["loss_cls"].item() == pytest.approx(0.1564390, rel=1e-5)
+    assert losses["loss_ends"].item() == pytest.approx(0.0450009, rel=1e-5)
+    assert head.mean_points.item() == pytest.approx(90.8)
+    head.score_thr = 0.001
+    head.predict(feats, [video])
+    segments, scores, labels = (video.pred_instances[x] for x in ("segments", "scores", "labels"))
+    assert len(scores) == 62
+    first = [[0.41333, 1.23407], [0.16959, 0.93144], [0.76818, 1.98237], [2.18383, 2.31254]]
+    assert segments[:4].numpy() == pytest.approx(np.array(first), abs=1e-5)
+    assert labels[:4].tolist() == [0, 1, 2, 2]
+    assert scores[:4].tolist() == pytest.approx([0.730936, 0.730384, 0.722481, 0.719457], abs=1e-5)
+    assert segments.sum().item() == pytest.approx(167.0196, abs=1e-3)
+    assert scores.sum().item() == pytest.approx(13.10464, abs=1e-4)
 
 
 @pytest.mark.parametrize("unit", [0.25, 1.0, 100.0])

@@ -1,5 +1,6 @@
 """Saved features as tokens of a head."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from mmengine.structures import InstanceData
 from mmvidformer import get_config
 from mmvidformer.config.building import building
 from mmvidformer.data.bad_videos import SafeDataset
+from mmvidformer.errors import UserError
 from mmvidformer.models.segments_head import SegmentsHead
 from mmvidformer.registry import DATASETS, MODELS
 from mmvidformer.tasks.action_segmentation import META_KEYS
@@ -51,6 +53,48 @@ def test_a_training_sample_is_drawn_or_filled_up(video) -> None:
     found = LoadFeatures(rows=9)({"filename": video})
     assert found["imgs"][0, :, 0, 0, 0].tolist() == [0, 1, 2, 3, 4, 5, 6, 6, 6]
     assert found["frame_inds"][-1] == 38
+
+
+def test_rows_that_are_drawn_show_half_of_a_segment(video) -> None:
+    """The segment is that of rows 4 and 5; of 7 rows, 4 to 6 are drawn, and what follows is cut."""
+    np.random.seed(0)
+    seen = set()
+    for _ in range(50):
+        spans = [((4 * 4 + 6) / 8, (6 * 4 + 6) / 8, 0)]
+        found = LoadFeatures(rows=6, least=0.6)({"filename": video, "spans": spans})
+        first = int(found["imgs"][0, 0, 0, 0, 0])
+        shown = len({*found["imgs"][0, :, 0, 0, 0]})
+        assert shown >= 4 and first <= 5 and first + shown >= 5
+        assert found["total_frames"] == (40 if first + shown == 7 else 6 + 4 * (first + shown))
+        seen.add((first, shown))
+    assert {shown for _, shown in seen} == {4, 5, 6} and {0, 3} <= {first for first, _ in seen}
+
+
+def test_published_features_take_their_facts_from_the_annotations(tmp_path) -> None:
+    """The time of a row is that of the middle of its window, 8 frames after its begin."""
+    facts = dict(fps=30.0, duration=33.83, subset="Test")
+    annotations = [dict(label="b", segment=[0.2, 1.1]), dict(label="a", segment=[11.4, 12.2])]
+    database = dict(video_1=dict(facts, annotations=annotations), video_2=dict(facts, subset="Val"))
+    file = tmp_path / "thumos14.json"
+    file.write_text(json.dumps(dict(database=database)))
+    np.save(tmp_path / "video_1.npy", np.arange(10.0)[:, None])
+    load = LoadFeatures(facts=str(file), every=4, span=16)
+    options = dict(data_prefix=dict(video=str(tmp_path)), metainfo=dict(classes=["a", "b"]))
+    data = SpanDataset(str(file), [load], suffix=".npy", subset="Test", **options)
+    (found,) = [data[i] for i in range(len(data))]
+    assert found["spans"].tolist() == [[0.2, 1.1, 1], [11.4, 12.2, 0]]
+    assert (found["total_frames"], found["avg_fps"]) == (round(33.83 * 30), 30.0)
+    assert (found["frame_inds"] + found["frame_step"] / 2).tolist() == [
+        8 + 4 * i for i in range(10)
+    ]
+    np.save(tmp_path / "video_3.npy", np.zeros((2, 1)))
+    with pytest.raises(UserError, match=r"thumos14\.json has no fps and duration of video_3$"):
+        load({"filename": str(tmp_path / "video_3.npy")})
+    with pytest.raises(UserError, match=r"json has no subset 'test', only Test, Val$"):
+        SpanDataset(str(file), [load], subset="test", **options)
+    (tmp_path / "other.json").write_text("[]")
+    with pytest.raises(UserError, match="other.json is no JSON in ActivityNet's format"):
+        SpanDataset(str(tmp_path / "other.json"), [load], subset="Test", **options)
 
 
 def test_segments_have_the_time_of_the_video(video, monkeypatch) -> None:
@@ -110,16 +154,26 @@ def test_recipes_of_saved_features(name: str, tmp_path) -> None:
     cfg = get_config(name)
     count = cfg.model.cls_head.num_classes
     rng = np.random.default_rng(0)
-    rows = ["video,start,end,label"]
+    width = cfg.model.cls_head.in_channels
+    rows, database = ["video,start,end,label"], {}
     for i in range(2):
+        features = rng.normal(size=(297, width))
         facts = dict(every=4, span=16, fps=25.0, frames=1200)
-        features = rng.normal(size=(297, 768))
-        np.savez(tmp_path / f"{i}.mp4.npz", features=features, **facts)
-        rows += [f"{i}.mp4,{start},{start + length},c{i}" for start, length in ((1, 3), (9, 30))]
+        np.savez(tmp_path / f"{i}.npz", features=features, **facts)
+        np.save(tmp_path / f"{i}.npy", features)
+        spans = [(start, start + length, f"c{i}") for start, length in ((1, 3), (9, 30))]
+        rows += [",".join(map(str, (i, *span))) for span in spans]
+        database |= {str(i): dict(fps=25.0, duration=48.0)}
+        annotations = [dict(segment=[start, end], label=label) for start, end, label in spans]
+        database[str(i)] |= dict(subset="all", annotations=annotations)
+    (tmp_path / "list.csv").write_text("\n".join(rows))
+    (tmp_path / "list.json").write_text(json.dumps(dict(database=database)))
     for split in ("train", "val", "test"):
-        (tmp_path / f"{split}.csv").write_text("\n".join(rows))
         dataset = cfg[f"{split}_dataloader"].dataset
-        dataset.update(ann_file=str(tmp_path / f"{split}.csv"))
+        dataset.ann_file = str(tmp_path / "list.csv")
+        if "subset" in dataset:
+            dataset.ann_file = dataset.pipeline[0].facts = str(tmp_path / "list.json")
+            dataset.subset = "all"
         dataset.metainfo = dict(classes=[f"c{i}" for i in range(count)])
         dataset.data_prefix.video = str(tmp_path)
     cfg.train_dataloader.dataset.pipeline[0].rows = 64

@@ -10,7 +10,7 @@ from mmaction.structures import ActionDataSample
 from mmvidformer.data.importers import open_annotations
 from mmvidformer.data.tables import read_table
 from mmvidformer.models.moments_head import MomentsHead
-from mmvidformer.models.segments_head import segment_iou
+from mmvidformer.models.soft_nms import segment_iou
 from mmvidformer.tasks.annotations import read_spans
 from mmvidformer.tasks.checks import guess_task
 from mmvidformer.tasks.lists import read_task_lists, split_annotations

@@ -1,5 +1,5 @@
-# Lists of `mmvidformer data list --task segments`, and features that `mmvidformer features --files
-# --every N` saved beside the videos (--out is the folder of the videos).
+# Spans of videos, and features that were saved or published beside them. In training, rows that
+# show a segment, and 90 to 100% of those of a shorter video, as ActionFormer takes them.
 _base_ = "../loaders.py"
 
 meta_keys = (
@@ -7,8 +7,9 @@ meta_keys = (
     *("spans", "background"),
 )
 pack = dict(type="PackActionInputs", meta_keys=meta_keys)
-train_pipeline = [dict(type="mmvidformer.LoadFeatures", rows=2304), pack]
-test_pipeline = [dict(type="mmvidformer.LoadFeatures"), pack]
+load = dict(type="mmvidformer.LoadFeatures")
+train_pipeline = [dict(**load, rows=2304, least=0.9), pack]
+test_pipeline = [load, pack]
 dataset = dict(type="mmvidformer.SpanDataset", overlap=True, suffix=".npz")
 train_dataloader = dict(batch_size=2, dataset=dict(**dataset, pipeline=train_pipeline))
 val_dataloader = dict(batch_size=1, dataset=dict(**dataset, pipeline=test_pipeline, test_mode=True))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmvidformer.data.importers.export import Export
+from mmvidformer.data.tables import Table
 from mmvidformer.errors import UserError
 from mmvidformer.storage.errors import refuse
 
@@ -30,6 +31,26 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
             yield row, place
         for annotation in annotations:
             yield {**row, **_read_segment(annotation, place)}, place
+
+
+def read_subset(path: str, subset: str) -> Table:
+    """Return the segments of a subset, under the names of the videos, which need not be there.
+
+    Raises:
+        UserError: If the file has another format, or no such subset.
+    """
+    export = Export(path)
+    if not recognize(export):
+        raise UserError(f"{path} is no JSON in ActivityNet's format")
+    names = ["video", "start", "end", "label"]
+    rows, subsets = [], set()
+    for row, place in read(export):
+        subsets.add(row["split"])
+        if row["split"] == subset:
+            rows.append(([row.get(name, "") for name in names], place))
+    if not rows:
+        raise UserError(f"{path} has no subset {subset!r}, only {', '.join(sorted(subsets))}")
+    return Table(export.path, names, rows, export.folder)
 
 
 def _database(content: Any) -> Mapping[str, Any] | None:
