@@ -18,15 +18,13 @@ streams     to take a clip a few frames at a time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from torch import Tensor
-
 from mmvidformer.errors import UserError
 from mmvidformer.layers.config import Choice, EncoderConfig, SubLayer, name_of
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.stem import Stem
-from mmvidformer.layers.tokens import Places, Size
+from mmvidformer.layers.tokens import Size, Tokens
 from mmvidformer.lookup import look_up
 
 # What other parts of an attention may ask of its kernel.
@@ -75,16 +73,18 @@ def refuse(conflicts: Iterable[Conflict], use: str, start: str = "", advice: str
             raise UserError(f"{start}{conflict}{advice}")
 
 
-def refuse_tokens(
-    conflicts: Iterable[Conflict], kept: Places | None, counts: Tensor | None
-) -> None:
-    """Raise a UserError if parts cannot do with some places, or with weights of tokens."""
+def refuse_tokens(conflicts: Iterable[Conflict], tokens: Tokens) -> None:
+    """Raise a UserError if parts cannot do with places or counts of tokens, or these do not fit."""
+    kept, counts = tokens.context.kept, tokens.context.counts
     if kept is not None:
         refuse(conflicts, "places", advice="; leave none out")
         if not kept.in_frames:
             refuse(conflicts, "tokens", advice="; leave out the same places in all frames")
     if counts is not None:
         refuse(conflicts, "counts", advice="; leave counts out")
+        shape = (tokens.tensor.shape[0], *tokens.context.grid.size)
+        if (got := tuple(counts.shape)) != shape:
+            raise UserError(f"counts must be (B, T, H, W) = {shape}, as the tokens, got {got}")
 
 
 def find_conflicts(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.patterns import grid_size
-from mmvidformer.layers.resize import resize_positions
+from mmvidformer.layers.resize import RESIZE_RULES, resize_positions
 from mmvidformer.layers.sines import flat_sine_positions, sine_positions
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.layers.tokens import Size
@@ -92,7 +92,7 @@ class PositionEmbedding(Positions):
             UserError to unset it with ``hold_last``, which has no effect in others.
 
     Raises:
-        KeyError: If the name of a table is unknown.
+        KeyError: If the name of a table, or the rule, is unknown.
         UserError: If ``fixed`` is none of these, or ``'flat'`` for other tables than ``'thw'``, or
             ``rule`` or ``hold_last`` is set without a table that it is for.
     """
@@ -110,6 +110,7 @@ class PositionEmbedding(Positions):
         super().__init__()
         self.tables, self.size, self.rule, self.fixed = tuple(tables), size, rule, fixed
         self._causal, self.hold_last = False, hold_last
+        look_up(RESIZE_RULES, rule, "resize rule")
         if fixed not in (False, True, "flat") or (fixed == "flat" and self.tables != ("thw",)):
             raise UserError(
                 f"fixed must be False, True or, for positions 'joint', 'flat'; got {fixed!r}"
@@ -170,12 +171,15 @@ class PositionEmbedding(Positions):
         size = _table_size(name, size)
         if self.fixed == "flat":
             table = flat_sine_positions((size[0], *self.size[1:]), like, start)
-            return resize_positions(table, size, self.rule)
+            return self._resized(table, size)
         if self.fixed:
             return sine_positions(name, size, like, start)
         if self.causal:
             return self._first_rows(name, size, start)
-        return resize_positions(getattr(self, name), size, self.rule)
+        return self._resized(getattr(self, name), size)
+
+    def _resized(self, table: Tensor, size: Size) -> Tensor:
+        return table if grid_size(table) == size else resize_positions(table, size, self.rule)
 
     def _first_rows(self, name: str, size: Size, start: Tensor | int) -> Tensor:
         """Return the rows of a learned table, never stretched, for frames from ``start`` on."""
@@ -190,7 +194,7 @@ class PositionEmbedding(Positions):
                     f"steps, got {stop}; increase clip_len, or use hold_last=True, fixed=True, or "
                     "positions 'none' or 'space'"
                 )
-        table = resize_positions(table, (end, *size[1:]), self.rule)
+        table = self._resized(table, (end, *size[1:]))
         if not isinstance(start, Tensor) and frames <= end:
             return table[:, :frames]
         rows = start + torch.arange(frames, device=table.device)

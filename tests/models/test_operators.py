@@ -4,6 +4,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import pytest
 import torch
@@ -116,6 +117,25 @@ def test_few_frames_lie_between_a_model_and_attention(
     make(1)(torch.randn(1, 3, 4, 32, 32))
     # Of model, encoder, block, attention and kernel. The block has a file, which is read first.
     assert 0 < len(frames) <= 7 and len(set(frames)) <= 5
+
+
+@pytest.mark.parametrize("make", [joint, divided])
+@pytest.mark.parametrize(("training", "most"), [(False, 12), (True, 13)])
+def test_few_files_run_in_a_forward_pass(
+    make: Callable[[int], nn.Module], training: bool, most: int
+) -> None:
+    """What is for other models, sizes or uses is not on the way."""
+    package, files = str(Path(mmvidformer.__file__).parent), set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            files.add(frame.f_code.co_filename)
+
+    model = make(2).train(training)
+    sys.setprofile(note)
+    model(torch.randn(1, 3, 4, 32, 32))
+    sys.setprofile(None)
+    assert 8 < len(files) <= most, sorted(files)
 
 
 @pytest.mark.parametrize("options", [dict(rope="axial"), dict(positions=dict(fixed="flat"))])
