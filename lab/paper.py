@@ -19,7 +19,9 @@ from lab.papers.run_rows import run_rows
 from lab.papers.runs import results
 from lab.papers.summary import tabulate
 from mmvidformer.config.rows import list_papers
-from mmvidformer.engine.arguments import add_overrides, check_work_dir
+from mmvidformer.engine.model_options import OverrideOptions
+from mmvidformer.engine.options import add_options
+from mmvidformer.engine.run_options import check_work_dir
 from mmvidformer.engine.tables import print_table
 from mmvidformer.lookup import look_up
 from mmvidformer.storage.atomic import write_atomically
@@ -72,7 +74,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         help="start all rows from these weights, in place of the backbone's init_from: a file, "
         "timm:NAME, published://NAME, hf://ORG/NAME, or none (default: each row's own)",
     )
-    add_overrides(run)
+    add_options(run, OverrideOptions)
     return parser.parse_args(argv)
 
 

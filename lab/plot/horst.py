@@ -16,11 +16,12 @@ from lab.horst import LookBack, look_back
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import (
-    add_classes_argument,
     add_force_argument,
     add_model_arguments,
     check_outputs,
 )
+from mmvidformer.engine.model_options import ClassOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.annotate import list_bars
 from mmvidformer.sinks.figures import save_figure
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         metavar="SECONDS",
         help="moments to draw: the last step up to then (default: the last step)",
     )
-    add_classes_argument(parser)
+    add_options(parser, ClassOptions)
     add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_horst.png")

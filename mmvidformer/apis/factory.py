@@ -14,6 +14,7 @@ from mmvidformer.checkpoints import metadata
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.checkpoints.published import PREFIX, Published, by_name, row_of
 from mmvidformer.config import check_model, config_name, load_config, pipelines, view_shape
+from mmvidformer.engine.model_options import ModelOptions
 
 PUBLISHED = "published"
 logger = logging.getLogger("mmvidformer")
@@ -40,6 +41,11 @@ def find_model(
     cfg = config if isinstance(config, Config) else load_config(str(config), options)
     check_model(cfg)
     return cfg, checkpoint
+
+
+def find_model_of(options: ModelOptions) -> tuple[Config, str | None]:
+    """Find the config and the weights of a command, by default the published ones."""
+    return find_model(options.config, options.checkpoint or PUBLISHED, options.cfg_options)
 
 
 def create_model(

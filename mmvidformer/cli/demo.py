@@ -23,10 +23,9 @@ from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.bulk.settings import model_settings
-from mmvidformer.apis.factory import find_model
+from mmvidformer.apis.factory import find_model_of
 from mmvidformer.cli.answering import Answering
 from mmvidformer.cli.demo_options import AHEAD, parse_options
-from mmvidformer.engine.arguments import inexact_options
 from mmvidformer.sinks import Film, JsonLines, Timeline, WindowsCsv
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.group import Sinks
@@ -36,9 +35,8 @@ from mmvidformer.sinks.lines import Counts, Lines
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     options = parse_options(argv, __doc__)
-    cfg, checkpoint = find_model(options.config, options.checkpoint, options.cfg_options)
-    inexact = inexact_options(options)
-    recognizer = Recognizer(cfg, checkpoint, options.device, options.classes, **inexact)
+    cfg, checkpoint = find_model_of(options)
+    recognizer = Recognizer(cfg, checkpoint, options.device, options.classes, **options.inexact)
     print(recognizer, file=sys.stderr)
     options.check_model(recognizer)
     has_table = any(sink not in (Film, Timeline) for sink, _ in options.targets)

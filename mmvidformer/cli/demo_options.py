@@ -4,9 +4,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.apis.part_options import PartOptions, check_needs
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.windows import WINDOW
@@ -15,14 +13,12 @@ from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.data.sources import Source, is_source, list_sources
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.arguments import (
-    add_classes_argument,
-    add_overrides,
-    add_speed_arguments,
     check_outputs,
     not_negative,
     positive,
     positive_number,
 )
+from mmvidformer.engine.model_options import NamedModelOptions
 from mmvidformer.engine.options import add_options, option, read_options
 from mmvidformer.errors import UserError
 from mmvidformer.sinks import SINKS, Film, Sink, Timeline, WindowsCsv
@@ -36,18 +32,11 @@ SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
 
 
 @dataclass(frozen=True)
-class DemoOptions(PartOptions):
+class DemoOptions(PartOptions, NamedModelOptions):
     """A model, its sources, what is asked and written; what has no help is read by hand."""
 
-    config: str = ""
-    checkpoint: str = PUBLISHED
     sources: Sequence[Source] = ()
     targets: Sequence[tuple[type[Sink], Path]] = ()
-    classes: Sequence[str] = ()
-    device: str | None = None
-    int8: bool = False
-    static: float | None = None
-    cfg_options: dict[str, Any] | None = None
     true_spans: dict[str, list[Span]] = field(default_factory=dict)
     skip_static: float | None = option(
         "reuse the last prediction while frames differ by less than T of 255",
@@ -137,7 +126,7 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
         args.sources = [sample_of(args.config, parser)]
         args.window = args.window or SAMPLE_WINDOW
     has_checkpoint = len(args.sources) > 1 and not is_source(args.sources[0])
-    args.checkpoint = args.sources.pop(0) if has_checkpoint else PUBLISHED
+    args.checkpoint = args.sources.pop(0) if has_checkpoint else None
     words, args.sources = args.sources, list_sources(args.sources)
     files = {name: getattr(args, name) for name in SINKS}
     args.targets = [(SINKS[name], path) for name, path in files.items() if path]
@@ -178,15 +167,12 @@ def make_parser(description: str | None) -> ArgumentParser:
         "camera_motion); before them CHECKPOINT: file, published://NAME, "
         "hf://ORG/NAME or URL (default: the published one of the config)",
     )
-    parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
-    add_speed_arguments(parser)
-    add_overrides(parser)
-    add_classes_argument(parser)
+    add_options(parser, NamedModelOptions)
     files = parser.add_argument_group("files")
     for name, sink in SINKS.items():
         flag = f"--{name.replace('_', '-')}"
         files.add_argument(flag, type=Path, help=sink.help, metavar="PATH")
-    add_options(parser, DemoOptions, "answers")
+    add_options(parser, DemoOptions, "answers", without=NamedModelOptions)
     add_options(parser, AnnotationOptions, "annotations of --truth")
     return parser
 

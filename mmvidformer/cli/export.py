@@ -21,12 +21,13 @@ from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.config import config_name, type_name, view_shape
 from mmvidformer.engine.arguments import (
-    add_classes_argument,
     add_force_argument,
     add_model_arguments,
     check_outputs,
 )
 from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.engine.model_options import ClassOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.export import ExportError, export, make_card, make_graph
 
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     add_model_arguments(parser, checkpoint=None, device=False)
-    add_classes_argument(parser)
+    add_options(parser, ClassOptions)
     parser.add_argument(
         "--out", type=Path, required=True, help="file to write, .onnx or .pt2", metavar="FILE"
     )

@@ -19,7 +19,7 @@ from mmvidformer.apis.bulk.extraction import FeatureExtractor
 from mmvidformer.apis.bulk.options import BulkOptions, add_bulk_arguments
 from mmvidformer.apis.bulk.settings import row_settings
 from mmvidformer.data.sources import list_inputs
-from mmvidformer.engine.arguments import inexact_options, positive
+from mmvidformer.engine.arguments import positive
 from mmvidformer.engine.options import add_options, option, read_options
 from mmvidformer.sinks.parquet import ParquetTable
 from mmvidformer.sinks.video_files import VideoFiles
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     inputs = list_inputs(options.input)
     cfg, checkpoint = find_bulk_model(options, inputs)
     form = dict(every=options.every, tokens=options.tokens, layers=options.layers)
-    load = partial(FeatureExtractor, cfg, checkpoint, **form, **inexact_options(options))
+    load = partial(FeatureExtractor, cfg, checkpoint, **form, **options.inexact)
     answerer = load(device="cpu" if options.ray else options.device)
     settings = dict(command="features", **row_settings(options, cfg, checkpoint, inputs))
     table: PartTable

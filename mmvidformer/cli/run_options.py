@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 
-from mmvidformer.engine.arguments import add_overrides
+from mmvidformer.engine.model_options import OverrideOptions
 from mmvidformer.engine.options import add_options
 from mmvidformer.finetune.settings import RunOptions, RunSettings
 
@@ -15,7 +15,7 @@ def add_run_options(
     parser.add_argument("--data", required=True, help=data)
     add_options(parser, options)
     add_options(parser, settings)
-    add_overrides(parser)
+    add_options(parser, OverrideOptions)
     used = parser.add_mutually_exclusive_group()
     used.add_argument("--force", action="store_true", help="start again in a used work dir")
     used.add_argument(

@@ -26,10 +26,11 @@ from mmvidformer.apis.speed import as_batches, measure
 from mmvidformer.data.sources import is_source
 from mmvidformer.engine.arguments import (
     add_force_argument,
-    add_overrides,
     check_outputs,
     positive,
 )
+from mmvidformer.engine.model_options import OverrideOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "hf://ORG/NAME or URL (default: the published one of the config)",
     )
     parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
-    add_overrides(parser)
+    add_options(parser, OverrideOptions)
     parser.add_argument("--random", action="store_true", help="random weights, for times alone")
     parser.add_argument(
         "--clips", type=positive, default=8, help="number of them (default: 8)", metavar="N"

@@ -21,15 +21,13 @@ from mmvidformer.config import config_name, leaf_datasets, load_config, pipeline
 from mmvidformer.engine.arguments import (
     add_force_argument,
     add_model_arguments,
-    add_shared_arguments,
-    add_speed_arguments,
     check_outputs,
-    inexact_options,
-    merge_shared_arguments,
 )
 from mmvidformer.engine.inputs import check_inputs
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.engine.model_options import SpeedOptions
+from mmvidformer.engine.options import add_options, read_options
 from mmvidformer.engine.pipelines import (
     align_clips,
     get_views,
@@ -39,6 +37,7 @@ from mmvidformer.engine.pipelines import (
 )
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.quiet import QuietRunner
+from mmvidformer.engine.run_options import RunnerOptions
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
@@ -82,8 +81,8 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     parser.add_argument(
         "--amp", action="store_true", help="mixed precision: fp16 on a GPU, bf16 on a CPU"
     )
-    add_speed_arguments(parser)
-    add_shared_arguments(parser)
+    add_options(parser, SpeedOptions)
+    add_options(parser, RunnerOptions)
     add_force_argument(parser)
     args = parser.parse_args(argv)
     if args.dump is not None:
@@ -241,7 +240,7 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
     print(f"{tested}, fusion of views: {fuse}")
     figures = dict(config=args.config, checkpoint=args.checkpoint, views=views, fuse=fuse)
     figures |= dict(metrics=metrics, **({"align": True} if args.align else {}))
-    inexact = inexact_options(args)
+    inexact = read_options(SpeedOptions, args).inexact
     figures |= inexact
     marks = "_".join([views, str(fuse), *["aligned"] * args.align, *inexact])
     path = Path(runner.work_dir) / f"{args.split}_{marks}.json"
@@ -253,18 +252,19 @@ def report(metrics: Mapping[str, float], runner: Runner, args: Namespace) -> Non
 def main(argv: Sequence[str] | None = None) -> int | None:
     """Test with the arguments of the command line."""
     args = parse_args(argv)
+    options = read_options(RunnerOptions, args)
     cfg = load_config(args.config, args.cfg_options)
     cfg.load_from = args.checkpoint
     if args.shards is not None:
         use_shards(cfg, args.shards)  # whose lists need not be there
     check_inputs(cfg, [args.split])
-    if args.procs is not None and args.launcher == "none":
+    if options.procs is not None and options.launcher == "none":
         arguments = sys.argv[1:] if argv is None else argv
-        return start_processes(["-m", "mmvidformer", "test", *arguments], args.procs)
-    merge_shared_arguments(cfg, args)
+        return start_processes(["-m", "mmvidformer", "test", *arguments], options.procs)
+    options.merge(cfg)
     merge_arguments(cfg, args)
     runner = build_runner(cfg)
-    inexact = inexact_options(args)
+    inexact = read_options(SpeedOptions, args).inexact
     # Folded weights are rounded otherwise in half precision, and sharded ones cannot be folded.
     if not cfg.test_cfg.get("fp16") and type(runner) is QuietRunner:
         runner.register_hook(OptimizeHook(shares_frames=args.align, **inexact))

@@ -10,17 +10,14 @@ from mmengine.config import Config
 
 from mmvidformer.config import load_config
 from mmvidformer.config.fragments import merge
-from mmvidformer.engine.arguments import (
-    add_model_arguments,
-    add_shared_arguments,
-    merge_shared_arguments,
-    positive,
-)
+from mmvidformer.engine.arguments import add_model_arguments, positive
 from mmvidformer.engine.inputs import check_apart, check_inputs, check_unused
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.optim.precision import check_precision, precision_fragment
+from mmvidformer.engine.options import add_options, read_options
 from mmvidformer.engine.pipelines import use_shards
 from mmvidformer.engine.process_group import is_first_process, start_processes
+from mmvidformer.engine.run_options import RunnerOptions
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.schedule import stretch
 from mmvidformer.storage.files import join, split_path
@@ -79,7 +76,7 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         action="store_true",
         help="also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data",
     )
-    add_shared_arguments(parser)
+    add_options(parser, RunnerOptions)
     return parser.parse_args(argv)
 
 
@@ -107,7 +104,7 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         backends = cfg.visualizer.get("vis_backends") or []
         cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if args.strategy == "fsdp":
-        if args.launcher == "none":
+        if cfg.launcher == "none":
             raise UserError("--strategy fsdp needs a launcher: start it with --procs")
         cfg.runner_type = "mmvidformer.ShardedRunner"
     if args.auto_scale_lr:
@@ -130,20 +127,21 @@ def _checkpoint_folder(cfg: Config) -> str:
 def main(argv: Sequence[str] | None = None) -> int | None:
     """Train with the arguments of the command line."""
     args = parse_args(argv)
+    options = read_options(RunnerOptions, args)
     cfg = load_config(args.config, args.cfg_options)
     splits = ["train"] if args.no_validate else ["train", "val"]
     if args.shards is not None:
         use_shards(cfg, args.shards)  # whose lists need not be there
     check_inputs(cfg, splits, args.resume)
-    if args.procs is not None and args.launcher == "none":
+    if options.procs is not None and options.launcher == "none":
         arguments = sys.argv[1:] if argv is None else argv
-        return start_processes(["-m", "mmvidformer", "train", *arguments], args.procs)
-    merge_shared_arguments(cfg, args)
+        return start_processes(["-m", "mmvidformer", "train", *arguments], options.procs)
+    options.merge(cfg)
     merge_arguments(cfg, args)
     if args.resume is None and not cfg.get("resume"):
         check_apart(cfg.get("load_from"), cfg.work_dir)
         if not args.force:
             check_unused(_checkpoint_folder(cfg))
-    is_first = is_first_process(args.launcher)
+    is_first = is_first_process(options.launcher)
     with hold(_checkpoint_folder(cfg)) if is_first else nullcontext():
         build_runner(cfg, args.resume).train()

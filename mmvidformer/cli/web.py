@@ -12,6 +12,7 @@ import socket
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,12 +21,8 @@ from mmvidformer.apis.factory import find_model
 from mmvidformer.checkpoints import published
 from mmvidformer.config import config_name
 from mmvidformer.config.shipped import PACKAGE
-from mmvidformer.engine.arguments import (
-    add_classes_argument,
-    add_overrides,
-    add_speed_arguments,
-    inexact_options,
-)
+from mmvidformer.engine.model_options import NamedModelOptions
+from mmvidformer.engine.options import add_options, read_options
 from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.web.answers import Limits
 from mmvidformer.web.page import UploadQuota, build_page
@@ -52,10 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("models", nargs="*", metavar="MODEL", help="names of published checkpoints")
     parser.add_argument("--config", help="config file, or name of a shipped config, of your model")
     parser.add_argument("--checkpoint", help="checkpoint of your model")
-    add_overrides(parser)
-    add_classes_argument(parser)
-    parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
-    add_speed_arguments(parser)
+    add_options(parser, NamedModelOptions)
     parser.add_argument("--host", default="127.0.0.1", help="address (default: this machine only)")
     parser.add_argument("--port", type=int, help="port (default: the first free one from 7860)")
     parser.add_argument(
@@ -81,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if (args.config is None) != (args.checkpoint is None):
         parser.error("--config and --checkpoint go together")
-    inexact = inexact_options(args)
-    if args.config is None and inexact:
+    your_model = read_options(Model, args)
+    if args.config is None and your_model.inexact:
         parser.error("--int8 and --static are for the model of --config")
     if find_spec("gradio") is None:
         raise MissingPackage('the page needs Gradio: pip install "gradio>=6"')
@@ -92,11 +86,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     models, titles = {}, {}
     for row in offered_rows(args.models):
-        models[row.name] = Model(published.PREFIX + row.name, device=args.device)
+        models[row.name] = Model(config=published.PREFIX + row.name, device=your_model.device)
         titles[row.name] = f"{row.name} ({row.license or 'license unknown'})"
     if args.config:
-        config, weights = find_model(args.config, args.checkpoint, args.cfg_options)
-        models[YOUR_MODEL] = Model(config, weights, args.classes, args.device, **inexact)
+        _, weights = find_model(your_model.config, your_model.checkpoint, your_model.cfg_options)
+        models[YOUR_MODEL] = replace(your_model, checkpoint=weights)
     # From now on nothing is fetched: the process that answers inherits this.
     os.environ.update(HF_HUB_OFFLINE="1")
     process = AnswerProcess(models, Limits(args.max_mb, args.max_seconds), args.max_wait)

@@ -21,14 +21,18 @@ def option(text: str, default: Any = None, changes_rows: bool = True, **argument
     return field(default=default, metadata=argument)
 
 
-def add_options(parser: ArgumentParser, options: type, title: str | None = None) -> None:
+def add_options(
+    parser: ArgumentParser, options: type, title: str | None = None, without: type | None = None
+) -> None:
     """Add an option for each field of a dataclass that has ``help``, in a group with a title.
 
     An option that is not given is None, so that ``read_options`` takes the default of the field.
+    Those of a class ``without`` are left out.
     """
     group = parser.add_argument_group(title) if title else parser
+    left_out = {setting.name for setting in fields(without)} if without else set()
     for setting in fields(options):
-        if "help" not in setting.metadata:
+        if "help" not in setting.metadata or setting.name in left_out:
             continue
         argument = dict(setting.metadata, default=None)
         argument.pop("changes_rows", None)

@@ -10,9 +10,9 @@ from mmvidformer.config import config_name, load_config, merge_overrides, type_n
 from mmvidformer.config.fragments import Fragment, merge
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine import loading
-from mmvidformer.engine.arguments import check_work_dir
 from mmvidformer.engine.inputs import check_apart, check_unused
 from mmvidformer.engine.pipelines import check_views, use_shards
+from mmvidformer.engine.run_options import check_work_dir
 from mmvidformer.errors import FileThere, UserError
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps

@@ -8,9 +8,6 @@ from functools import lru_cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
-
-from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.detector import load_detector
@@ -19,6 +16,7 @@ from mmvidformer.checkpoints import published
 from mmvidformer.checkpoints.download import fetch, is_cached
 from mmvidformer.config import is_recurrent
 from mmvidformer.engine.errors import describe
+from mmvidformer.engine.model_options import NamedModelOptions
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.errors import UserError
 from mmvidformer.web.answers import MAX_PIXELS, Answer, Limits, answer
@@ -38,15 +36,8 @@ def offered_rows(names: Sequence[str]) -> list[published.Published]:
     return rows + [row for row in here if row not in rows]
 
 
-class Model(NamedTuple):
-    """A model of the page: arguments of ``Recognizer``."""
-
-    config: str | Config
-    checkpoint: str | None = None
-    names: list[str] | None = None
-    device: str | None = None
-    int8: bool = False
-    static: float | None = None
+class Model(NamedModelOptions):
+    """A model of the page."""
 
     def load(self) -> Recognizer:
         """Load the model, whose weights must be here.
@@ -57,11 +48,10 @@ class Model(NamedTuple):
         source = self.checkpoint or self.config
         if isinstance(source, str) and not is_cached(source):
             raise UserError(f"the weights of {source} are not in the cache; restart the page")
-        cfg, checkpoint = find_model(self.config, self.checkpoint)
+        cfg, checkpoint = find_model(self.config, self.checkpoint, self.cfg_options)
         set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
         clips = None if is_recurrent(cfg) else 1
-        inexact = dict(int8=self.int8, static=self.static)
-        recognizer = Recognizer(cfg, checkpoint, self.device, self.names, clips, **inexact)
+        recognizer = Recognizer(cfg, checkpoint, self.device, self.classes, clips, **self.inexact)
         if recognizer.task.needs_boxes:
             load_detector(recognizer.device)
         return recognizer

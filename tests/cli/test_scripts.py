@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from mmvidformer.engine import process_group
-from mmvidformer.engine.arguments import add_shared_arguments
+from mmvidformer.engine.options import add_options
 from mmvidformer.engine.process_group import start_processes
+from mmvidformer.engine.run_options import RunnerOptions
 
 
 def answer(script: Path, *arguments: str, fake: Path, **variables: str) -> list[str]:
@@ -116,7 +117,7 @@ def test_processes_and_their_workers_share_the_cores(launched, processes, thread
 @pytest.mark.parametrize("number", ["0", "-1", "two"])
 def test_a_number_of_processes_is_positive(capsys, number):
     parser = ArgumentParser()
-    add_shared_arguments(parser)
+    add_options(parser, RunnerOptions)
     with pytest.raises(SystemExit, match="2"):
         parser.parse_args(["--procs", number])
     assert f"at least 1, got '{number}'" in capsys.readouterr().err

@@ -43,7 +43,7 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
 def test_a_visitor_who_leaves_ends_the_work(tiny_videos) -> None:
     video = str(tiny_videos.root / "val_0.mp4")
     config = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
-    process = AnswerProcess({"tiny": Model(config, int8=True)}, Limits())
+    process = AnswerProcess({"tiny": Model(config=config, int8=True)}, Limits())
     before = {*multiprocessing.active_children()}
     answers = process.answer("tiny", video, "")
     assert next(answers) == (1, "windows")
@@ -72,10 +72,10 @@ def test_a_visitor_starts_no_download(web, table) -> None:
     with pytest.raises(ValueError, match="image has no classes"):
         offered_rows(["image"])
     with pytest.raises(ValueError, match="weights of published://c are not in the cache"):
-        Model("published://c").load()
+        Model(config="published://c").load()
     cached_path(here).unlink()
     with pytest.raises(ValueError, match="weights of published://a are not in the cache"):
-        Model("published://a").load()
+        Model(config="published://a").load()
     assert web.fetched == {"/b.pth": 1}
 
 

@@ -16,7 +16,7 @@ from mmvidformer.apis.bulk.on_ray import answer_on_ray
 from mmvidformer.apis.bulk.options import BulkOptions
 from mmvidformer.apis.bulk.run import Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.settings import write_failed
-from mmvidformer.apis.factory import PUBLISHED, find_model
+from mmvidformer.apis.factory import find_model_of
 from mmvidformer.data.sources import VideoInputs
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.storage.names import spell
@@ -32,9 +32,7 @@ def find_bulk_model(options: BulkOptions, inputs: VideoInputs) -> tuple[Config, 
 
     What is in no local file is opened by ``VideoInit``.
     """
-    cfg, checkpoint = find_model(
-        options.config, options.checkpoint or PUBLISHED, options.cfg_options
-    )
+    cfg, checkpoint = find_model_of(options)
     if not inputs.are_files:
         set_video_backend(cfg, "pyav")
     return cfg, checkpoint

@@ -1,13 +1,14 @@
 """Labels of many videos: the predictions of a recognizer as rows."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from mmengine.config import Config
 
+from mmvidformer.apis.bulk.options import BulkOptions
 from mmvidformer.apis.bulk.reading import (
     VIDEOS_AT_ONCE,
     Clip,
@@ -19,8 +20,14 @@ from mmvidformer.apis.bulk.reading import (
 from mmvidformer.apis.part_options import PartOptions
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.data.sources import VideoSource
+from mmvidformer.engine.model_options import ClassOptions
 from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.tasks.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class LabelOptions(PartOptions, BulkOptions, ClassOptions):
+    """Options of labels."""
 
 
 class Labeler:
@@ -31,12 +38,9 @@ class Labeler:
     Args:
         config: See ``Recognizer``.
         checkpoint: See ``Recognizer``.
-        device: See ``Recognizer``.
-        options: What is asked of the model.
-        names: See ``Recognizer``.
+        options: The model, and what is asked of it.
         videos: Names of all videos, if there is a file of boxes.
-        int8: See ``Recognizer``.
-        static: See ``Recognizer``.
+        device: See ``Recognizer``.
 
     Raises:
         UserError: If the model has no use for an option; or as ``Recognizer``, ``VideoBoxes``.
@@ -46,15 +50,12 @@ class Labeler:
         self,
         config: str | Config,
         checkpoint: str | None,
+        options: LabelOptions,
+        videos: Sequence[str],
         device: str | None,
-        options: PartOptions,
-        names: Sequence[str] = (),
-        videos: Sequence[str] = (),
-        int8: bool = False,
-        static: float | None = None,
     ) -> None:
         self.recognizer = recognizer = Recognizer(
-            config, checkpoint, device, names, int8=int8, static=static
+            config, checkpoint, device, options.classes, **options.inexact
         )
         self.check, self.options = recognizer.check, options
         options.check(recognizer.task)

@@ -1,31 +1,23 @@
 """Options of the commands that answer for many videos."""
 
 from argparse import ArgumentParser
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from mmvidformer.engine.arguments import (
-    add_overrides,
-    add_speed_arguments,
     not_negative,
     positive,
     positive_number,
 )
+from mmvidformer.engine.model_options import ModelOptions
 from mmvidformer.engine.options import add_options, option
 
 
 @dataclass(frozen=True)
-class BulkOptions:
+class BulkOptions(ModelOptions):
     """A model, its videos, and how they are answered; what has no help is read by hand."""
 
-    config: str
-    input: str
-    out: str
-    checkpoint: str | None = None
-    device: str | None = None
-    cfg_options: dict[str, Any] | None = None
-    int8: bool = field(default=False, metadata=dict(changes_rows=True))
-    static: float | None = field(default=None, metadata=dict(changes_rows=True))
+    input: str = ""
+    out: str = ""
     batch: int = option("videos that the model sees at once", 4, False, type=positive, metavar="N")
     part: int = option(
         "most videos of a Parquet file, which is written as a whole, and each minute",
@@ -86,7 +78,5 @@ def add_bulk_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", required=True, help="folder or address of the results", metavar="FOLDER"
     )
-    parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
-    add_overrides(parser)
-    add_speed_arguments(parser)
-    add_options(parser, BulkOptions, "many videos")
+    add_options(parser, ModelOptions)
+    add_options(parser, BulkOptions, "many videos", without=ModelOptions)

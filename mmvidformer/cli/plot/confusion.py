@@ -16,7 +16,9 @@ import numpy as np
 from sklearn.metrics import confusion_matrix
 
 from mmvidformer.apis import class_names
-from mmvidformer.engine.arguments import add_classes_argument, add_force_argument, check_outputs
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.engine.model_options import ClassOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.sinks.figures import save_figure
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.visualization.plots import Scores, draw_class_accuracy, draw_confusion, read_scores
@@ -31,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--out-dir", type=Path, required=True, help="folder for the pictures", metavar="FOLDER"
     )
-    add_classes_argument(parser)
+    add_options(parser, ClassOptions)
     parser.add_argument(
         "--most", type=int, default=30, help="most classes to draw (default: 30)", metavar="N"
     )

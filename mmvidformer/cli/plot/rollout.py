@@ -12,11 +12,12 @@ from tqdm import tqdm
 from mmvidformer.apis import Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import (
-    add_classes_argument,
     add_force_argument,
     add_model_arguments,
     check_outputs,
 )
+from mmvidformer.engine.model_options import ClassOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.sinks.figures import save_figure
 from mmvidformer.video.writer import VideoOutput, picture_paths
 from mmvidformer.visualization.heatmaps import draw_strips, rollout_clips
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--fps", type=float, default=4, help="of the written video (default: 4)", metavar="FPS"
     )
-    add_classes_argument(parser)
+    add_options(parser, ClassOptions)
     add_force_argument(parser)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_rollout.png")

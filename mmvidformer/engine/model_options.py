@@ -1,0 +1,90 @@
+"""Options of commands that say which model is asked, and how."""
+
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mmengine.config import DictAction
+
+from mmvidformer.engine.options import option
+
+
+def override(text: str) -> str:
+    """Check an override of a config, which MMEngine reads."""
+    is_open = any(text.count(a) != text.count(b) for a, b in ("()", "[]"))
+    if "=" not in text or is_open or re.search(r"\w[(\[].*,", text):  # as dict(a=1,b=2)
+        raise ArgumentTypeError(f"must be DOTTED.KEY=VALUE with closed brackets, got {text!r}")
+    if re.match(r"[^=]*=[^\[(]*\S \S", text):
+        raise ArgumentTypeError(f"MMEngine removes spaces from values, got {text!r}")
+    return text
+
+
+@dataclass(frozen=True)
+class OverrideOptions:
+    """Changes of a config."""
+
+    cfg_options: dict[str, Any] | None = option(
+        "overrides of the config; lists as key=[a,b] without spaces, nested keys with dots, "
+        "list items by number: a.b.0.c=1",
+        None,
+        False,
+        nargs="+",
+        action=DictAction,
+        type=override,
+        metavar="KEY=VALUE",
+    )
+
+
+@dataclass(frozen=True)
+class ClassOptions:
+    """Names of classes, which ``apis.class_names`` takes."""
+
+    classes: Sequence[str] = option(
+        "class names: a text file with one name per line, or a csv file; for several tasks "
+        "verb=FILE noun=FILE ... (default: those of the checkpoint, config or dataset, or numbers)",
+        (),
+        False,
+        nargs="+",
+        metavar="FILE",
+    )
+
+
+@dataclass(frozen=True)
+class SpeedOptions:
+    """What makes a model faster and its answers inexact (``apis.self_check``)."""
+
+    int8: bool = option(
+        "linear layers multiply in 8 bits, on a CPU; the first answers are compared with exact "
+        "ones, and it ends if more than a tenth differ",
+        False,
+        action="store_true",
+    )
+    static: float | None = option(
+        "save time on still parts of a video: a patch that changes by at most T of 255 gray levels "
+        "from frame to frame is computed once (6 is a start); the first answers are compared with "
+        "exact ones, and it ends if more than a tenth differ",
+        type=float,
+        metavar="T",
+    )
+
+    @property
+    def inexact(self) -> dict[str, Any]:
+        """Arguments of ``Recognizer`` that are given."""
+        values = dict(int8=self.int8 or None, static=self.static)
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class ModelOptions(SpeedOptions, OverrideOptions):
+    """A model that answers; config and checkpoint are read by hand."""
+
+    config: str = ""
+    checkpoint: str | None = None
+    device: str | None = option("such as cuda:1 (default: a GPU if there is one)", None, False)
+
+
+@dataclass(frozen=True)
+class NamedModelOptions(ModelOptions, ClassOptions):
+    """A model that answers with names of classes."""
