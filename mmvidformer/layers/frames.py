@@ -40,8 +40,8 @@ def average_frames(frames: Tensor, clips: Context) -> tuple[Tensor, Tensor | Non
         Their means (B, P + H W, D), and how often each place counts, (B, 1, H, W); None: once.
     """
     if clips.clip_rows is not None:
-        means = [clip.mean(dim=0) for clip in frames.split(clips.clip_rows.tolist())]
-        return torch.stack(means), None
+        clips_apart = frames.split(clips.clip_rows.tolist())
+        return torch.stack([clip.mean(dim=0) for clip in clips_apart]), None
     frames = frames.unflatten(0, (-1, clips.grid.t))
     if clips.counts is None:
         return frames.mean(dim=1), None

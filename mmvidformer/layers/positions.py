@@ -158,9 +158,9 @@ class PositionEmbedding(Positions):
             UserError: If a clip or stream of a causal model is longer than a learned time table.
         """
         tables = []
+        start: Tensor | int = 0 if state is None else state.steps
         for name in self.tables:
-            is_part = state is not None and "t" in name
-            tables.append(self._table(name, size, like, state.steps if is_part else 0))
+            tables.append(self._table(name, size, like, start if "t" in name else 0))
         if cls is not None and self.cls is not None:
             registers = cls.shape[1] - 1  # which have no position
             cls = cls + (F.pad(self.cls, (0, 0, 0, registers)) if registers else self.cls)

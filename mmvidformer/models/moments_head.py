@@ -127,7 +127,7 @@ class MomentsHead(FindingHead):
         weights[-1] = 1.0
         loss_cls = F.cross_entropy(outputs[..., :-1].flatten(0, 1), labels.flatten(), weights)
         is_near = labels < self.num_classes
-        errors = (outputs[..., -1] - distances)[is_near].abs()
+        errors = (outputs[..., -1] - distances).abs() * is_near
         return {"loss_cls": loss_cls, "loss_distance": errors.sum() / is_near.sum().clamp(min=1)}
 
     def segments(self, tokens: Tensor, step: float, total: float, times: FrameTimes) -> Instances:

@@ -201,14 +201,15 @@ class SegmentsHead(FindingHead):
         loss_cls = loss_ends = positive = batch.new_zeros(())
         for outputs, sample in zip(batch, data_samples, strict=True):
             step = count_steps(feats, sample)
-            segments = visible_segments(sample, step).to(batch)
-            labels, distances = self.targets(segments, len(outputs))
+            targets = self.targets(visible_segments(sample, step), len(outputs))
+            labels, distances = (target.to(batch) for target in targets)
             is_shown = places * step < sample.total_frames - float(sample.frame_inds[0])
             hit = is_shown & (labels > 0).any(dim=1)
             logits, ends = outputs[:, :-2], outputs[:, -2:]
             of_classes = sigmoid_focal_loss(logits, labels) * is_shown[:, None]
             loss_cls = loss_cls + of_classes.sum()
-            loss_ends = loss_ends + distance_iou_loss(ends[hit], distances[hit]).sum()
+            losses = distance_iou_loss(ends, torch.where(hit[:, None], distances, 1.0))
+            loss_ends = loss_ends + (losses * hit).sum()
             positive = positive + hit.sum()
         self.mean_points.lerp_(positive.clamp(min=1).to(self.mean_points), 1 - MOMENTUM)
         return {"loss_cls": loss_cls / self.mean_points, "loss_ends": loss_ends / self.mean_points}

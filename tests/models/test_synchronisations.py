@@ -6,7 +6,7 @@ and an operator whose output has a size that depends on values.
 
 import copy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,8 +19,13 @@ from torch.utils._pytree import tree_leaves
 
 import mmvidformer
 from mmvidformer.models import TimeSformer, VideoTransformer
+from mmvidformer.models.boxes_head import BoxesHead
 from mmvidformer.models.fast.training import optimize_for_training
+from mmvidformer.models.moments_head import MomentsHead
+from mmvidformer.models.segments_head import SegmentsHead
 from tests.export.recognizers import MODEL_LIST, SIZE, build
+from tests.models.test_boxes_head import sample as of_boxes
+from tests.models.test_segments_head import sample as of_times
 from tests.models.tiny import ARCH
 
 # Function: why it waits.
@@ -32,7 +37,16 @@ REASONS = {
     "layers/frames.py:average_frames": "clips of different lengths have frames of their own",
     "models/task_heads.py:loss_by_feat": "the loss of a config takes the frames that have a label",
     "registry/repairs/half_scores.py:_loss": "MMAction2's heads count right classes in NumPy",
-    "models/segments_head.py:loss": "the loss of times takes the points that lie in a segment",
+}
+# The same of losses, of what the annotation says.
+ANNOTATIONS = "numbers of an annotation, which are on the CPU"
+TARGETS = {
+    "segments": {
+        f"models/segments_head.py:{name}": ANNOTATIONS
+        for name in ("points", "targets", "visible_segments")
+    },
+    "moments": {"models/moments_head.py:targets": ANNOTATIONS},
+    "boxes": {},
 }
 WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "bincount"}
 PACKAGE = str(Path(mmvidformer.__file__).parent) + "/"
@@ -152,6 +166,40 @@ def test_losses(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert places <= REASONS.keys()
     if name == "frames":
         assert places == {"models/task_heads.py:loss_by_feat"}
+
+
+def part_losses(name: str, device: str = "cpu") -> Callable[[], dict]:
+    """The losses of a head that answers with times or boxes."""
+    torch.manual_seed(0)
+    feats = torch.randn(2, 4, 2, 4, 8, device=device)
+    if name == "boxes":
+        head, sample = BoxesHead(3, 8), of_boxes([[0.0, 0, 16, 16]], [[1.0, 0, 1]])
+    else:
+        head = (SegmentsHead if name == "segments" else MomentsHead)(3, 8, hidden_dim=16)
+        spans = [[1.0, 3.0, 1], [2.0, 6.0, 2]] if name == "segments" else [[1.0, 1.0, 1]]
+        sample = of_times(spans, clips=1)
+    head.to(device).train()
+    return lambda: head.loss(feats, [sample, sample])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_losses_of_times_and_boxes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = part_losses(name)
+    with waits(monkeypatch) as places:
+        backward(losses())
+    assert places == TARGETS[name].keys()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", TARGETS)
+def test_losses_of_times_and_boxes_on_a_gpu(name: str) -> None:
+    losses = part_losses(name, "cuda")
+    backward(losses())
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        backward(losses())
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def other_waits(monkeypatch: pytest.MonkeyPatch) -> set[str | None]:
