@@ -1,12 +1,10 @@
 """An output: predictions as a table of Markdown."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from mmvidformer.apis import Prediction
 from mmvidformer.sinks.base import Sink, SinkOptions
-from mmvidformer.storage.atomic import open_rows
 
 
 class MarkdownTable(Sink):
@@ -15,8 +13,7 @@ class MarkdownTable(Sink):
     help = "table of Markdown, a row for each prediction"
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
-        self._files = ExitStack()
-        self._file = self._files.enter_context(open_rows(target, options.force))
+        self._file = self.open_rows(target, options)
         self._has_header = False
 
     def append(self, prediction: Prediction) -> None:
@@ -27,10 +24,6 @@ class MarkdownTable(Sink):
             self._write(["---"] * len(row))
             self._has_header = True
         self._write(row.values())
-
-    def close(self, *error: Any) -> None:
-        """Close the file."""
-        self._files.__exit__(*(error or (None, None, None)))
 
     def _write(self, cells: Any) -> None:
         self._file.write(f"| {' | '.join(map(str, cells))} |\n")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
+from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.annotations import Span
 from mmvidformer.tasks.answers import Answers
@@ -61,8 +63,8 @@ class Begun(NamedTuple):
 class Sink(AbstractContextManager):
     """Takes predictions one by one, and writes each as it comes; a context manager.
 
-    A subclass opens its file in ``__init__``, and needs ``append`` and ``close``. Predictions of a
-    source follow each other. What a file writes of one is ``Prediction.row``.
+    A subclass opens its file in ``__init__`` by ``open_rows``, and needs ``append``. Predictions of
+    a source follow each other. What a file writes of one is ``Prediction.row``.
 
     Attributes:
         help: What the command line says of it.
@@ -121,8 +123,24 @@ class Sink(AbstractContextManager):
         """Return how many of the windows of a video are written already. Default: none."""
         return 0
 
+    def finish(self) -> None:
+        """Write what comes last. Default: nothing."""
+
     def close(self, *error: Any) -> None:
-        """End the file; ``error`` is what a ``with`` block gets: type, value and traceback."""
+        """Finish, and close the files; ``error`` is type, value and traceback, if there is one."""
+        try:
+            self.finish()
+        finally:
+            self.files.__exit__(*(error or (None, None, None)))
+
+    @cached_property
+    def files(self) -> ExitStack:
+        """What ``close`` closes."""
+        return ExitStack()
+
+    def open_rows(self, target: Path, options: SinkOptions) -> TextIO:
+        """Open a file, which ``close`` closes, as ``storage.atomic.open_rows``."""
+        return self.files.enter_context(open_rows(target, options.force))
 
     def __exit__(self, *error: Any) -> None:
         self.close(*error)

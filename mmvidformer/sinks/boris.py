@@ -9,7 +9,6 @@ from typing import Any
 
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import FoundSegment, SinkBox, SinkVideo, VideoSink, list_segments
-from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.names import spell
 from mmvidformer.tasks.prediction import Prediction
 
@@ -54,7 +53,7 @@ class Boris(VideoSink):
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()
         self.target = target
-        self._file = self._files.enter_context(open_rows(target, options.force))
+        self._file = self.open_rows(target, options)
         self._date = datetime.now().isoformat(timespec="seconds")
         self._behaviors: dict[str, str] = {}  # type of each
         self._segments: list[FoundSegment] = []
@@ -91,8 +90,9 @@ class Boris(VideoSink):
         key = json.dumps(f"{self._count} {Path(name).stem}")
         self._file.write(f"{separator}{key}: {json.dumps(observation)}")
 
-    def end_file(self) -> None:
+    def finish(self) -> None:
         """Write the behaviors."""
+        super().finish()
         behaviors = {
             str(number): {**BEHAVIOR, "type": behavior_type, "code": code}
             for number, (code, behavior_type) in enumerate(self._behaviors.items())

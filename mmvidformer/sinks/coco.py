@@ -6,7 +6,6 @@ from typing import Any
 
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink
-from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.names import spell
 from mmvidformer.tasks.prediction import Prediction
 
@@ -26,7 +25,7 @@ class Coco(VideoSink):
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()
-        self._file = self._files.enter_context(open_rows(target, options.force))
+        self._file = self.open_rows(target, options)
         self._videos: list[dict[str, Any]] = []
         self._images: list[dict[str, Any]] = []
         self._categories: dict[str, int] = {}
@@ -56,8 +55,9 @@ class Coco(VideoSink):
             for label in box.labels:
                 self._write_box(box, label, video, tracks)
 
-    def end_file(self) -> None:
+    def finish(self) -> None:
         """Write pictures, classes and videos."""
+        super().finish()
         categories = [dict(id=number, name=name) for name, number in self._categories.items()]
         lists = dict(images=self._images, categories=categories, videos=self._videos)
         parts = [f'"{name}": {json.dumps(rows)}' for name, rows in lists.items()]

@@ -30,21 +30,18 @@ class Sinks(Sink):
         shown_ahead: float | None = None,
     ) -> None:
         self._shown_ahead = shown_ahead
-        self._files = ExitStack()
         self._sinks: list[Sink] = []
         with ExitStack() as files:  # those that are open are closed if another cannot be
             for sink, target in targets:
                 self._sinks.append(files.enter_context(sink(target, options)))
-            self._files = files.pop_all()
+            self.files = files.pop_all()
         self.needs_parts = any(sink.needs_parts for sink in self._sinks)
         self.failed: dict[str, str] = {}
         self.is_broken = False
 
     def begin(self, begun: Begun) -> None:
         """Pass it on."""
-        with self._noted():
-            for sink in self._sinks:
-                sink.begin(begun)
+        self._pass_on("begin", begun)
 
     def append(self, prediction: Prediction) -> None:
         """Pass it on to those that take its time ahead."""
@@ -56,15 +53,16 @@ class Sinks(Sink):
 
     def see(self, number: int, seconds: float, pixels: Any) -> None:
         """Pass it on."""
-        with self._noted():
-            for sink in self._sinks:
-                sink.see(number, seconds, pixels)
+        self._pass_on("see", number, seconds, pixels)
 
     def end(self) -> None:
         """Pass it on."""
+        self._pass_on("end")
+
+    def _pass_on(self, method: str, *values: Any) -> None:
         with self._noted():
             for sink in self._sinks:
-                sink.end()
+                getattr(sink, method)(*values)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -86,7 +84,3 @@ class Sinks(Sink):
     def count(self, video: str, spans: list[tuple[float, float]]) -> int:
         """Return how many windows of a video one of them has."""
         return max((sink.count(video, spans) for sink in self._sinks), default=0)
-
-    def close(self, *error: Any) -> None:
-        """Close all of them."""
-        self._files.__exit__(*(error or (None, None, None)))

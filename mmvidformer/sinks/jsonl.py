@@ -2,12 +2,10 @@
 
 import json
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from mmvidformer.sinks.base import Sink, SinkOptions
-from mmvidformer.storage.atomic import open_rows
 from mmvidformer.tasks.prediction import Prediction
 
 
@@ -22,10 +20,10 @@ class JsonLines(Sink):
     has_all_times = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
-        self._files, self._top = ExitStack(), options.top
+        self._top = options.top
         self._file = sys.stdout
         if str(target) != "-":
-            self._file = self._files.enter_context(open_rows(target, options.force))
+            self._file = self.open_rows(target, options)
 
     def append(self, prediction: Prediction) -> None:
         """Write a prediction, with its best classes as ``top``."""
@@ -34,10 +32,6 @@ class JsonLines(Sink):
     def fail(self, video: str, error: str) -> None:
         """Write what is wrong with a video."""
         self._write({"video": video, "error": error})
-
-    def close(self, *error: Any) -> None:
-        """Close the file."""
-        self._files.__exit__(*(error or (None, None, None)))
 
     def _write(self, line: dict[str, Any]) -> None:
         print(json.dumps(line, ensure_ascii=False), file=self._file, flush=True)

@@ -11,7 +11,6 @@ from xml.sax.saxutils import quoteattr
 from mmvidformer.data.sources import Source
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
-from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.prediction import Prediction
@@ -39,9 +38,8 @@ class LabelStudio(VideoSink):
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()
         self.target, self._version = target, str(options.settings.get("model", "mmvidformer"))
-        self._file = self._files.enter_context(open_rows(target, options.force))
-        interface = open_rows(_interface_of(target), options.force)
-        self._interface = self._files.enter_context(interface)
+        self._file = self.open_rows(target, options)
+        self._interface = self.open_rows(_interface_of(target), options)
         self._tags: dict[str, str] = {}  # of the interface, by name
         self._results: list[dict[str, Any]] = []  # of the video
         self._times = FrameTimes(0)
@@ -106,8 +104,9 @@ class LabelStudio(VideoSink):
         self._file.write(separator + json.dumps(task, ensure_ascii=False))
         self._file.flush()
 
-    def end_file(self) -> None:
+    def finish(self) -> None:
         """Write the end of the list, and the labeling interface."""
+        super().finish()
         self._file.write("\n]\n")
         lines = ["<View>", VIDEO, *self._tags.values(), "</View>", ""]
         self._interface.write("\n".join(lines))

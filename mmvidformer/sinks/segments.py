@@ -2,12 +2,10 @@
 
 import csv
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from mmvidformer.sinks.base import Sink, SinkOptions
-from mmvidformer.storage.atomic import open_rows
 from mmvidformer.tasks.joined_windows import JoinedWindows
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.rows import WHERE
@@ -26,22 +24,18 @@ class SegmentsCsv(Sink):
     needs_parts = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
-        self._files = ExitStack()
-        self._rows = CsvRows(self._files.enter_context(open_rows(target, options.force)))
+        self._rows = CsvRows(self.open_rows(target, options))
         self._joined = JoinedWindows()
 
     def append(self, prediction: Prediction) -> None:
         """Take the next prediction of a video, or the first of the next video."""
         self._write(self._joined.add(prediction))
 
-    def close(self, *error: Any) -> None:
+    def finish(self) -> None:
         """Write the last segments."""
-        try:
-            self._write(self._joined.end())
-            if not self._rows.has_header:  # nothing was found
-                self._rows.write_header(COLUMNS)
-        finally:
-            self._files.__exit__(*(error or (None, None, None)))
+        self._write(self._joined.end())
+        if not self._rows.has_header:  # nothing was found
+            self._rows.write_header(COLUMNS)
 
     def _write(self, segments: Sequence[Prediction]) -> None:
         for segment in segments:

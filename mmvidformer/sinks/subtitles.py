@@ -1,15 +1,12 @@
 """Subtitles, which players show and editors import: SubRip (.srt) and WebVTT (.vtt)."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
-from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.joined_windows import JoinedWindows
 from mmvidformer.tasks.prediction import Prediction
@@ -40,8 +37,7 @@ class Subtitles(Sink):
             raise UserError(f"subtitles are .srt or .vtt, got {target}")
         self.target = target
         self._comma = "," if suffix == ".srt" else "."
-        self._files = ExitStack()
-        self._file = self._files.enter_context(open_rows(target, options.force))
+        self._file = self.open_rows(target, options)
         if suffix == ".vtt":
             self._file.write("WEBVTT\n\n")
         self._joined, self._count = JoinedWindows(), 0
@@ -54,12 +50,9 @@ class Subtitles(Sink):
         self._video = prediction.source
         self._write(self._joined.add(prediction))
 
-    def close(self, *error: Any) -> None:
+    def finish(self) -> None:
         """Write the last segments."""
-        try:
-            self._write(self._joined.end())
-        finally:
-            self._files.__exit__(*(error or (None, None, None)))
+        self._write(self._joined.end())
 
     def _write(self, segments: Sequence[Prediction]) -> None:
         for segment in segments:

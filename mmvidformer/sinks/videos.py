@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mmvidformer.data.folders import place_below
 from mmvidformer.data.sources import Source
@@ -73,7 +72,7 @@ class FoundSegment(NamedTuple):
 class VideoSink(Sink):
     """An output with a part for each video: labels, segments and boxes.
 
-    A subclass opens its file in ``__init__``, as ``_files``, and writes in the methods below. A
+    A subclass opens its file in ``__init__``, and writes in the methods below. A
     video without predictions has a part, too, if it is begun and ended.
 
     Attributes:
@@ -87,7 +86,6 @@ class VideoSink(Sink):
     suffix = ""
 
     def __init__(self) -> None:
-        self._files = ExitStack()
         self._joined = JoinedWindows()
         self._source: Source | None = None
         self._video: SinkVideo | None = None
@@ -106,13 +104,7 @@ class VideoSink(Sink):
             raise UserError(f"{target} must be a {cls.suffix} file, or a folder")
         if not is_folder and len(sources) > 1:
             raise UserError(f"{target} is of one video, got {len(sources)} sources; name a folder")
-        names: dict[Path, str] = {}  # of the videos, by file
-        for source in sources:
-            file = cls._file_in(target, source)
-            other = names.setdefault(file, source.name)
-            if other != source.name:
-                raise UserError(f"{file} would be of {other} and {source.name}; rename one")
-        return [(name, file) for file, name in names.items()]
+        return [(source.name, cls._file_in(target, source)) for source in sources]
 
     @classmethod
     def check_task(cls, task: Answers) -> None:
@@ -158,9 +150,6 @@ class VideoSink(Sink):
     def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
         """End the part of a video, with its boxes in the order of time."""
 
-    def end_file(self) -> None:
-        """Write what comes after the last video."""
-
     def append(self, prediction: Prediction) -> None:
         """Take the next prediction of a video, or the first of the next video."""
         video = self._begin(prediction)
@@ -171,13 +160,9 @@ class VideoSink(Sink):
         else:
             self._write_segments(self._joined.add(prediction))
 
-    def close(self, *error: Any) -> None:
-        """End the last video, and the file."""
-        try:
-            self._end_video()
-            self.end_file()
-        finally:
-            self._files.__exit__(*(error or (None, None, None)))
+    def finish(self) -> None:
+        """End the last video. A subclass writes then what comes after it."""
+        self._end_video()
 
     def _begin(self, prediction: Prediction) -> SinkVideo:
         if self._video is not None and self._video.path == prediction.source:

@@ -13,6 +13,7 @@ from mmvidformer.data.sources import Source, list_sources
 from mmvidformer.errors import UserError
 from mmvidformer.sinks import SINKS
 from mmvidformer.sinks.base import Begun, SinkOptions
+from mmvidformer.storage.targets import check_distinct
 from mmvidformer.tasks.imports import select_rows
 from mmvidformer.tasks.table import TASKS
 
@@ -177,21 +178,26 @@ def test_coco_counts_frames_and_boxes(videos) -> None:
     [
         ("label_studio", "o.json", ["0"], "o.json: annotations are of video files, got 0"),
         ("cvat", "o.xml", ["a.mp4", "b.mp4"], "o.xml is of one video, got 2 sources; name a fol"),
-        ("elan", "o", ["d/a.mp4", "d/a.avi"], "o/a.eaf would be of d/a.mp4 and d/a.avi; rename"),
+        (
+            "elan",
+            "o",
+            ["d/a.mp4", "d/a.avi"],
+            "d/a.mp4 and d/a.avi would both be written to .*o/a.eaf",
+        ),
         ("cvat", "o.json", ["a.mp4"], "o.json must be a .xml file, or a folder"),
     ],
 )
 def test_mistakes_are_told_before_a_run(name, file, sources, error, tmp_path) -> None:
     given = [Source(source, None if source == "0" else Path(source).parent) for source in sources]
     with pytest.raises(UserError, match=error):
-        SINKS[name].targets(tmp_path / file, given)
+        check_distinct(SINKS[name].targets(tmp_path / file, given))
 
 
 def test_outputs_of_classes_get_no_values() -> None:
     for name in ("label_studio", "cvat", "elan", "boris"):
         with pytest.raises(UserError, match="has no place for values, only for classes"):
             SINKS[name].check_task(TASKS["number"])
-    with pytest.raises(UserError, match="--coco is for models of boxes, not of windows"):
+    with pytest.raises(UserError, match="Coco is of boxes, not of windows"):
         SINKS["coco"].check_task(TASKS["classes"])
 
 
