@@ -14,6 +14,7 @@ from mmvidformer.data.lists import say_count
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.video.containers import SUFFIXES
 
+ANNOTATIONS = (".xml", ".json", ".jsonl", ".csv", ".tsv", ".txt", ".gz", ".zip", ".eaf", ".boris")
 MOST_KINDS = 8  # of other files, that a message names
 
 
@@ -49,19 +50,22 @@ def select_names(
     Raises:
         FileNotFoundError: If none has such a suffix.
     """
-    selected, others = [], Counter[str]()
+    selected, others, annotations = [], Counter[str](), ""
     for name in names:
         suffix = suffix_of(name)
         if suffix in suffixes:
             selected.append(name)
-        else:
-            others[suffix or "without a suffix"] += 1
+            continue
+        others[suffix or "without a suffix"] += 1
+        if suffix in ANNOTATIONS:
+            annotations = annotations or name
     kinds = [f"{count} {suffix}" for suffix, count in others.most_common(MOST_KINDS)]
     if len(others) > MOST_KINDS:
         kinds.append("...")
     if not selected:
         only = f", only {', '.join(kinds)}" if kinds else ""
-        raise MissingFile(f"{folder} has no {noun}{only}")
+        hint = f"; to read {annotations}, give that file" if annotations else ""
+        raise MissingFile(f"{folder} has no {noun}{only}{hint}")
     if kinds:
         count = say_count(others.total(), "other file")
         print(f"{folder}: left out {count}: {', '.join(kinds)}", file=sys.stderr)

@@ -107,7 +107,9 @@ def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) 
     root = annotate("labels")
     options = ["--config", str(make_config("wrong")), "--data", str(root)]
     options += ["--work-dir", str(tmp_path / "run"), "--prepare"]
-    with pytest.raises(FileNotFoundError, match=r"labels\d has no videos, only 1 \.csv"):
+    with pytest.raises(
+        FileNotFoundError, match=r"labels\d has no videos, only 1 \.csv; to read [a-z.]*, give"
+    ):
         main_of("finetune")([*options, "--task", "number"])
     with pytest.raises(ValueError, match="--task must be classes, labels, number, frames, seg"):
         main_of("data.list")([str(root / "all.csv")])

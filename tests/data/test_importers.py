@@ -213,3 +213,10 @@ def test_lists_of_mmaction2(tiny_videos, tmp_path: Path, main_of) -> None:
     main_of("data.list")([str(tmp_path / "my_train.txt"), "--out", str(out), "--no-check"])
     assert (out / "train.txt").read_text() == f"{tmp_path}/a.mp4\t1\n{tmp_path}/b c.mp4\t0\t1\n"
     assert (out / "classes.txt").read_text() == "run\nsit\n"
+
+
+def test_a_list_without_classes(tmp_path: Path) -> None:
+    """As the official tests of UCF101 are."""
+    (tmp_path / "testlist01.txt").write_text("run/v_1.avi\nrun/v_2.avi\n")
+    with pytest.raises(ValueError, match="names videos without their classes; a line is PATH NUM"):
+        open_annotations(tmp_path / "testlist01.txt")

@@ -125,7 +125,7 @@ def test_folders_of_classes(tmp_path) -> None:
         "stray.mp4": "it is in no folder of a class",
         "jump": "this folder of a class has no videos",
     }
-    with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 video outside"):
+    with pytest.raises(ValueError, match="has no CLASS/VIDEO, only 1 video outside; move each"):
         read_folders(tmp_path / "walk")
     with pytest.raises(FileNotFoundError, match="none does not exist"):
         read_folders(tmp_path / "none")
@@ -231,7 +231,8 @@ def test_other_files_are_counted(tmp_path, capsys) -> None:
     said = f"{tmp_path}: left out 4 other files: 2 .txt, 1 without a suffix, 1 .npy\n"
     assert capsys.readouterr().err == said
     touch(tmp_path / "only", "c.txt", *(f"a.{letter}" for letter in "abcdefgh"))
-    with pytest.raises(FileNotFoundError, match=r"has no videos, only 1 \.a, .* \.\.\.$"):
+    what = r"has no videos, only 1 \.a, .* \.\.\.; to read c.txt, give"
+    with pytest.raises(FileNotFoundError, match=what):
         find_names(tmp_path / "only")
 
 

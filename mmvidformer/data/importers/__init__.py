@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from mmvidformer.data.folders import NamedVideos, is_video, walk_files
+from mmvidformer.data.folders import ANNOTATIONS, NamedVideos, is_video, walk_files
 from mmvidformer.data.importers import (
     activitynet,
     ava,
@@ -70,7 +70,6 @@ IMPORTERS: dict[str, Importer] = {
     "elan": elan,
     "mmaction2": mmaction,
 }
-FILES = (".xml", ".json", ".jsonl", ".csv", ".tsv", ".txt", ".gz", ".zip", ".eaf", ".boris")
 
 
 class FolderOfExports:
@@ -96,7 +95,9 @@ class FolderOfExports:
 
     def _list_files(self, folder: Path) -> list[Path]:
         files = (path for path in sorted(folder.iterdir()) if path.is_file())
-        return [path for path in files if path.suffix.lower() in FILES and path.name[0] != "."]
+        return [
+            path for path in files if path.suffix.lower() in ANNOTATIONS and path.name[0] != "."
+        ]
 
 
 IMPORTERS["folder"] = FolderOfExports()
@@ -136,6 +137,9 @@ def open_annotations(
     name = importer or recognize(export)
     if name:
         table = _import(name, export)
+    elif is_video(export.head.partition("\n")[0].strip()):
+        what = "names videos without their classes"
+        raise UserError(f"{path} {what}; a line is PATH NUMBER, or give a csv video,label")
     elif export.table is not None:
         table = export.table
     else:

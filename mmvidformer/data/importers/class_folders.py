@@ -48,7 +48,8 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         raise UserError("\n".join([*faults[:MOST_FAULTS], *more]))
     if not firsts:
         form = "SPLIT/CLASS/VIDEO" if has_splits else "CLASS/VIDEO"
-        raise UserError(f"{folder} has no {form}, only {say_count(len(names), 'video')} outside")
+        outside = f"{folder} has no {form}, only {say_count(len(names), 'video')} outside"
+        raise UserError(f"{outside}; move each to a folder of its class, or give a csv video,label")
     labels = {folders[-1] for _, folders in firsts.values()}
     for path in _list_classes(folder, has_splits):
         if path.name not in labels:
