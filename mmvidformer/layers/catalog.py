@@ -134,7 +134,6 @@ TRANSFORMS = Catalog(
     "mmvidformer.data.transforms.sampling",
     "mmvidformer.data.transforms.whole_frames",
     "mmvidformer.data.transforms.structure",
-    "mmvidformer.data.transforms.motion_crop",
     "mmvidformer.tasks.transforms",
     # These are for training.
     "mmvidformer.data.transforms.encoded",
