@@ -130,7 +130,8 @@ def run_flex(
 def _compiled() -> Any:
     from torch.nn.attention.flex_attention import flex_attention
 
-    return torch.compile(flex_attention)
+    # Its loops over blocks need sizes that are constants.
+    return torch.compile(flex_attention, dynamic=False)
 
 
 def causal_blocks(
