@@ -2,11 +2,8 @@
 
 import errno
 import os
-import resource
 import signal
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ import torch
 
 from mmvidformer.engine.checkpointing.hook import AtomicBackend
 from mmvidformer.storage.atomic import write_atomically
+from tests.full_disk import small_files
 
 
 def test_it_writes_and_replaces(tmp_path: Path) -> None:
@@ -67,22 +65,6 @@ def test_two_writers_of_one_file_have_names_of_their_own(tmp_path: Path) -> None
             second.write_text("second")
         assert path.read_text() == "second"
     assert path.read_text() == "first" and os.listdir(tmp_path) == ["a.txt"]
-
-
-@contextmanager
-def small_files() -> Iterator[None]:
-    """Limit files to 4 KiB, as on a full disk.
-
-    The limit holds for the process, so it must be gone before pytest writes its next line.
-    """
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
 
 
 def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, PROBLEMS, class_names
 from mmvidformer.errors import UserError
 from mmvidformer.layers.config import name_of
-from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.atomic import write_together
 
 FILES = ("config.json", "preprocessor_config.json", "model.safetensors")
 
@@ -20,13 +20,12 @@ def save_huggingface(
     folder: str | Path, state: Mapping[str, Tensor], config: Mapping, processor: Mapping
 ) -> None:
     """Write a HuggingFace folder."""
-    *names, weights = (Path(folder) / name for name in FILES)
-    for name, content in zip(names, (config, processor), strict=True):
-        if content:
-            with write_atomically(name) as part:
-                part.write_text(json.dumps(content, indent=2) + "\n")
-    with write_atomically(weights) as part:
-        save_file(dict(state), part, metadata={"format": "pt"})
+    *names, weights = FILES
+    with write_together(folder) as parts:
+        for name, content in zip(names, (config, processor), strict=True):
+            if content:
+                (parts / name).write_text(json.dumps(content, indent=2) + "\n")
+        save_file(dict(state), parts / weights, metadata={"format": "pt"})
 
 
 def huggingface_config(result: Conversion, settings: Mapping) -> dict:

@@ -32,6 +32,7 @@ from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to
 from mmvidformer.finetune.prepare import RESULT, read_config, write_config
 from mmvidformer.finetune.settings import AUTO, PROBES, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
+from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import find_task
 
@@ -148,7 +149,7 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
     if memory:  # of this process; those of --procs use their own
         result["gpu_memory"] = memory / 2**20
     result_file = path.with_name(RESULT)
-    result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    write_file(result_file, (json.dumps(result) + "\n").encode())
     if "tally" not in result and checkpoint and cfg.get(f"{split}_dataloader"):
         word = {"val": "validation", "test": "test"}[split]
         print(f"the {word} list, by the test pipeline:", flush=True)
@@ -162,7 +163,7 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
         if split == "test":
             result |= _describe(task, lists, split, metrics.get(task.best_metric or "acc/top1"))
             result |= _tallies(tally, baselines)
-        result_file.write_text(json.dumps(result) + "\n", encoding="utf-8")
+        write_file(result_file, (json.dumps(result) + "\n").encode())
         if comparison := compare_to_chance(task, lists, metrics, split, tally, baselines):
             print(comparison)
     return {"method": recipe.method, **result}

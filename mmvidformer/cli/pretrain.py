@@ -18,6 +18,7 @@ from mmvidformer.engine.options import read_options
 from mmvidformer.finetune import Pretraining, apply_pretraining
 from mmvidformer.finetune.prepare import config_path, read_config
 from mmvidformer.finetune.settings import RunOptions
+from mmvidformer.storage.files import write_file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg, notes = apply_pretraining(base, videos, path.parent, settings)
     merge_overrides(cfg, options.cfg_options)
     cfg.work_dir = str(path.parents[1])
-    cfg.dump(path)
+    write_file(path, cfg.pretty_text.encode())
     print(*notes, f"config: {path}", sep="\n", flush=True)
     if not options.resume:
         (path.parents[1] / LAST).unlink(missing_ok=True)  # of an earlier run

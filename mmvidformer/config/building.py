@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import UserError, is_of_system
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def building(cfg: Config) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:  # libraries have no common one for wrong arguments
-        if isinstance(error, OSError) and error.filename is not None:
+        if is_of_system(error):
             raise
         text = " ".join(str(error.args[0] if len(error.args) == 1 else error).split())
         reason = f"{type(error).__name__}: {text} (MMVIDFORMER_DEBUG=1 shows the traceback)"

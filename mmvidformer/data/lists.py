@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mmvidformer.data.tables import read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import FileThere, UserError
-from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.atomic import write_together
 
 LABEL = r"[+-]?[0-9]{1,18}"
 DEFAULT_DELIMITER = " "  # of MMAction2's datasets
@@ -143,11 +143,11 @@ def write_report(
     bad, clean = check_report(file, folder, ending)
     numbered = enumerate(lines, start=2 if header else 1)
     rows = [(n, path, faults[path]) for n, (path, _) in numbered if path in faults]
-    with write_atomically(bad) as part, part.open("w", newline="", encoding="utf-8") as report:
-        csv.writer(report).writerows([REPORT, *rows])
-    with write_atomically(clean) as part:
-        text = "".join(text for path, text in lines if path not in faults)
-        part.write_text(header + text, encoding="utf-8")
+    text = "".join(text for path, text in lines if path not in faults)
+    with write_together(folder) as parts:
+        with (parts / bad.name).open("w", newline="", encoding="utf-8") as report:
+            csv.writer(report).writerows([REPORT, *rows])
+        (parts / clean.name).write_text(header + text, encoding="utf-8")
     return bad, clean
 
 

@@ -1,5 +1,6 @@
 import atexit
 import ctypes
+import logging
 import multiprocessing
 import os
 import signal
@@ -11,7 +12,7 @@ from multiprocessing import util
 from types import ModuleType
 from typing import NoReturn
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import UserError, is_of_system
 
 DEBUG = "MMVIDFORMER_DEBUG"
 # Set by the launcher to the number of its process. The processes that it starts end with
@@ -28,12 +29,14 @@ OF_WORKER = "\nOriginal Traceback (most recent call last):\n"  # in the text of 
 def run_tool(main: Callable[[], int | None]) -> int:
     """Run the ``main`` of a tool; print a user's mistake as ``error: ...`` without traceback.
 
-    A ``UserError`` is one, and so are errors of the system that name a file, and lost processes and
-    workers. The rest keep their traceback, and all with ``MMVIDFORMER_DEBUG``. Returns the exit
-    status: that of ``main``, 2 for a mistake, 1 for others. A process of a group ends here with
-    that status.
+    A ``UserError`` is one, and so are errors of the system that name a file, full disks, and lost
+    processes and workers. The rest keep their traceback, and all with ``MMVIDFORMER_DEBUG``.
+    Returns the exit status: that of ``main``, 2 for a mistake, 1 for others. A process of a group
+    ends here with that status.
     """
     end_with_launcher()
+    # On a full disk each line of a log file would be a traceback.
+    logging.raiseExceptions = DEBUG in os.environ
     try:
         status = main() or 0
         if group := joined_group():
@@ -123,10 +126,9 @@ def end_with_launcher() -> None:
 
 
 def is_mistake(error: Exception) -> bool:
-    """Whether an error is a user's mistake, or one of the system that names a file."""
-    of_file = isinstance(error, OSError) and error.filename is not None
+    """Whether an error is a user's mistake, or one of the system: of a file, or a full disk."""
     return DEBUG not in os.environ and bool(
-        isinstance(error, UserError) or of_file or lost_part(error)
+        isinstance(error, UserError) or is_of_system(error) or lost_part(error)
     )
 
 

@@ -1,10 +1,10 @@
 """Writing a graph to a file, and comparing the file with the model."""
 
+import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from mmvidformer.errors import MissingPackage, UserError
 from mmvidformer.export.card import FILE, KEY
 from mmvidformer.export.graphs import ClipGraph, StreamGraph
 from mmvidformer.export.int8 import round_to_int8
+from mmvidformer.storage.atomic import write_together
 from mmvidformer.tasks.changes import Change
 
 Run = Callable[[Sequence[Tensor]], Sequence[Tensor]]
@@ -76,9 +77,8 @@ def export(
         free = (*free[:2], free[2:])
     with torch.no_grad():
         program = torch.export.export(graph, inputs, dynamic_shapes=free)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
-        part = Path(folder, out.name)
+    with write_together(out.parent) as folder:  # ONNX has large weights in a second file
+        part = folder / out.name
         write(program, graph, part, json.dumps(card or {}, ensure_ascii=False))
         difference = check_file(graph, load(part), out.name, TOLERANCE)
         if int8:
@@ -90,8 +90,6 @@ def export(
             for path in (part, part.with_name(f"{part.name}.data")):
                 path.unlink(missing_ok=True)
             rounded.rename(part)
-        for path in Path(folder).iterdir():  # ONNX has large weights in a second file
-            path.replace(out.parent / path.name)
     return difference
 
 
@@ -131,7 +129,9 @@ def compare(graph: ClipGraph, run: Run) -> float:
 
 
 def _write_pt2(program: ExportedProgram, graph: ClipGraph, out: Path, card: str) -> None:
-    torch.export.save(program, out, extra_files={FILE: card})
+    content = io.BytesIO()  # on a full disk, its writer would end the process
+    torch.export.save(program, content, extra_files={FILE: card})
+    out.write_bytes(content.getbuffer())
 
 
 def _load_pt2(out: Path) -> Run:

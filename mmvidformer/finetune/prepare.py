@@ -17,6 +17,8 @@ from mmvidformer.errors import FileThere, UserError
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
 from mmvidformer.finetune.settings import FinetuneOptions, RunOptions
+from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.files import write_file
 from mmvidformer.storage.targets import check_targets
 from mmvidformer.tasks.table import find_task
 
@@ -103,7 +105,7 @@ def write_config(options: FinetuneOptions, lists: VideoLists) -> tuple[Config, P
             weights = str(Path(weights).absolute())
     merge(cfg, _start_fragment(cfg, weights, recipe.method))
     merge(cfg, {"work_dir": str(path.parents[1])})
-    cfg.dump(path)
+    write_file(path, cfg.pretty_text.encode())
     print(*notes, f"config: {path}", sep="\n", flush=True)
     return cfg, path
 
@@ -138,5 +140,6 @@ def save_start(cfg: Config, path: Path, seed: int) -> str:
     torch.manual_seed(seed)
     state = loading.load_recognizer(cfg, None).backbone.state_dict(prefix="backbone.")
     state = {name: value for name, value in state.items() if "lora_" not in name}
-    torch.save({"state_dict": state}, path)
+    with write_atomically(path) as part:
+        torch.save({"state_dict": state}, part)
     return str(path)

@@ -190,9 +190,10 @@ class VideoSink(Sink):
 
     def _end_video(self) -> None:
         self._write_segments(self._joined.end())
-        if self._video is not None:
-            self.end_video(self._video, sorted(self._boxes))
-        self._video, self._boxes = None, []
+        video, boxes = self._video, sorted(self._boxes)
+        self._video, self._boxes = None, []  # also if it cannot be written
+        if video is not None:
+            self.end_video(video, boxes)
 
 
 def list_labels(prediction: Prediction, output: str) -> list[tuple[str, float]]:

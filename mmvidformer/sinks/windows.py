@@ -11,6 +11,7 @@ from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Sink, SinkOptions
 from mmvidformer.sinks.segments import CsvRows
+from mmvidformer.storage.atomic import name_errors
 from mmvidformer.storage.names import spell
 from mmvidformer.storage.resuming import ResumingTable
 from mmvidformer.storage.targets import Target
@@ -71,7 +72,8 @@ class WindowsCsv(Sink, ResumingTable):
 
     def append(self, prediction: Prediction) -> None:
         """Write the row of a window."""
-        self._rows.write(prediction)
+        with name_errors(self.target, self.target):
+            self._rows.write(prediction)
 
     def count(self, video: str, spans: list[tuple[float, float]]) -> int:
         """Return how many of the windows of a video the file has.
@@ -87,5 +89,8 @@ class WindowsCsv(Sink, ResumingTable):
 
     def close(self, *error: Any) -> None:
         """Close the file."""
-        self._file.close()
-        ResumingTable.__exit__(self, *error)
+        try:
+            with name_errors(self.target, self.target):
+                self._file.close()
+        finally:
+            ResumingTable.__exit__(self, *error)

@@ -1,18 +1,19 @@
 """Atomic file writes."""
 
-import errno
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TextIO
 
-from mmvidformer.errors import FileThere
+from mmvidformer.errors import CannotWrite, FileThere, UserError
 from mmvidformer.storage.targets import is_device
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of writing that name no file
+MORE = 1 << 16  # bytes, for which a full disk has no space
 
 
 @contextmanager
@@ -28,8 +29,8 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
             missing folders are made. A pipe or another device is written as it is.
 
     Raises:
-        OSError: If the file cannot be written, for example on a full disk. ``path`` then keeps its
-            old content.
+        CannotWrite: If the file cannot be written, for example on a full disk. ``path`` then keeps
+            its old content.
     """
     if is_device(path):
         yield Path(path)
@@ -38,20 +39,70 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{uuid.uuid4().hex[:12]}.part")  # a name may be as long as can be
     try:
-        yield part
-        _flush(part, os.O_RDWR)
-        os.replace(part, path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        if error.errno is None or error.filename not in (None, str(part)):
-            raise
-        # "No space left on device" names no file, and nobody knows the other name.
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        with name_errors(path, part), _full_disk_shown(part):
+            yield part
+            _flush(part, os.O_RDWR)
+            os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
     with suppress(OSError):  # not every system can open a folder to flush the rename
         _flush(path.parent, os.O_RDONLY)
+
+
+@contextmanager
+def write_together(folder: str | Path) -> Iterator[Path]:
+    """Yield a temporary folder, whose files then replace those of ``folder``, when all are written.
+
+    Files that belong together are thus all old or all new, unless the machine dies in the moment in
+    which they are renamed. Other files of the folder stay.
+
+    Raises:
+        CannotWrite: See ``write_atomically``.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as parts:
+        with name_errors(folder, Path(parts)), _full_disk_shown(Path(parts, "more")):
+            yield Path(parts)
+            files = [path for path in Path(parts).rglob("*") if path.is_file()]
+            for path in files:
+                _flush(path, os.O_RDWR)
+        for path in files:
+            target = folder / path.relative_to(parts)
+            if target.is_symlink():
+                with write_atomically(target) as part:
+                    shutil.copyfile(path, part)
+            else:
+                os.replace(path, target)
+
+
+@contextmanager
+def name_errors(path: Path, part: Path) -> Iterator[None]:
+    """Raise ``CannotWrite`` of ``path`` for errors of the system that name no file, or ``part``.
+
+    "No space left on device" names none, and nobody knows the other name.
+    """
+    try:
+        yield
+    except OSError as error:
+        name = str(error.filename or part)
+        if error.errno is None or not name.startswith(str(part)):
+            raise
+        place = f"{path}{name.removeprefix(str(part))}"
+        raise CannotWrite(error.errno, error.strerror, place) from error
+
+
+@contextmanager
+def _full_disk_shown(part: Path) -> Iterator[None]:
+    """Raise the system's error of a full disk, for which libraries have errors of their own."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError | UserError):
+            with part.open("ab") as file:
+                file.write(bytes(MORE))
+        raise
 
 
 @contextmanager
@@ -83,12 +134,10 @@ def open_rows(path: str | Path, force: bool = False) -> Iterator[TextIO]:
         what = ", of a run that was stopped or still writes" if is_old else ""
         raise FileThere(f"{part} exists already{what}") from error
     try:
-        with file:
+        with name_errors(part, part), file:
             yield file
-    except BaseException as error:
+    except BaseException:
         print(f"{path}: the rows so far are in {part}", file=sys.stderr)
-        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
-            raise OSError(error.errno, error.strerror, str(part)) from error
         raise
     if is_old:
         os.replace(part, path)

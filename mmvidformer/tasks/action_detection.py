@@ -18,6 +18,7 @@ from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import MissingFile, UserError
+from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.base import (
     Steps,
@@ -84,14 +85,14 @@ class ActionDetection(Task):
     ) -> None:
         """Write the boxes of each split as AVA does, and the names of the classes.
 
-        Names of videos stay, but if these are not below ``root``: then they are absolute paths.
+        Names of videos stay, but if all ``paths`` are absolute: then they are those.
         The classes are those of ``classes.txt`` beside the annotations, else their names in order.
         """
         names = self.classes_in(annotations)
         numbers: dict[int | str, int] = {name: i for i, name in enumerate(names, start=1)}
         folder = annotations.table.folder.resolve()
         files: Mapping[str, Path] = {}
-        if not folder.is_relative_to(root):
+        if all(path.is_absolute() for path in paths.values()):
             files = self.video_paths(annotations, folder)
         lines: dict[str, list[list]] = {split: [] for split in SPLITS}
         for video, boxes in annotations.videos.items():
@@ -129,7 +130,7 @@ class ActionDetection(Task):
             f'item {{\n  name: "{name}"\n  id: {number}\n}}\n'
             for number, name in enumerate(lists.classes, start=1)
         ]
-        (lists.root / NAMES_FILE).write_text("".join(items), encoding="utf-8")
+        write_file(lists.root / NAMES_FILE, "".join(items).encode())
 
     def dataset_config(self, lists: VideoLists) -> dict[str, Any]:
         """Return the dataset, with the names of the classes."""

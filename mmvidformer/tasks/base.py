@@ -116,7 +116,7 @@ class Task(Answers, Exported):
             annotations: What ``read`` read.
             splits: Split of each video.
             root: Folder to write to.
-            paths: Path of each video, relative to ``root`` if it is below.
+            paths: Path of each video, relative to the folder of the lists if it is below.
         """
         columns = self.list_columns(annotations)
         for split, rows in annotations.rows_by_split(splits).items():

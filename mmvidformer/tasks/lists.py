@@ -29,6 +29,7 @@ from mmvidformer.data.splits import (
 from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import FileThere, UserError
+from mmvidformer.storage.atomic import write_together
 from mmvidformer.storage.targets import identity_of
 from mmvidformer.tasks.base import Task, write_csv
 from mmvidformer.tasks.checks import check_videos
@@ -168,10 +169,11 @@ def _write(
             paths[video] = path.relative_to(root)
         if not is_text(str(path)):
             raise UserError(f"{str(path)!r}: {NO_TEXT}")
-    task.write_lists(annotations, splits, root, paths)
-    if any(annotations.groups.values()):
-        rows = [(paths[video].as_posix(), annotations.groups[video]) for video in splits]
-        write_csv(root / GROUPS, [("video", "group"), *rows])
+    with write_together(root) as folder:
+        task.write_lists(annotations, splits, folder, paths)
+        if any(annotations.groups.values()):
+            rows = [(paths[video].as_posix(), annotations.groups[video]) for video in splits]
+            write_csv(folder / GROUPS, [("video", "group"), *rows])
     return task.read_lists(root)
 
 

@@ -11,6 +11,7 @@ from av import Packet
 from av.container import InputContainer
 from tqdm import tqdm
 
+from mmvidformer.errors import UserError
 from mmvidformer.video.containers import (
     decode_packets,
     open_container,
@@ -41,6 +42,7 @@ def find_faults(
 
     Raises:
         ChildProcessError: If processes end before they begin, for which no file is to blame.
+        UserError: If ``read`` raises one that is not about the file, such as of a full disk.
     """
     faults: dict[str, str] = {}
     groups = [[(file[0], file)] for file in files]
@@ -88,6 +90,8 @@ def _describe_fault(read: Read, file: tuple) -> str | None:
         read(*file)
     except BadVideo as error:
         return error.reason
+    except UserError:  # such as of a full disk, for which no file is to blame
+        raise
     except Exception as error:
         return f"{type(error).__name__}: {first_line(error)}"
     return None

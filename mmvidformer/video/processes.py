@@ -21,8 +21,7 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from mmvidformer.errors import LostProcess
-from mmvidformer.storage.errors import StorageError
+from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.video.progress import limit_silence
 
 TRIES = 2  # of a video whose process dies: the system may have ended it for want of memory
@@ -119,7 +118,7 @@ def run_groups(
                 try:
                     message = process.receive()
                 except (EOFError, OSError) as error:
-                    if isinstance(error, StorageError):
+                    if isinstance(error, UserError):
                         raise
                     lost = _after_death(process, deaths, time_limit)
                     alone.extend([video] for video in process.group if video[0] in lost.again)

@@ -10,9 +10,12 @@ import av
 from av.container import OutputContainer
 from av.packet import Packet
 
+from mmvidformer.errors import FULL
+
 # Sound that an mp4 file takes as it is; other sound is encoded as AAC.
 COPIED = ("aac", "mp3", "ac3", "eac3", "alac", "opus", "flac")
-MOST_RATE = 48_000  # samples per second of encoded sound
+# Samples per second of encoded sound, which AAC and all players know.
+RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
 
 
 class SoundTrack:
@@ -42,11 +45,12 @@ class SoundTrack:
             self._track = film.add_stream_from_template(stream)
             self._packets = self._copied(source.demux(stream), begin)
         else:
-            self._track = film.add_stream("aac", min(stream.rate, MOST_RATE))
+            rate = next((rate for rate in RATES if rate >= stream.rate), RATES[-1])
+            self._track = film.add_stream("aac", rate)
             self._packets = self._encoded(source.decode(stream), begin)
 
     def write_until(self, seconds: float) -> None:
-        """Write what sounds before a time of the film."""
+        """Write what sounds before a time of the film; raise errors of its disk."""
         try:
             for packet in self._packets:
                 if packet.pts * packet.time_base >= seconds:
@@ -55,7 +59,9 @@ class SoundTrack:
                 if self._last is None or packet.dts > self._last:
                     self._last = packet.dts
                     self._film.mux(packet)
-        except av.FFmpegError:
+        except av.FFmpegError as error:
+            if error.errno in FULL:
+                raise
             self._packets = iter(())
 
     def _copied(self, packets: Iterator[Packet], begin: Fraction) -> Iterator[Packet]:

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from av.container import OutputContainer
 
-from mmvidformer.errors import FileThere, MissingFile, UserError
+from mmvidformer.errors import CannotWrite, FileThere, MissingFile, UserError
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.video.sound import SoundTrack
 from mmvidformer.video.times import FrameTimes
@@ -123,6 +123,8 @@ class VideoOutput(AbstractContextManager):
                 self._track = None
                 if self.sound is not None:
                     self._track = SoundTrack(self.sound, self._file, self._files)
+                with self._named_errors():
+                    self._file.start_encoding()
                 yield
                 self._encode(None)
             finally:
@@ -135,12 +137,12 @@ class VideoOutput(AbstractContextManager):
         self._count += frame is not None
         with self._named_errors():
             self._file.mux(self._stream.encode(frame))
-        if self._track is not None:
-            self._track.write_until(FrameTimes(self.fps).seconds(self._count))
+            if self._track is not None:
+                self._track.write_until(FrameTimes(self.fps).seconds(self._count))
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:
         try:
             yield
         except av.FFmpegError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
+            raise CannotWrite(error.errno, error.strerror, str(self.path)) from error

@@ -22,6 +22,7 @@ from tests.export.recognizers import (
     need_onnx,
     stream,
 )
+from tests.full_disk import error_of
 
 NOT_WITH_2_6 = ("fixation lara", "fixation orthoformer", "unrolling anticipation")
 
@@ -117,6 +118,18 @@ def test_a_file_that_fails_is_not_written(fault: str, monkeypatch, tmp_path: Pat
     assert [path.read_text() for path in tmp_path.iterdir()] == ["of an export before"]
     with pytest.raises(ValueError, match=".onnx or .pt2"):
         export(graph, tmp_path / "model.pth")
+
+
+@pytest.mark.parametrize("ending", ["onnx", "pt2"])
+def test_a_full_disk_ends_no_process(ending: str, tmp_path: Path) -> None:
+    """That of PyTorch's writer of .pt2 did."""
+    if ending == "onnx":
+        need_onnx()
+    graph, out = make_graph(build(SMALL), SIZE), tmp_path / f"model.{ending}"
+    out.write_text("of an export before")
+    error = error_of(lambda: export(graph, out))
+    assert error == f"CannotWrite: [Errno 27] File too large: '{tmp_path}'"
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["of an export before"]
 
 
 def test_the_model_stays_as_it_is(tmp_path: Path) -> None:
