@@ -23,7 +23,7 @@ ALLOWED = {
     "data": {"checkpoints", "layers", "registry", "storage", "video"},
     "tasks": {"config", "data", "layers", "registry", "storage", "video"},
     "engine": {"checkpoints", "config", "data", "layers", "models", "registry", "storage", "video"},
-    "export": {"layers", "models", "registry", "tasks"},
+    "export": {"layers", "models", "registry", "storage", "tasks"},
     "apis": {
         "checkpoints",
         "config",

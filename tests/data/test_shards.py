@@ -8,6 +8,7 @@ from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.data.shards import index as shards
 from mmvidformer.data.shards.dataset import ShardedVideoDataset
 from mmvidformer.registry import DATASETS
+from mmvidformer.storage.resuming import hold
 from mmvidformer.tasks.shards import shard_list
 from mmvidformer.video import pyav_reader
 from mmvidformer.video.errors import BadVideo
@@ -109,3 +110,20 @@ def test_torchcodec_reads_shards(annotate, tmp_path, monkeypatch) -> None:
     stored = ShardedVideoDataset(str(tmp_path / "out"), pipeline)
     for number in range(3):
         assert_equal(read(stored, number)["inputs"], read(files, number)["inputs"])
+
+
+def test_one_process_writes_at_a_time(annotate, tmp_path) -> None:
+    """The index of one list beside the videos of another would name wrong labels."""
+    file, _ = annotate("classes")
+    with hold(tmp_path / "out"), pytest.raises(FileExistsError, match="another process writes"):
+        shard_list(file, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_shards_stay_if_no_video_of_the_new_list_exists(annotate, tmp_path) -> None:
+    (file, _), out = annotate("classes"), tmp_path / "out"
+    shard_list(file, out)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(ValueError, match="no video of the list exists, such as .*elsewhere"):
+        shard_list(file, out, root=tmp_path / "elsewhere", force=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before

@@ -35,6 +35,7 @@ from mmvidformer.storage.files import (
     remove,
     write_to,
 )
+from mmvidformer.storage.resuming import hold
 from mmvidformer.video.errors import BadVideo, with_suffix
 from mmvidformer.video.index import index_of
 from mmvidformer.video.packed_index import pack_index
@@ -76,11 +77,12 @@ def write_shards(
         The bad videos by path, with the reason.
 
     Raises:
-        FileExistsError: If there is an index, or a file of the same name as one to write that
-            neither an index nor an interrupted call explains, and not ``force``.
+        FileExistsError: If another process writes there; if there is an index, or a file of the
+            same name as one to write that neither an index nor an interrupted call explains, and
+            not ``force``.
         OSError: If a file cannot be written.
         TypeError: If a row holds what JSON cannot.
-        UserError: If there are no samples, or the index is not of shards.
+        UserError: If there are no samples, no video of them exists, or the index is not of shards.
     """
     index = join(out, shards.INDEX)
     if exists(index) and not force:
@@ -88,23 +90,26 @@ def write_shards(
     paths, rows = _read_samples(samples)
     if not rows:
         raise UserError("there are no samples to write")
+    if not any(exists(path) for path in paths):
+        raise UserError(f"no video of the list exists, such as {paths[0]}")
     rows_of_video: list[list[_Sample]] = [[] for _ in paths]
     for row in rows:
         rows_of_video[row.video].append(row)
     count = math.ceil(len(paths) / videos_per_shard)
-    if not force:
-        check_own(str(out), count)
-    remove_shards(str(out), first=count)
-    for name in (shards.SAMPLES, shards.ROWS, shards.FRAMES, shards.INDEX):
-        remove(join(out, name))
-    jobs = []
-    for first in range(0, len(paths), videos_per_shard):
-        chosen = slice(first, first + videos_per_shard)
-        jobs.append((first // videos_per_shard, first, paths[chosen], rows_of_video[chosen]))
-    places = _write_all(partial(_write_shard, str(out)), jobs, workers)
-    table, frames = _sample_table(rows, places, videos_per_shard)
-    _write_index(out, table, rows, frames, {**facts, "shards": len(jobs), "videos": len(paths)})
-    remove_notes(str(out), [shards.shard_name(number) for number in range(len(jobs))])
+    with hold(out):
+        if not force:
+            check_own(str(out), count)
+        remove_shards(str(out), first=count)
+        for name in (shards.SAMPLES, shards.ROWS, shards.FRAMES, shards.INDEX):
+            remove(join(out, name))
+        jobs = []
+        for first in range(0, len(paths), videos_per_shard):
+            chosen = slice(first, first + videos_per_shard)
+            jobs.append((first // videos_per_shard, first, paths[chosen], rows_of_video[chosen]))
+        places = _write_all(partial(_write_shard, str(out)), jobs, workers)
+        table, frames = _sample_table(rows, places, videos_per_shard)
+        _write_index(out, table, rows, frames, {**facts, "shards": len(jobs), "videos": len(paths)})
+        remove_notes(str(out), [shards.shard_name(number) for number in range(len(jobs))])
     return {path: place.fault for path, place in zip(paths, places, strict=True) if place.fault}
 
 
