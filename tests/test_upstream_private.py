@@ -77,6 +77,10 @@ ATTRIBUTES = {
         "engine/checkpointing/loop.py",
         "resuming in the middle of an epoch",
     ),
+    ("torch._dynamo.output_graph.OutputGraph", "_current_level"): (
+        "layers/eager.py",
+        "forward mode with layers that have a backward pass of their own",
+    ),
     (FUNCTORCH, "_are_functorch_transforms_active"): (
         "layers/eager.py",
         "torch.func with layers that have a backward pass of their own",

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def runs_eagerly() -> bool:
@@ -13,10 +14,12 @@ def runs_eagerly() -> bool:
 
     They do not under ``torch.compile`` and ``torch.export``, whose graphs are of operators that
     they know, under ``torch.jit.trace``, whose files hold such operators only, and within the
-    transforms of ``torch.func``, which differentiate operators themselves.
+    transforms of ``torch.func`` and forward mode, which differentiate operators themselves.
     """
-    in_graph = torch.compiler.is_compiling() or torch.jit.is_tracing()
-    return not in_graph and not torch._C._are_functorch_transforms_active()
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    in_forward_mode = forward_ad._current_level >= 0
+    return not in_forward_mode and not torch._C._are_functorch_transforms_active()
 
 
 def compute_once(build: Callable[..., Any], like: Tensor, *arguments: Any) -> Any:

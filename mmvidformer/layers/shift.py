@@ -138,11 +138,6 @@ class ShiftChannels(torch.autograd.Function):
             source.add_(target)
         return grad_x, None, None, None
 
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
-        """Shift the tangent."""
-        return shift_channels(tangent, *ctx.folds)
-
 
 def _folds(x: Tensor, channels: slice, count: int) -> Tensor:
     """Return a view (B, T, H, W, ..., count, fold) of channels of x (B, T, H, W, ..., D)."""

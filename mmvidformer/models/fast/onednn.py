@@ -123,7 +123,6 @@ class OneDnnLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Multiply."""
-        ctx.save_for_forward(input, weight)
         # A frozen layer needs no input, as in PyTorch.
         ctx.save_for_backward(input if ctx.needs_input_grad[1] else None, weight)
         return _multiply(input, weight, bias)
@@ -140,16 +139,6 @@ class OneDnnLinear(torch.autograd.Function):
             multiply(rows.t(), input.reshape(-1, input.shape[-1]).t()) if needs_weight else None,
             rows.sum(dim=0) if needs_bias else None,
         )
-
-    @staticmethod
-    def jvp(
-        ctx: Any, input_t: Tensor | None, weight_t: Tensor | None, bias_t: Tensor | None
-    ) -> Tensor:
-        """Return the tangent of the output, from those that are not None."""
-        input, weight = ctx.saved_tensors
-        input_t = torch.zeros_like(input) if input_t is None else input_t
-        weight_t = torch.zeros_like(weight) if weight_t is None else weight_t
-        return linear(input_t, weight, bias_t) + linear(input, weight_t)
 
 
 def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:

@@ -131,7 +131,7 @@ def split_stages(model: nn.Module) -> FrameStages | None:
     if isinstance(backbone, VideoTransformer):
         encode, after = partial(encode_frames, backbone), FromFrames(backbone)
     else:  # it maps frames (N, C, H, W) to (N, D, h, w)
-        encode, after = FramesAsClips(backbone), nn.Identity()
+        encode, after = partial(encode_images, backbone), nn.Identity()
     memo: dict[int, Any] = {id(tensor): tensor for tensor in model.parameters()}
     memo |= {id(tensor): tensor for tensor in model.buffers()}
     memo[id(backbone)] = after
@@ -159,13 +159,6 @@ class FromFrames(nn.Module):
         return forward_frames(self.backbone, features)
 
 
-class FramesAsClips(nn.Module):
-    """A backbone of frames, for clips of one frame."""
-
-    def __init__(self, backbone: nn.Module) -> None:
-        super().__init__()
-        self.backbone = backbone
-
-    def forward(self, clips: Tensor) -> Tensor:
-        """Map clips (N, C, 1, H, W) to features (N, D, 1, h, w)."""
-        return self.backbone(clips[:, :, 0])[:, :, None]
+def encode_images(backbone: nn.Module, clips: Tensor) -> Tensor:
+    """Map clips (N, C, 1, H, W) to features (N, D, 1, h, w), by a backbone of images."""
+    return backbone(clips[:, :, 0])[:, :, None]
