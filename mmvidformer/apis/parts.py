@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class PartReader:
         for seconds, persons, shot in moments:
             facts = self._box_facts([person.box for person in persons], seconds)
             sample = dict(opened, **facts, shot=shot, video_id=opened["filename"])
-            output = self._predict()(self.pipeline.read(sample))
+            (output,) = self._predict()([self.pipeline.read(sample)])
             yield output, dict(seconds=(seconds, seconds), persons=persons)
 
     def windows_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
@@ -149,7 +150,9 @@ class PartReader:
         pixels = np.reshape(boxes, (-1, 4)) * [width, height, width, height]
         facts = self._box_facts(pixels, FrameTimes(fps).seconds(number))
         sampled = self.pipeline.sample(len(pictures), fps, **facts, video_id="")
-        return self._predict()(self.pipeline.read_frames(pictures, sampled, is_whole=False))
+        sample = self.pipeline.read_frames(pictures, sampled, is_whole=False)
+        (output,) = self._predict()([sample])
+        return output
 
     def _box_facts(self, boxes: Any, seconds: float) -> dict[str, Any]:
         num_classes = len(next(iter(self.loaded.names.values())))
@@ -166,5 +169,4 @@ class PartReader:
 
     def _predict(self) -> Predict:
         """Return what runs the model on samples, and encodes the frames once that they share."""
-        shared = self.loaded.share_frames()
-        return lambda sample: self.loaded.run_samples([sample], shared)[0]
+        return partial(self.loaded.run_samples, shared=self.loaded.share_frames())

@@ -113,13 +113,21 @@ class Recognizer(LoadedModel):
             Exception: As ``timeline``, when the first prediction is asked for.
         """
         asked = self._check_options(options)
-        if in_parts or not self.task.is_whole(asked):
-            yield from self.timeline(video, fps=fps, first=first, **asked)
+        if self.task.is_about_future:
+            if not isinstance(video, str | Path | np.ndarray):
+                raise UserError("a model that anticipates reads local files only")
+            yield from self.stream(video if isinstance(video, np.ndarray) else Capture(video), fps)
             return
-        opened = self.pipeline.open(video, fps)
-        place = dict(source=opened.get("filename"))
-        (predictions,) = self.answer_samples([self.pipeline.read(opened)], [place])
-        yield from predictions
+        source = None
+        if isinstance(video, Source) and not isinstance(video, np.ndarray):
+            source = str(getattr(video, "filename", video))
+        if not in_parts and self.task.is_whole(asked):
+            sample = self.pipeline.read(self.pipeline.open(video, fps))
+            yield from self._answers(*self.run_samples([sample]), source=source)
+            return
+        asked["first"] = first
+        for output, where in self.task.parts(PartReader(self), video, fps, asked):
+            yield from self._answers(output, source=source, **where)
 
     def timeline(
         self,
@@ -168,18 +176,8 @@ class Recognizer(LoadedModel):
 
         Errors are raised when the first prediction is asked for.
         """
-        asked = self._check_options(dict(options, window=window, stride=stride))
-        if self.task.is_about_future:
-            if not isinstance(video, str | Path | np.ndarray):
-                raise UserError("a model that anticipates reads local files only")
-            yield from self.stream(video if isinstance(video, np.ndarray) else Capture(video), fps)
-            return
-        source = None
-        if not isinstance(video, np.ndarray):
-            source = str(getattr(video, "filename", video))
-        asked["first"] = first
-        for output, where in self.task.parts(PartReader(self), video, fps, asked):
-            yield from self._answers(output, source=source, **where)
+        options |= dict(window=window, stride=stride)
+        return self.answers(video, fps, first, in_parts=True, **options)
 
     def windows(
         self,

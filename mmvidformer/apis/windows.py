@@ -26,7 +26,7 @@ PART, CONTEXT = 8, 1
 SEGMENTS_PART, SEGMENTS_CONTEXT = 64, 16
 
 Frames = Iterable[np.ndarray]  # of a stream: RGB (H, W, 3), uint8
-Predict = Callable[[dict], Sample]  # of samples of one video, in their order
+Predict = Callable[[list[dict]], list[Sample]]  # of a sample of one video after the other
 # Scores, and where: the seconds; or a segment.
 Answer = tuple[Sample | Instances, dict]
 Item = TypeVar("Item")
@@ -161,7 +161,7 @@ def answer_windows(
     last, answer = torch.empty(0), None
     for sample, where in windows:
         if skip_static is None:
-            yield predict(sample), where
+            yield predict([sample])[0], where
             continue
         inputs, static = sample["inputs"], False  # (views, C, T, H, W) or (T, C, H, W)
         if inputs.shape == last.shape:
@@ -169,7 +169,7 @@ def answer_windows(
             of_frame = change.mean(dim=(-4, -2, -1) if inputs.dim() == 5 else (-3, -2, -1))
             static = of_frame.max().item() < skip_static
         if not static:
-            last, answer = inputs, predict(sample)
+            last, answer = inputs, predict([sample])[0]
         yield answer, dict(where, static=static)
 
 
@@ -221,7 +221,8 @@ def _predict_parts(
         end = min(first + size, total)
         low = first + edge if first else 0
         high = end - edge if end < total else math.inf
-        yield predict(pipeline.read(video, (first, end - 1))), first, low, high
+        sample = pipeline.read(video, (first, end - 1))
+        yield predict([sample])[0], first, low, high
 
 
 def stream_steps(
@@ -234,7 +235,7 @@ def stream_steps(
     for count, kept in last_frames(frames, size):
         if step and count - late + 1e-6 < done + step:
             continue
-        sample = predict(pipeline.read_frames(kept, sampled, count - size))
+        (sample,) = predict([pipeline.read_frames(kept, sampled, count - size)])
         step = sample.step
         # Whole steps, or those of a clip would lie between those of the last one.
         late = math.ceil(times.count(delay) / step - 1e-6) * step

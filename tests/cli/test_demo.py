@@ -93,13 +93,13 @@ def test_results_are_replaced_only_with_force_and_when_they_are_whole(
     old = film.read_bytes(), rows.read_bytes()
     with pytest.raises(FileExistsError, match=r"a\.csv exists already; --force replaces it"):
         demo(main_of, model, video, *options)
-    timeline = Recognizer.timeline
+    answers = Recognizer.answers
 
     def interrupted(self: Recognizer, *args: object, **options: object) -> Iterator:
-        yield next(timeline(self, *args, **options))
+        yield next(answers(self, *args, **options))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Recognizer, "timeline", interrupted)
+    monkeypatch.setattr(Recognizer, "answers", interrupted)
     with pytest.raises(KeyboardInterrupt):
         demo(main_of, model, video, *options, "--force")
     assert (film.read_bytes(), rows.read_bytes()) == old
@@ -174,15 +174,15 @@ def test_rows_of_one_video_are_written_as_they_come(
     main_of, model, tiny_videos, tmp_path, monkeypatch
 ) -> None:
     """Ctrl-C at the third of four windows."""
-    timeline = Recognizer.timeline
+    answers = Recognizer.answers
 
     def interrupted(self: Recognizer, *args: object, **options: object) -> Iterator:
-        predictions = timeline(self, *args, **options)
+        predictions = answers(self, *args, **options)
         yield next(predictions)
         yield next(predictions)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Recognizer, "timeline", interrupted)
+    monkeypatch.setattr(Recognizer, "answers", interrupted)
     lines, rows = tmp_path / "a.jsonl", tmp_path / "a.csv"
     options = ["--window", 0.5, "--stride", 0.5, "--json", lines, "--csv", rows]
     with pytest.raises(KeyboardInterrupt):
