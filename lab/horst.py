@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.errors import UserError
+from mmvidformer.models.horst.statt import States, Statt
 
 
 class StateWeights(NamedTuple):
@@ -62,11 +63,33 @@ def watch_states(neck: nn.Module, layer: int = -1) -> Iterator[deque[StateWeight
         if state is None:
             latest.append(None)
             return
-        states, places = module.attention_maps(clip[:, 0], state)
+        query = module.query(module.encode(module.pool(clip[:, 0])))
+        states, places = maps_by_age(module.attend, query, state)
         latest.append(StateWeights(states[0].float().cpu(), places[0].float().cpu()))
 
     with layers[layer].register_forward_pre_hook(record):
         yield latest
+
+
+def maps_by_age(attend: Statt, q: Tensor, states: States) -> tuple[Tensor, Tensor]:
+    """Return the weights of states and places, as in the paper's figures 4 and 5.
+
+    Args:
+        attend: The attention of a layer.
+        q: Query (B, C, h, w).
+        states: States before it.
+
+    Returns:
+        Weights of the states, oldest first, (B, s), which sum to 1, and of their places
+        (B, s, h, w), each between 0 and 1; means over the heads. s is the most of a clip.
+    """
+    heads, order = (-1, attend.num_heads), states.key.shape[1]
+    weights, places = (x.unflatten(0, heads).mean(1) for x in attend.maps(q, states))
+    length = int(states.steps.max().clamp(1, order))
+    ages = torch.arange(length, 0, -1, device=q.device)
+    slots = (states.steps.clamp(min=1)[:, None] - ages) % order
+    places = places.take_along_dim(slots[:, :, None, None], dim=1)
+    return weights.take_along_dim(slots, dim=1), places
 
 
 @dataclass(frozen=True)

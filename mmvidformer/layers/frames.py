@@ -54,8 +54,10 @@ def average_frames(frames: Tensor, clips: Context) -> tuple[Tensor, Tensor | Non
 
 def one_per_frame(frames: Tensor, clips: Context) -> Tokens:
     """Return vectors of frames (B, T, D) as the tokens of their clips."""
-    grid = clips.grid._replace(h=1, w=1, prefix=0)
-    return Tokens(frames, clips._replace(grid=grid, kept=None, counts=counts_of_frames(clips)))
+    grid, counts = clips.grid._replace(h=1, w=1, prefix=0), clips.counts
+    if counts is not None:
+        _, counts = split_counts(counts, clips.kept)
+    return Tokens(frames, clips._replace(grid=grid, kept=None, counts=counts))
 
 
 def frame_tokens_first(tokens: Tokens, size: Size) -> Tokens:
@@ -63,8 +65,3 @@ def frame_tokens_first(tokens: Tokens, size: Size) -> Tokens:
     frames = tokens.tensor.unflatten(1, (size[0], -1))  # (B, T, 1 + H W, D)
     tensor = torch.cat([frames[:, :, 0], frames[:, :, 1:].flatten(1, 2)], dim=1)
     return Tokens(tensor, tokens.context._replace(grid=Grid(*size, prefix=size[0])))
-
-
-def counts_of_frames(clips: Context) -> Tensor | None:
-    """Return how often each frame counts, (B, T, 1, 1); None: once."""
-    return None if clips.counts is None else split_counts(clips.counts, clips.kept)[1]

@@ -186,18 +186,6 @@ class HorstLayer(Recurrent):
         """
         return self.attend(q, _put(start, steps, entries))
 
-    def attention_maps(self, x: Tensor, state: States) -> tuple[Tensor, Tensor]:
-        """Return the weights of a time step on ``x``; not available for joint attention.
-
-        Args:
-            x: Maps (B, C_in, H, W).
-            state: State before it.
-
-        Returns:
-            Weights of the states, oldest first, and of their places (``Statt.maps``).
-        """
-        return self.attend.maps(self.query(self.encode(self.pool(x))), state)
-
     def start(self, like: Tensor) -> States:
         """Return the state before the first step, for maps like (B, C, h, w).
 

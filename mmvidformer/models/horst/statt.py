@@ -79,13 +79,6 @@ class States(NamedTuple):
         value = self.value.index_put(slots, torch.stack(values, dim=1))
         return States(self.steps + len(entries), key, value, gate)
 
-    def by_age(self) -> Tensor:
-        """Return the slots of the states, oldest first, (B, most states of a clip)."""
-        order = self.key.shape[1]
-        length = int(self.steps.max().clamp(1, order))
-        ages = torch.arange(length, 0, -1, device=self.steps.device)
-        return (self.steps.clamp(min=1)[:, None] - ages) % order
-
 
 class SpatialFilter(nn.Module):
     """Weights of the places of a map from its mean and maximum over the channels.
@@ -175,25 +168,12 @@ class Statt(nn.Module):
 
     def forward(self, q: Tensor, states: States) -> Tensor:
         """Attend to the states with a query (B, C, h, w); returns (B, C, h, w)."""
-        weights, places = self._maps(q, states)
+        weights, places = self.maps(q, states)
         values = self._split(states.value)
         out = torch.einsum("bs,bschw->bchw", weights, values * places[:, :, None])
         return out.unflatten(0, (-1, self.num_heads)).flatten(1, 2)
 
     def maps(self, q: Tensor, states: States) -> tuple[Tensor, Tensor]:
-        """Return the weights of states and places, as in the paper's figures 4 and 5.
-
-        Returns:
-            Weights of the states, oldest first, (B, s), which sum to 1, and of their places
-            (B, s, h, w), each between 0 and 1; means over the heads. s is ``States.by_age``'s.
-        """
-        weights, places = self._maps(q, states)
-        heads, slots = (-1, self.num_heads), states.by_age()
-        weights, places = (x.unflatten(0, heads).mean(1) for x in (weights, places))
-        places = places.take_along_dim(slots[:, :, None, None], dim=1)
-        return weights.take_along_dim(slots, dim=1), places
-
-    def _maps(self, q: Tensor, states: States) -> tuple[Tensor, Tensor]:
         """Return the weights (B * n, S) and (B * n, S, h, w) of each head."""
         assert states.gate is not None, "made by ``remember``"
         q, keys, gates = self._split(q), self._split(states.key), self._split(states.gate)

@@ -10,12 +10,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lab.horst import maps_by_age
 from mmvidformer.models.fast.recompute import copy_again
 from mmvidformer.models.horst.layer import KEY_VALUE, VARIANTS, HorstLayer, HorstOutput
 from mmvidformer.models.horst.necks import Horst
 from mmvidformer.models.horst.statt import ATTENTIONS, States
 
 FORMS = list(itertools.product(VARIANTS, ATTENTIONS, KEY_VALUE))
+
+
+def attention_maps(layer: HorstLayer, x: Tensor, state: States) -> tuple[Tensor, Tensor]:
+    """Weights of the states, oldest first, and of their places, of a time step."""
+    return maps_by_age(layer.attend, layer.query(layer.encode(layer.pool(x))), state)
 
 
 def make(cls: type[nn.Module] = Horst, *args: object, **kwargs: object) -> nn.Module:
@@ -133,7 +139,7 @@ def test_first_step_attends_to_zeros_which_are_then_dropped() -> None:
     output, state = layer.step(frames[:, 0])
     assert not output.statt.any()
     assert state.steps.tolist() == [1]
-    weights, places = layer.attention_maps(frames[:, 1], state)
+    weights, places = attention_maps(layer, frames[:, 1], state)
     torch.testing.assert_close(weights, torch.ones(1, 1))
     torch.testing.assert_close(layer.step(frames[:, 1], state)[0].statt, state.value[:, 0] * places)
 
@@ -185,11 +191,11 @@ def test_weights_of_states_are_oldest_first() -> None:
     layer = make(HorstLayer, 3, 4, order=3)
     clip, frame = torch.randn(1, 5, 3, 4, 4), torch.randn(1, 3, 4, 4)
     states = layer(clip)[1]
-    weights, places = layer.attention_maps(frame, states)
+    weights, places = attention_maps(layer, frame, states)
     oldest = states.steps.item() % 3
     in_order = [x if x is None else x.roll(-oldest, dims=1) for x in states[1:]]
     ordered = type(states)(torch.tensor([3]), *in_order)
-    torch.testing.assert_close(layer.attention_maps(frame, ordered), (weights, places))
+    torch.testing.assert_close(attention_maps(layer, frame, ordered), (weights, places))
     assert oldest == 2 and weights.unique().numel() == 3
 
 

@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.horst import ring
+from lab.horst import maps_by_age
 from mmvidformer.models.horst.statt import ATTENTIONS, Entry
 
 B, S, C, H, W = 2, 3, 4, 3, 5
@@ -58,12 +59,12 @@ def test_heads_attend_each_with_its_channels(name: str, area: bool) -> None:
         own = [single.remember(entry.key[:, half], entry.value[:, half]) for entry in entries]
         states = ring(own)._replace(steps=count)
         outs.append(single(q[:, half], states))
-        maps.append(None if name == "joint" else single.maps(q[:, half], states))
+        maps.append(None if name == "joint" else maps_by_age(single, q[:, half], states))
     states = ring(entries)._replace(steps=count)
     torch.testing.assert_close(attend(q, states), torch.cat(outs, 1))
     if name != "joint":
         means = tuple(torch.stack(pair).mean(0) for pair in zip(*maps, strict=True))
-        torch.testing.assert_close(attend.maps(q, states), means)
+        torch.testing.assert_close(maps_by_age(attend, q, states), means)
 
 
 class Multiplications(TorchDispatchMode):
@@ -110,7 +111,7 @@ def test_joint_is_one_softmax_over_all_places_of_all_states() -> None:
 @pytest.mark.parametrize("name", ["space_time", "temporal", "spatial"])
 def test_maps_are_the_weights_of_the_output(name: str) -> None:
     attend, q, entries = case(name)
-    weights, places = attend.maps(q, ring(entries))
+    weights, places = maps_by_age(attend, q, ring(entries))
     assert weights.shape == (B, S) and places.shape == (B, S, H, W)
     torch.testing.assert_close(weights.sum(1), torch.ones(B))
     values = torch.stack([entry.value for entry in entries], 1)
