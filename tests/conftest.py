@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
 
@@ -27,6 +28,21 @@ ROOT = Path(__file__).parents[1]
 # thread for each test, which takes longer than many of them.
 HANGS = 1800
 STDERR = os.dup(2)  # pytest replaces it
+
+# Processes are forked from one server, which has what any of them needs, whichever test is the
+# first: its imports would else be those of each process.
+PRELOADED = [
+    "mmvidformer.registry",
+    "mmaction.models",
+    "mmaction.datasets",
+    "mmvidformer.apis.recognizer",
+    "mmvidformer.data.transforms.auto_augment",
+    "mmvidformer.engine.launch",
+    "mmvidformer.video.check_files",
+    "timm.data",
+]
+forkserver.set_forkserver_preload(PRELOADED)
+forkserver.set_forkserver_preload = lambda modules: None
 
 # Tests share few cores, and a model of a few channels gains nothing from more.
 torch.set_num_threads(1)

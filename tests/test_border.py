@@ -51,56 +51,83 @@ def run(code: str, cwd: Path) -> str:
     return result.stdout
 
 
-def test_python(tmp_path: Path) -> None:
-    code = f"""
-        import json
-        from mmvidformer.apis import Recognizer
-
-        recognizer = Recognizer("camera_motion")
-        whole = recognizer({str(VIDEO)!r})
-        windows = [*recognizer.timeline({str(VIDEO)!r}, window=1.0)]
-        print(json.dumps([whole.labels, len(windows)]))
-    """
-    labels, windows = json.loads(run(code, tmp_path))
-    assert labels == ["pan right"] and windows > 1
-
-
-def test_a_checkpoint_with_the_state_of_its_training(tmp_path: Path) -> None:
-    """As MMEngine's runner writes it, read where none is imported."""
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What one process imports, answers and reads, step by step."""
+    folder = tmp_path_factory.mktemp("python")
     content = {
         "state_dict": {"a": torch.ones(2)},
         "message_hub": {"log_scalars": {"loss": HistoryBuffer([1.0, 3.0], [1, 1])}},
         "scalar": np.float64(0.5),
     }
-    torch.save(content, tmp_path / "epoch_1.pth")
-    code = """
+    torch.save(content, folder / "epoch_1.pth")
+    code = f"""
+        import json
+        import torch, einops
+
+        def count():
+            counts.append(sum(not name.startswith("mmvidformer") for name in sys.modules))
+
+        counts = []
+        count()
+        import mmvidformer
+
+        count()
+        import mmvidformer.apis
+
+        count()
+        recognizer = mmvidformer.apis.Recognizer("camera_motion")
+        count()
+        whole = recognizer({str(VIDEO)!r})
+        windows = [*recognizer.timeline({str(VIDEO)!r}, window=1.0)]
         from mmvidformer.checkpoints.reading import read_content
 
         content = read_content("epoch_1.pth")
-        print(content["message_hub"]["log_scalars"]["loss"].mean(), content["scalar"])
+        loss = content["message_hub"]["log_scalars"]["loss"].mean()
+        read = [float(loss), float(content["scalar"])]
+        print(json.dumps(dict(counts=counts, labels=whole.labels, windows=len(windows), read=read)))
     """
-    assert run(code, tmp_path).split() == ["2.0", "0.5"]
+    return json.loads(run(code, folder))
 
 
-@pytest.mark.parametrize(
-    ("command", "results"),
-    [
-        ("demo camera_motion VIDEO --csv a.csv --timeline a.png --out a.mp4", "a.*"),
-        ("label camera_motion VIDEO --out rows", "rows/*.parquet"),
-        ("features camera_motion VIDEO --out rows", "rows/*"),
-        ("export camera_motion --out a.onnx", "a.onnx"),
-        ("plot rollout camera_motion published://camera_motion VIDEO --out a", "a/*.png"),
-        ("count camera_motion vivit_fe_k400 --csv a.csv", "a.csv"),
-        ("speed camera_motion --clips 1 --rounds 1 --json a.json", "a.json"),
-    ],
-)
-def test_commands(command: str, results: str, tmp_path: Path) -> None:
-    """Also in processes that they start, which import this main module."""
+def test_python(printed: dict) -> None:
+    assert printed["labels"] == ["pan right"] and printed["windows"] > 1
+
+
+def test_a_checkpoint_with_the_state_of_its_training(printed: dict) -> None:
+    """As MMEngine's runner writes it, read where none is imported."""
+    assert printed["read"] == [2.0, 0.5]
+
+
+@pytest.mark.parametrize(("step", "most"), [("package", 0), ("apis", 360), ("recognizer", 375)])
+def test_modules_that_are_loaded(step: str, most: int, printed: dict) -> None:
+    """Of other projects and the standard library, beside those of PyTorch and einops."""
+    start, *counts = printed["counts"]
+    loaded = dict(zip(("package", "apis", "recognizer"), counts, strict=True))
+    assert loaded[step] - start <= most
+
+
+# A command, and what it writes.
+COMMANDS = {
+    "demo camera_motion VIDEO --csv a.csv --timeline a.png --out a.mp4": "a.*",
+    "label camera_motion VIDEO --out rows": "rows/*.parquet",
+    "features camera_motion VIDEO --out features": "features/*",
+    "export camera_motion --out a.onnx": "a.onnx",
+    "plot rollout camera_motion published://camera_motion VIDEO --out b": "b/*.png",
+    "count camera_motion vivit_fe_k400 --csv count.csv": "count.csv",
+    "speed camera_motion --clips 1 --rounds 1 --json a.json": "a.json",
+}
+
+
+def test_commands(tmp_path: Path) -> None:
+    """One after another, also in processes that they start, which import this main module."""
     code = f"""
         if __name__ == "__main__":
             from mmvidformer.__main__ import main
 
-            sys.exit(main({command.split()!r}))
+            for command in {[*COMMANDS]}:
+                if main(command.split()):
+                    sys.exit(command)
     """
     script = tmp_path / "blocked.py"
     text = textwrap.dedent(BLOCK).replace("'matplotlib', ", "")  # of timelines and films
@@ -110,24 +137,5 @@ def test_commands(command: str, results: str, tmp_path: Path) -> None:
         [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, cwd=tmp_path
     )
     assert result.returncode == 0, result.stderr[-2000:]
-    assert not results or [*tmp_path.glob(results)]
-
-
-@pytest.mark.parametrize(
-    ("step", "most"),
-    [
-        ("import mmvidformer", 0),
-        ("import mmvidformer.apis", 560),
-        ("mmvidformer.apis.Recognizer('camera_motion')", 700),
-    ],
-)
-def test_modules_that_are_loaded(step: str, most: int, tmp_path: Path) -> None:
-    """Beside those of PyTorch, NumPy, einops and the standard library that they need."""
-    code = f"""
-        import torch, einops
-        before = len(sys.modules)
-        import mmvidformer{".apis" if "apis" in step else ""}
-        {step}
-        print(len(sys.modules) - before - 1)
-    """
-    assert int(run(code, tmp_path)) <= most
+    for command, results in COMMANDS.items():
+        assert [*tmp_path.glob(results)], command

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -20,23 +19,11 @@ from torch.utils.data import DataLoader
 
 from mmvidformer import get_config
 from mmvidformer.data.bad_videos import BAD, SafeDataset
-from mmvidformer.engine.launch import PRELOADED
 from mmvidformer.video.errors import BadVideo, TooManyBadVideos
 from tests.data.draws import Draws, Stuck
 from tests.video.toys import Numbers
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def server() -> None:
-    """Workers are forked as in training: by a server that has imported what they need.
-
-    The server of another test has not, and each worker would import it: 7 s of CPU time.
-    """
-    end_processes()  # the server waits for them
-    forkserver._forkserver._stop()
-    multiprocessing.set_forkserver_preload(PRELOADED)
 
 
 @pytest.fixture

@@ -14,18 +14,8 @@ from mmengine.runner import Runner
 from torch import Tensor, distributed
 from torch.utils.data import Dataset
 
-# The processes of a group import this file, and their MMAction2 must be repaired as well: the
-# server that forks them has preloaded nothing if another test started it.
+# The processes of a group import this file, and their MMAction2 must be repaired as well.
 import mmvidformer.registry  # noqa: F401
-
-# What the processes of a group need and is slow to import.
-PRELOADED = [
-    "mmvidformer.registry",
-    "mmaction.models",
-    "mmaction.datasets",
-    "mmvidformer.models",
-    "timm.data",
-]
 
 
 class Numbers(Dataset):
@@ -176,7 +166,6 @@ def run_group(count: int, function: Callable, folder: Path, args: tuple) -> list
     """
     folder.mkdir()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
     processes = [
         context.Process(target=_member, args=(rank, count, function, folder, args))
         for rank in range(count)

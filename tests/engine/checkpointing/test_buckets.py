@@ -13,7 +13,7 @@ from mmvidformer.engine.checkpointing.remote import find_last
 from mmvidformer.engine.errors import describe, is_mistake
 from mmvidformer.storage.errors import StorageError
 from mmvidformer.storage.files import list_files, read_file
-from tests.engine.toys import PRELOADED, Stop, StopAt, toy_runner, validated
+from tests.engine.toys import Stop, StopAt, toy_runner, validated
 
 
 @pytest.fixture
@@ -104,7 +104,6 @@ def test_a_kill_within_an_upload_leaves_the_last_complete_checkpoint(
     whole = toy("whole")
     whole.train()
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
     variables = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     arguments = (tmp_path, out, variables)
     process = context.Process(target=train_in_a_bucket, args=arguments, daemon=True)
