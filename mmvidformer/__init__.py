@@ -5,7 +5,10 @@ plugin for MMAction2: configs import it.
 """
 
 import importlib
+from types import ModuleType
 from typing import Any
+
+from mmvidformer.catalog import Catalog
 
 __version__ = "0.1.0"
 
@@ -25,3 +28,10 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _load_plugin() -> ModuleType:
+    return importlib.import_module("mmvidformer.registry")
+
+
+Catalog.load_plugin = staticmethod(_load_plugin)

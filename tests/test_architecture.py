@@ -17,13 +17,13 @@ ALLOWED = {
     "storage": set(),
     "checkpoints": {"layers", "storage"},
     "registry": {"checkpoints", "layers"},
-    "config": {"checkpoints", "layers"},
+    "config": {"checkpoints"},
     "models": {"checkpoints", "layers", "video"},
     "video": {"storage"},
     "data": {"checkpoints", "layers", "registry", "storage", "video"},
-    "tasks": {"config", "data", "layers", "registry", "storage", "video"},
-    "engine": {"checkpoints", "config", "data", "layers", "models", "registry", "storage", "video"},
-    "export": {"layers", "models", "registry", "storage", "tasks"},
+    "tasks": {"config", "data", "registry", "storage", "video"},
+    "engine": {"checkpoints", "config", "data", "models", "registry", "storage", "video"},
+    "export": {"layers", "models", "storage", "tasks"},
     "apis": {
         "checkpoints",
         "config",
@@ -31,7 +31,6 @@ ALLOWED = {
         "engine",
         "layers",
         "models",
-        "registry",
         "storage",
         "tasks",
         "video",
@@ -50,15 +49,13 @@ ALLOWED = {
         "video",
     },
     "sinks": {"data", "storage", "tasks", "video"},
-    "visualization": {"apis", "data", "layers", "models", "sinks", "storage", "tasks", "video"},
+    "visualization": {"apis", "layers", "models", "sinks"},
     "web": {
         "apis",
         "checkpoints",
         "config",
-        "data",
         "engine",
         "sinks",
-        "storage",
         "video",
         "visualization",
     },
@@ -70,9 +67,7 @@ ALLOWED = {
         "engine",
         "export",
         "finetune",
-        "layers",
         "models",
-        "registry",
         "sinks",
         "storage",
         "tasks",
@@ -80,9 +75,9 @@ ALLOWED = {
         "visualization",
         "web",
     },
-    "__main__": {"cli", "engine"},
+    "__main__": {"engine"},
 }
-BELOW_ALL = {"errors", "lookup"}  # modules, which import nothing of other rooms
+BELOW_ALL = {"catalog", "errors", "lookup"}  # modules, which import nothing of other rooms
 PURE = {"layers": {"torch", "einops"}, "checkpoints": {"torch", "numpy"}, "models": set()}
 PLUGIN = {"addresses.py", "training_state.py"}  # of checkpoints, by and for MMEngine
 MM = {"mmaction", "mmengine", "mmcv"}

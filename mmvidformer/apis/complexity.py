@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.config import clip_shape, is_recurrent
 from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ import numpy as np
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.config import pipelines, type_name
 from mmvidformer.config.building import building
 from mmvidformer.data.shards.index import StoredVideo
 from mmvidformer.data.sources import RemoteVideo, VideoContent
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.errors import MissingFile, UserError
-from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.video.errors import NO_FRAME, BadVideo, blame
 from mmvidformer.video.progress import reading
 from mmvidformer.video.times import FrameTimes

@@ -15,11 +15,11 @@ from mmengine.config.utils import ConfigParsingError
 from mmengine.fileio import load
 from mmengine.utils import import_modules_from_strings
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.config import packages
 from mmvidformer.config.rows import find_row, is_row
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.lookup import look_up
 
 packages.repair()

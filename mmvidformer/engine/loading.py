@@ -11,12 +11,12 @@ import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.checkpoints.partial import Device, load_from_source
 from mmvidformer.config import CONFIG_SUFFIXES
 from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 
 HEAD = ("cls_head.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")  # or of pretraining
 Purpose = Literal["evaluation", "features", "resume", "start"]

@@ -5,8 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.export.graphs import ClipGraph
-from mmvidformer.layers.catalog import TRANSFORMS
 
 KEY = "mmvidformer"  # of the card in the metadata of an ONNX file
 FILE = "mmvidformer.json"  # the card in a .pt2 file

@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.samples import Instances, Samples
 from mmvidformer.layers.scores import widen
 from mmvidformer.models.head import TimeSformerHead

@@ -4,8 +4,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.samples import Samples
 from mmvidformer.layers.scores import widen
 from mmvidformer.models.head import Head

@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.layers import INITS
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.changes import count_changes, measure_changes
 from mmvidformer.models.head import Head
 

@@ -2,8 +2,8 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 
 
 class FeatureMaps(nn.Module):

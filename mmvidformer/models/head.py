@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.samples import Samples
 from mmvidformer.layers.scores import score
 

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, POOLINGS
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.config import Choice
 from mmvidformer.layers.samples import Sample, Samples
 from mmvidformer.lookup import look_up

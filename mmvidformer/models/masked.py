@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, Encoder, EncoderConfig, SubLayer
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.config import read
 from mmvidformer.layers.tokens import Places, Tokens
 from mmvidformer.models.fast.token_dropping import draw_places

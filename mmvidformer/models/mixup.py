@@ -3,8 +3,8 @@ from collections.abc import Mapping
 from torch import Tensor
 from torch.distributions import Beta
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.samples import Samples
 from mmvidformer.models.heads import in_order, one_hot_tasks, stack_labels
 

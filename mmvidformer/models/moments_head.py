@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmvidformer.layers.catalog import MODELS
+from mmvidformer.catalog import MODELS
 from mmvidformer.layers.samples import Instances, Sample, Samples
 from mmvidformer.layers.scores import widen
 from mmvidformer.models.heads import refuse_unread

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, distributed, nn
 
+from mmvidformer.catalog import MODELS, TRANSFORMS
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS, TRANSFORMS
 from mmvidformer.layers.samples import Sample, Samples
 from mmvidformer.models.decoding import ClipDecoder
 from mmvidformer.models.lengths import ClipList

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.checkpoints.on_load import ConvertsWeights
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.samples import Sample, Samples
 from mmvidformer.layers.scores import HeadDoesNotFit, explain_misfit, widen
 from mmvidformer.models.head import Head

@@ -1,7 +1,7 @@
 """Names of the backbones, necks and layers in configs."""
 
 from mmvidformer import layers, models
-from mmvidformer.layers.catalog import MODELS
+from mmvidformer.catalog import MODELS
 
 for _model in vars(models).values():
     if isinstance(_model, type):

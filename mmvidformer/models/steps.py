@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mmvidformer.layers.catalog import MODELS
+from mmvidformer.catalog import MODELS
 
 
 class StepModel(nn.Module):

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mmvidformer.layers.catalog import MODELS
+from mmvidformer.catalog import MODELS
 from mmvidformer.layers.samples import Sample, Samples
 from mmvidformer.models.head import Head, TimeSformerHead
 from mmvidformer.models.heads import AttentiveHead, ZeroInitHead, refuse_unread

@@ -12,7 +12,7 @@ stays what it is.
 Modules are imported at the first look-up in their registry, so a backbone can be imported without
 ``mmaction.models``. MMEngine does not run the lazy imports of a parent when a look-up reaches it,
 so every node lists MMAction2's module before ours. Models and transforms have their names from
-``mmvidformer.layers.catalog``, which does without MMAction2.
+``mmvidformer.catalog``, which does without MMAction2.
 """
 
 import logging
@@ -25,8 +25,8 @@ from mmaction import registry as _mmaction  # noqa: E402
 from mmengine.logging import print_log  # noqa: E402
 from mmengine.registry import Registry, root  # noqa: E402
 
+from mmvidformer import catalog  # noqa: E402
 from mmvidformer.checkpoints import addresses  # noqa: E402
-from mmvidformer.layers import catalog  # noqa: E402
 
 addresses.register()
 
@@ -45,7 +45,7 @@ SCOPE = "mmvidformer"
 
 
 class Named(Registry):
-    """A registry that has the names of a catalog, too (``layers.catalog``)."""
+    """A registry that has the names of a catalog, too."""
 
     catalog: catalog.Catalog
 

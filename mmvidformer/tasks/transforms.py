@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.base import Transform
 from mmvidformer.data.transforms.rates import constant_times, known_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.storage.files import read_file
 from mmvidformer.video.times import FrameTimes
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.base import Transform
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import TRANSFORMS
 
 
 @TRANSFORMS.add

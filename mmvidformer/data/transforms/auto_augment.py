@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 from torchvision.transforms.v2 import functional as F
 
-from mmvidformer.layers.catalog import TRANSFORMS
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.lookup import look_up
 
 

@@ -2,9 +2,9 @@ from typing import Any
 
 import numpy as np
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.base import Transform
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.lookup import look_up
 from mmvidformer.storage.files import is_remote
 from mmvidformer.storage.range_file import RangeFile

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from mmaction.datasets.transforms import PackActionInputs
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.decode import VideoDecode
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.video.encoded import EncodedClip, content_of, crop_of, places_of
 from mmvidformer.video.video import Video
 

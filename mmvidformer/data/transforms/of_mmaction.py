@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from mmvidformer.catalog import TRANSFORMS, NotCovered
 from mmvidformer.data.transforms.base import Transform
-from mmvidformer.layers.catalog import TRANSFORMS, NotCovered
 from mmvidformer.layers.samples import DataSample, Instances
 
 META_KEYS = ("img_shape", "img_key", "video_id", "timestamp")

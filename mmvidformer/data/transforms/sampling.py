@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.base import Transform
 from mmvidformer.data.transforms.rates import number_by_time, rescale
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.video.errors import BadVideo, path_of
 from mmvidformer.video.times import FrameTimes
 

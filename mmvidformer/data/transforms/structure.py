@@ -3,8 +3,8 @@
 import cv2
 import numpy as np
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.base import Transform
-from mmvidformer.layers.catalog import TRANSFORMS
 
 SIDE = 16  # pixels of the frames that are measured; noise of single pixels is gone by then
 

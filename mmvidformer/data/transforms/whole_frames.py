@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.base import Transform
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.video.errors import BadVideo, path_of
 
 

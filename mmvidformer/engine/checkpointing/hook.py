@@ -23,8 +23,9 @@ from mmvidformer.engine.checkpointing.remote import CLIENT, checkpoint_folder, w
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, checkpoints_in
 from mmvidformer.engine.checkpointing.settings import (
     check_state,
-    compare_configs,
+    compare_settings,
     replay_schedules,
+    settings_of,
     use_config,
 )
 from mmvidformer.engine.loading import read_checkpoint
@@ -33,6 +34,7 @@ from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.files import exists, is_remote, remove, split_path
 
+SETTINGS = "settings"  # in the meta of a checkpoint
 SHOWN = 6  # differences of configs in a message
 
 
@@ -106,8 +108,8 @@ class AtomicCheckpointHook(CheckpointHook):
         barrier()
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Add when the run started, and what determines the order of the samples."""
-        checkpoint["meta"][STARTED] = self._started
+        """Add the start of the run, its settings, and what determines the order of the samples."""
+        checkpoint["meta"] |= {STARTED: self._started, SETTINGS: settings_of(runner.cfg)}
         if isinstance(runner.train_loop, ResumableTrainLoop):
             checkpoint["meta"]["sampling"] = runner.train_loop.describe_order()
 
@@ -127,7 +129,9 @@ class AtomicCheckpointHook(CheckpointHook):
             same_length = not loop.has_new_length()
         changes = use_config(runner, checkpoint, same_length)
         self._replays = "param_schedulers" not in checkpoint
-        changes = compare_configs(checkpoint["meta"].get("cfg", ""), runner.cfg) or changes
+        if SETTINGS in checkpoint["meta"]:
+            differences = compare_settings(checkpoint["meta"][SETTINGS], settings_of(runner.cfg))
+            changes = [*differences] or changes
         if changes:
             more = f"; and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
             runner.logger.warning(

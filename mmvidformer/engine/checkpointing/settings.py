@@ -3,13 +3,12 @@
 State are weights, moments, the scale of the loss, the number of steps, and the order of samples.
 """
 
-import ast
 import inspect
+import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mmengine.config import Config
 from mmengine.hooks import EMAHook
 from mmengine.optim import BaseOptimWrapper, OptimWrapperDict
 from mmengine.runner import Runner
@@ -84,24 +83,22 @@ def use_config(runner: Runner, checkpoint: dict, same_length: bool) -> list[str]
     return [*dict.fromkeys(changes)]
 
 
-def compare_configs(text: str, cfg: Config) -> list[str]:
-    """Return where two configs differ in ``TRAINED``: each place, its old and its new value.
+def settings_of(cfg: Mapping) -> dict[str, Any]:
+    """Return what training depends on (``TRAINED``), of a config, as plain values."""
+    return json.loads(json.dumps({part: cfg.get(part) for part in TRAINED}, default=str))
 
-    Args:
-        text: The old config, as ``pretty_text``. It is not executed.
-        cfg: The new one.
-    """
-    try:
-        old = _read_config(text)
-    except (SyntaxError, TypeError, ValueError):  # not written by MMEngine
-        return []
-    if not {*TRAINED} & old.keys():
-        return []
-    new = _read_config(cfg.pretty_text)
-    changes: list[str] = []
-    for part in TRAINED:
-        changes += _differences(old.get(part), new.get(part), part)
-    return changes
+
+def compare_settings(old: Any, new: Any, place: str = "") -> Iterator[str]:
+    """Yield where two configs differ (``settings_of``): each place, its old and its new value."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            inside = f"{place}.{key}" if place else key
+            yield from compare_settings(old.get(key), new.get(key), inside)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from compare_settings(*pair, f"{place}.{index}")
+    elif old != new:
+        yield f"{place} {_shorten(old)} -> {_shorten(new)}"
 
 
 def replay_schedules(runner: Runner) -> None:
@@ -201,39 +198,6 @@ def _flatten(schedulers: Any) -> list:
     if isinstance(schedulers, Mapping):
         return sum(schedulers.values(), [])
     return schedulers or []
-
-
-def _read_config(text: str) -> dict:
-    """Read the values of a config as ``pretty_text`` without executing it."""
-    lines = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
-    return {ast.unparse(line.targets[0]): _read_value(line.value) for line in lines}
-
-
-def _read_value(node: ast.AST) -> Any:
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "dict":
-        # dict(a=1), or dict({"a b": 1})
-        values = {word.arg: _read_value(word.value) for word in node.keywords}
-        return values | (_read_value(node.args[0]) if node.args else {})
-    if isinstance(node, ast.Dict):
-        names = [ast.literal_eval(key) for key in node.keys if key]
-        return dict(zip(names, map(_read_value, node.values), strict=True))
-    if isinstance(node, ast.List | ast.Tuple):
-        return [_read_value(item) for item in node.elts]
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        return ast.unparse(node)
-
-
-def _differences(old: Any, new: Any, place: str) -> Iterator[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in {**old, **new}:
-            yield from _differences(old.get(key), new.get(key), f"{place}.{key}")
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, pair in enumerate(zip(old, new, strict=True)):
-            yield from _differences(*pair, f"{place}.{index}")
-    elif old != new:
-        yield f"{place} {_shorten(old)} -> {_shorten(new)}"
 
 
 def _shorten(value: Any) -> str:

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
-from mmvidformer.layers.catalog import MODELS
 from mmvidformer.layers.samples import Samples
 from mmvidformer.models.horst.layer import Features, HorstOutput
 from mmvidformer.models.lengths import ClipList, check_unsharded, run_by_length

@@ -10,9 +10,9 @@ from mmaction.registry import TRANSFORMS as THEIRS
 
 from mmvidformer import get_config, list_models
 from mmvidformer.apis.pipeline import inference_transforms
+from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.data.transforms import of_mmaction
-from mmvidformer.layers.catalog import TRANSFORMS
 from mmvidformer.video.video import Video
 
 VIDEO = PACKAGE / "weights" / "camera_motion.mp4"
