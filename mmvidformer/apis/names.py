@@ -8,7 +8,8 @@ from mmengine.fileio import list_from_file
 from torch import nn
 
 from mmvidformer.config import leaf_datasets
-from mmvidformer.data.tables import read_number, read_table
+from mmvidformer.data.table_numbers import read_number
+from mmvidformer.data.tables import read_table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
 

@@ -3,6 +3,7 @@
 Each module imports only modules above it:
 
 - ``labels``: class names of public datasets
+- ``operations``: what a row of a key map does with tensors, and its inverse
 - ``keymap``: rows of names with an operation (``names.yml``), and the result of a conversion
 - ``published``: the table of published checkpoints (``published.yml``)
 - ``backbones``: classes of backbones by scheme, and the arguments that build them
@@ -11,6 +12,7 @@ Each module imports only modules above it:
 - ``video_models``, ``native``: likewise, and back
 - ``metadata``: what a file says beside its weights: classes, pixels, frame interval
 - ``training_state``: what MMEngine writes beside the weights, allowed when files are read
+- ``arrays``: arrays of NumPy and flax as tensors
 - ``reading``: the content of a local file or folder, without running code
 - ``formats``: all formats; recognizing one, converting its weights
 - ``download``: the local file or folder of an address

@@ -17,7 +17,8 @@ from mmvidformer.checkpoints.huggingface import (
     processor_config,
     save_huggingface,
 )
-from mmvidformer.checkpoints.keymap import Conversion, Grid, State
+from mmvidformer.checkpoints.keymap import Conversion, State
+from mmvidformer.checkpoints.operations import Grid
 from mmvidformer.checkpoints.partial import load_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.errors import UserError

@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER
-from mmvidformer.checkpoints.keymap import (
-    Conversion,
-    Grid,
-    State,
-    apply_rules,
-    has,
-    key_map,
-    positions,
-)
+from mmvidformer.checkpoints.keymap import Conversion, State, apply_rules, has, key_map
+from mmvidformer.checkpoints.operations import Grid, positions
 from mmvidformer.errors import UserError
 
 PREFIXES = "^(optimizer/target/|opt/target/)?(params/)?"

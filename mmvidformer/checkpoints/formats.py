@@ -39,7 +39,7 @@ class Format(NamedTuple):
 
     A converter takes a state dict (trees flattened with ``/``, wrappers such as ``model_state``
     removed) and, as it needs them, ``grid``, tokens (T, H, W) of the position table (default: see
-    ``keymap.grid_of``), the attention ``scheme``, and ``meta``, what the file contains beside
+    ``operations.grid_of``), the attention ``scheme``, and ``meta``, what the file contains beside
     the weights. It raises a ``UserError`` if names or options do not fit.
     """
 

@@ -5,16 +5,8 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER
-from mmvidformer.checkpoints.keymap import (
-    ADD_TIME,
-    Conversion,
-    Grid,
-    Op,
-    apply_rules,
-    has,
-    key_map,
-    positions,
-)
+from mmvidformer.checkpoints.keymap import Conversion, apply_rules, has, key_map
+from mmvidformer.checkpoints.operations import ADD_TIME, Grid, Op, positions
 from mmvidformer.errors import UserError
 
 # Heads, text encoders, decoders, and what models are trained with.

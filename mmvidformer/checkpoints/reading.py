@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-import msgpack
 import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from mmvidformer.checkpoints.arrays import read_msgpack, to_tensor
 from mmvidformer.checkpoints.keymap import State
 from mmvidformer.checkpoints.training_state import allow_training_state
 from mmvidformer.errors import MissingFile, UserError
@@ -219,7 +219,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
         raise UnreadableCheckpoint(f"{path} cannot be read: it is empty")
     if head[:2] == ZIP and _is_npz(path):
         with np.load(path, allow_pickle=False) as arrays:
-            return {"state_dict": {name: _to_tensor(array) for name, array in arrays.items()}}
+            return {"state_dict": {name: to_tensor(array) for name, array in arrays.items()}}
     if head[8:] == b"{":  # safetensors: 8 bytes of length, then JSON
         return {"state_dict": load_file(path)}
     if head[:2] == ZIP and not is_intact(path):  # PyTorch itself reads wrong values then
@@ -228,7 +228,7 @@ def _read_file(path: Path, device: str | torch.device | None) -> object:
         with refuse_code(path):
             return torch.load(path, map_location=device, weights_only=True)
     if head[:1] in MAPS:
-        return {"state_dict": _read_msgpack(path)}
+        return {"state_dict": read_msgpack(path)}
     raise UnreadableCheckpoint(f"{path} must be an npz, msgpack, safetensors or PyTorch file")
 
 
@@ -276,34 +276,3 @@ def _read_shards(index: Path) -> State:
 def _is_npz(path: Path) -> bool:
     with zipfile.ZipFile(path) as archive:
         return all(name.endswith(".npy") for name in archive.namelist())
-
-
-def _read_msgpack(path: Path) -> State:
-    return dict(_flatten(msgpack.unpackb(path.read_bytes(), ext_hook=_read_flax_array)))
-
-
-def _read_flax_array(code: int, data: bytes) -> Tensor:
-    """Read flax's extension of msgpack: shape, name of the dtype, and bytes.
-
-    ``code`` tells arrays from scalars, which makes no difference here.
-    """
-    shape, dtype, buffer = msgpack.unpackb(data)
-    array = np.frombuffer(buffer, "V2" if dtype == "bfloat16" else dtype)
-    return _to_tensor(array.reshape(shape).copy())  # the buffer is read-only
-
-
-def _flatten(tree: Mapping, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Yield the tensors of a tree and their paths; other values, such as steps, are left out."""
-    if "__msgpack_chunked_array__" in tree:
-        raise UserError(f"array {prefix} is stored in chunks, which are not read")
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}/")
-        elif isinstance(value, Tensor):
-            yield prefix + name, value
-
-
-def _to_tensor(array: np.ndarray) -> Tensor:
-    if array.dtype.str.endswith("V2"):  # how NumPy stores bfloat16
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)

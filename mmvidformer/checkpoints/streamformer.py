@@ -12,19 +12,8 @@ import torch
 from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS, mlp_ratio
-from mmvidformer.checkpoints.keymap import (
-    ADD_TIME,
-    TIME_TABLE,
-    Conversion,
-    Grid,
-    Op,
-    Rule,
-    State,
-    apply_rules,
-    grid_of,
-    has,
-    key_map,
-)
+from mmvidformer.checkpoints.keymap import Conversion, Rule, State, apply_rules, has, key_map
+from mmvidformer.checkpoints.operations import ADD_TIME, TIME_TABLE, Grid, Op, grid_of
 from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import merge_lora
 

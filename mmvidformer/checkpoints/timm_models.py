@@ -10,15 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.checkpoints.backbones import ENCODER, mlp_ratio
-from mmvidformer.checkpoints.keymap import (
-    ADD_TIME,
-    Conversion,
-    Grid,
-    State,
-    apply_rules,
-    key_map,
-    positions,
-)
+from mmvidformer.checkpoints.keymap import Conversion, State, apply_rules, key_map
+from mmvidformer.checkpoints.operations import ADD_TIME, Grid, positions
 from mmvidformer.errors import UserError
 from mmvidformer.layers import EncoderConfig
 

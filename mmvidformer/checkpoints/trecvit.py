@@ -13,16 +13,14 @@ from mmvidformer.checkpoints.backbones import ENCODER
 from mmvidformer.checkpoints.flax import read_flax
 from mmvidformer.checkpoints.keymap import (
     Conversion,
-    Grid,
-    Op,
     Rule,
     State,
     apply_rules,
-    grid_of,
     has,
     key_map,
     revert,
 )
+from mmvidformer.checkpoints.operations import Grid, Op, grid_of
 from mmvidformer.errors import UserError
 
 KERNEL = f"{ENCODER}.blocks.{{i}}.sublayers.causal_time.attn.kernel"

@@ -11,22 +11,17 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS, MODELS, VIDEO_VITS
 from mmvidformer.checkpoints.keymap import (
-    ADD_TIME,
-    TIME_TABLE,
     Conversion,
-    Grid,
-    Op,
     Rule,
     State,
     apply_rules,
     count_blocks,
-    divide,
     has,
     key_map,
-    positions,
     revert,
     strip_prefixes,
 )
+from mmvidformer.checkpoints.operations import ADD_TIME, TIME_TABLE, Grid, Op, divide, positions
 from mmvidformer.checkpoints.streamformer import streamformer_rules
 from mmvidformer.checkpoints.trecvit import to_trecvit
 from mmvidformer.checkpoints.videoprism import videoprism_rules

@@ -12,18 +12,15 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import HEADS
 from mmvidformer.checkpoints.keymap import (
-    TIME_TABLE,
     Conversion,
-    Grid,
-    Op,
     Rule,
     State,
     apply_rules,
     count_blocks,
-    grid_of,
     has,
     key_map,
 )
+from mmvidformer.checkpoints.operations import TIME_TABLE, Grid, Op, grid_of
 from mmvidformer.errors import UserError
 
 ENCODERS = {"space": "backbone.encoders.0", "time": "backbone.encoders.1"}

@@ -12,7 +12,6 @@ from torch import Tensor
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS
 from mmvidformer.checkpoints.keymap import (
     Conversion,
-    Op,
     Rule,
     apply_rules,
     count_blocks,
@@ -20,6 +19,7 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     strip_prefixes,
 )
+from mmvidformer.checkpoints.operations import Op
 from mmvidformer.errors import UserError
 
 # Wrappers of the official code, and of a compiled model.

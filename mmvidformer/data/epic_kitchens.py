@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from mmaction.datasets.base import BaseActionDataset
 
-from mmvidformer.data.tables import read_number, read_rows
+from mmvidformer.data.table_numbers import read_number
+from mmvidformer.data.tables import read_rows
 from mmvidformer.errors import UserError
 from mmvidformer.storage.errors import refuse
 

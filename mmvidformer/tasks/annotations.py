@@ -7,7 +7,8 @@ from itertools import pairwise
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
-from mmvidformer.data.tables import Row, Table, read_float, read_table
+from mmvidformer.data.table_numbers import read_float
+from mmvidformer.data.tables import Row, Table, read_table
 from mmvidformer.tasks.reading import Annotations, unknown_class
 
 BACKGROUND = "background"  # class of the time that no span covers

@@ -13,7 +13,8 @@ import numpy as np
 from mmengine.logging import MMLogger
 
 from mmvidformer.data.epic_kitchens import TIMES, SegmentDataset, read_seconds
-from mmvidformer.data.tables import read_number, read_rows
+from mmvidformer.data.table_numbers import read_number
+from mmvidformer.data.tables import read_rows
 from mmvidformer.data.transforms.sampling import ObserveBefore
 from mmvidformer.errors import UserError
 from mmvidformer.registry import DATASETS

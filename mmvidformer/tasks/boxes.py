@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mmvidformer.data.tables import Row, Table, read_float, read_table
+from mmvidformer.data.table_numbers import read_float
+from mmvidformer.data.tables import Row, Table, read_table
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.reading import Annotations, unknown_class
 

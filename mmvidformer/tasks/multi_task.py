@@ -9,7 +9,8 @@ import torch
 from mmengine.evaluator import BaseMetric
 from torch import Tensor
 
-from mmvidformer.data.tables import read_number, read_rows
+from mmvidformer.data.table_numbers import read_number
+from mmvidformer.data.tables import read_rows
 from mmvidformer.errors import UserError
 from mmvidformer.registry import METRICS
 from mmvidformer.tasks.shares import leave_out

@@ -9,7 +9,8 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.data.list_folders import ListFacts, VideoLists
-from mmvidformer.data.tables import Row, Table, read_float
+from mmvidformer.data.table_numbers import read_float
+from mmvidformer.data.tables import Row, Table
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.prediction import Prediction

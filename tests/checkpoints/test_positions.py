@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mmvidformer.checkpoints.keymap import grid_of, positions
+from mmvidformer.checkpoints.operations import grid_of, positions
 
 
 @pytest.mark.parametrize(

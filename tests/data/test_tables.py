@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mmvidformer.data.epic_kitchens import EpicKitchensDataset
-from mmvidformer.data.tables import read_float, read_table
+from mmvidformer.data.table_numbers import read_float
+from mmvidformer.data.tables import read_table
 from mmvidformer.tasks.lists import read_task_lists
 
 EPIC = """\

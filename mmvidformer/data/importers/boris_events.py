@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from mmvidformer.data.importers.boris import MediaFiles, Rows
 from mmvidformer.data.importers.export import Export
-from mmvidformer.data.tables import Row, Table, read_float
+from mmvidformer.data.table_numbers import read_float
+from mmvidformer.data.tables import Row, Table
 
 AGGREGATED = ("Behavior", "Behavior type", "Start (s)", "Stop (s)")
 TABULAR = ("Behavior", "Time")
