@@ -8,8 +8,6 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-from mmvidformer.catalog import Catalog
-
 __version__ = "0.1.0"
 
 # Imported on demand: layers and models need none of it.
@@ -30,8 +28,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _load_plugin() -> ModuleType:
+def load_plugin() -> ModuleType:
+    """Return ``mmvidformer.registry``, which imports MMAction2."""
     return importlib.import_module("mmvidformer.registry")
-
-
-Catalog.load_plugin = staticmethod(_load_plugin)

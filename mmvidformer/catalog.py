@@ -5,11 +5,12 @@ A config writes a part of this package as ``mmvidformer.NAME``. Parts that have 
 ``mmvidformer.registry`` gives the names to MMAction2; a part that is not here is built by it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from inspect import signature
-from types import ModuleType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
+
+from mmvidformer import load_plugin
 
 Part = TypeVar("Part", bound=type)
 
@@ -28,12 +29,7 @@ class Catalog:
         registry: Name of the registry of ``mmvidformer.registry`` for the same parts.
         modules: Modules whose import adds their classes. They are imported one after the other
             until a name is found.
-
-    Attributes:
-        load_plugin: Returns ``mmvidformer.registry``, which imports MMAction2; the package sets it.
     """
-
-    load_plugin: ClassVar[Callable[[], ModuleType]]
 
     def __init__(self, registry: str, *modules: str) -> None:
         self._registry, self._modules = registry, list(modules)
@@ -111,7 +107,7 @@ class Catalog:
         return table.get(name)
 
     def _registered(self) -> Any:
-        return getattr(Catalog.load_plugin(), self._registry)
+        return getattr(load_plugin(), self._registry)
 
 
 MODELS = Catalog(

@@ -15,7 +15,7 @@ from mmvidformer.errors import UserError
 ENCODER = "backbone.encoders.0"
 # Models that HuggingFace has too, by their schemes: the class, and its table of names with the
 # sections that any weights have (``names.yml``).
-MODELS: dict[str, tuple[str, ...]] = {
+HUGGINGFACE_MODELS: dict[str, tuple[str, ...]] = {
     "spacetime": ("ViViT", "vivit", "model"),
     "space_only": ("TimeSformer", "timesformer", "model", "joint"),
     "joint_space_time": ("TimeSformer", "timesformer", "model", "time", "joint"),

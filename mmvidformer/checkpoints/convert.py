@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import MODELS, backbone_arguments
+from mmvidformer.checkpoints.backbones import HUGGINGFACE_MODELS, backbone_arguments
 from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.formats import FORMATS, convert_checkpoint, meta_of
 from mmvidformer.checkpoints.huggingface import (
@@ -119,10 +119,10 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping
 
 def _write_huggingface(folder: Path, conversion: Conversion, source: str) -> None:
     scheme = conversion.scheme or ""
-    if scheme not in MODELS or MODELS[scheme][0] != conversion.model:
+    if scheme not in HUGGINGFACE_MODELS or HUGGINGFACE_MODELS[scheme][0] != conversion.model:
         raise UserError(
             f"HuggingFace has no model like {source} with scheme {scheme!r}; give the scheme if it "
-            f"is one of {', '.join(MODELS)}"
+            f"is one of {', '.join(HUGGINGFACE_MODELS)}"
         )
     arguments = backbone_arguments(conversion)
     state = to_other(conversion.state, scheme)

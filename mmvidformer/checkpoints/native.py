@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import MODELS
+from mmvidformer.checkpoints.backbones import HUGGINGFACE_MODELS
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import merge_lora
@@ -43,7 +43,7 @@ def from_native(
     stated = result.settings.get("scheme", meta.get("scheme", scheme))
     if scheme not in (None, stated):
         raise UserError(f"the scheme is {stated!r}, not {scheme!r}")
-    model_of_scheme, *_ = MODELS.get(stated or "", ("",))
+    model_of_scheme, *_ = HUGGINGFACE_MODELS.get(stated or "", ("",))
     result.scheme, result.model = stated, result.settings.pop("type", model_of_scheme)
     result.num_heads = result.settings.get("arch", {}).get("num_heads")
     return result

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import ENCODER, HEADS, MODELS, VIDEO_VITS
+from mmvidformer.checkpoints.backbones import ENCODER, HEADS, HUGGINGFACE_MODELS, VIDEO_VITS
 from mmvidformer.checkpoints.keymap import (
     Conversion,
     Rule,
@@ -211,7 +211,7 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
 
     Args:
         state: Weights of a recognizer.
-        scheme: Scheme of the model, a key of ``backbones.MODELS``.
+        scheme: Scheme of the model, a key of ``backbones.HUGGINGFACE_MODELS``.
         dialect: ``'huggingface'``, the names of files, which every version of transformers reads;
             ``'modules'``, those of ViViT's and VideoMAE's modules in transformers 5; ``'official'``
             (not of ViViT) or ``'mmaction'`` (of TimeSformer and VideoMAE).
@@ -238,7 +238,7 @@ def _rules(
     state: Mapping[str, Tensor], scheme: str, dialect: str, grid: Grid | None = None
 ) -> list[Rule]:
     """Return the rows for the parts that a state has; its names may be theirs or ours."""
-    _, table, *sections = MODELS[scheme]
+    _, table, *sections = HUGGINGFACE_MODELS[scheme]
     prefix = PREFIXES.get(scheme, {}).get(dialect, "")
     if not any(name.startswith((prefix, "backbone.")) for name in state):  # a backbone of theirs
         prefix = ""
@@ -262,9 +262,9 @@ def _convert(
     if scheme in VIDEO_VITS and dialect == "official":
         state = strip_prefixes(state, OUTER_NAMES)
     result = apply_rules(
-        state, _rules(state, scheme, dialect, grid), UNUSED_WEIGHTS[MODELS[scheme][1]]
+        state, _rules(state, scheme, dialect, grid), UNUSED_WEIGHTS[HUGGINGFACE_MODELS[scheme][1]]
     )
-    result.model, result.scheme = MODELS[scheme][0], scheme
+    result.model, result.scheme = HUGGINGFACE_MODELS[scheme][0], scheme
     acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
     if meta.get("hidden_act", acts[0]) not in acts:
         raise UserError(f"hidden_act must be {' or '.join(acts)}, got {meta['hidden_act']!r}")

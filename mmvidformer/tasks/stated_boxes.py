@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mmvidformer.data.folders import NamedVideos
-from mmvidformer.data.importers import open_annotations
 from mmvidformer.tasks.boxes import Box, Corners, parse_boxes
-from mmvidformer.tasks.imports import select_rows
 
 
 class StatedBoxes(NamedTuple):
@@ -43,6 +41,10 @@ class VideoBoxes:
     """
 
     def __init__(self, file: str | Path, videos: Sequence[str]) -> None:
+        # A detector's answers need none of the importers.
+        from mmvidformer.data.importers import open_annotations
+        from mmvidformer.tasks.imports import select_rows
+
         named = NamedVideos(videos=videos)
         table = select_rows(open_annotations(file, named), ["box"])
         annotations = parse_boxes(table).check()
