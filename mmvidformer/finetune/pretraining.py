@@ -17,7 +17,7 @@ from mmvidformer.finetune.data import without_split
 from mmvidformer.finetune.methods import FREEZING
 from mmvidformer.finetune.recipe import UNREAD, copy_without
 from mmvidformer.finetune.settings import RunSettings
-from mmvidformer.tasks.base import write_lines
+from mmvidformer.tasks.annotated import write_lines
 
 BASE_BATCH = 256  # of the learning rate
 WARMUP = 0.05  # share of the steps

@@ -19,16 +19,9 @@ from mmvidformer.data.tables import Table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.files import write_file
+from mmvidformer.tasks.annotated import write_csv, write_lines
 from mmvidformer.tasks.answers import Names
-from mmvidformer.tasks.base import (
-    Steps,
-    Task,
-    nothing_found,
-    rates_of,
-    sampler_of,
-    write_csv,
-    write_lines,
-)
+from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of
 from mmvidformer.tasks.boxes import CORNERS, Box, group_boxes, parse_boxes
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.reading import Annotations

@@ -22,7 +22,8 @@ from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Row, Table
 from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.base import Task, write_lines
+from mmvidformer.tasks.annotated import write_lines
+from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.reading import Annotations, unknown_class
 
 

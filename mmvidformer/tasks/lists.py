@@ -31,7 +31,8 @@ from mmvidformer.data.text import read_text
 from mmvidformer.errors import FileThere, UserError
 from mmvidformer.storage.atomic import write_together
 from mmvidformer.storage.targets import identity_of
-from mmvidformer.tasks.base import Task, write_csv
+from mmvidformer.tasks.annotated import write_csv
+from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.checks import check_videos
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.imports import say_left_out, select_rows

@@ -21,7 +21,7 @@ from sklearn.metrics import mean_absolute_error, r2_score
 
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.action_localization import ActionLocalization
-from mmvidformer.tasks.base import write_csv
+from mmvidformer.tasks.annotated import write_csv
 from mmvidformer.tasks.boxes import Moments, read_boxes
 from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
