@@ -225,6 +225,14 @@ def test_moments() -> None:
     assert table_row("guides.md", title, "`MomentsHead`") == [interval(x) for x in columns]
 
 
+def test_host_time_of_blocks() -> None:
+    with open(REPORTS / "benchmark" / "host_time.csv", newline="") as file:
+        title, *rows = csv.reader(file)
+    assert len(rows) == 7
+    for name, *cells in rows:
+        assert table_row("speed.md", " | ".join(title), name) == cells
+
+
 def test_savings_of_passes() -> None:
     with open(REPORTS / "benchmark" / "passes.csv", newline="") as file:
         rows = {(row["pass"], row["way"]): row for row in csv.DictReader(file)}
