@@ -77,6 +77,7 @@ def misbehave(path):
     if path == "wait":
         time.sleep(60)
     if path == "stay":
+        time.sleep(0.5)  # its thread waits for the end of the parent by then
         os.closerange(3, 256)  # the pipe to the parent too
         time.sleep(60)
     if path == "raise":
@@ -120,8 +121,8 @@ def test_a_process_that_does_not_begin_is_an_error_and_no_bad_file():
 
 def test_a_process_that_does_not_end_is_killed():
     before = {*active_children()}
-    (reason,) = find_faults(misbehave, [("stay",)], time_limit=1).values()
-    assert reason == "nothing could be read for 1 s"
+    (reason,) = find_faults(misbehave, [("stay",)], time_limit=2).values()
+    assert reason == "nothing could be read for 2 s"
     assert {*active_children()} <= before
 
 
