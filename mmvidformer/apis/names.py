@@ -47,6 +47,9 @@ def class_names(
         FileNotFoundError: If a file does not exist.
         UserError: If a file belongs to no task, or there are not as many names as classes.
     """
+    for task, count in tasks.items():
+        if not isinstance(count, int) or count < 1:
+            raise UserError(f"{task!r} must have a number of classes above 0, got {count!r}")
     names: dict[str, Sequence[str]] = {t: [*map(str, range(n))] for t, n in tasks.items()}
     if isinstance(chosen, Mapping):
         names.update(chosen)
@@ -76,9 +79,9 @@ def known_names(cfg: Config, model: nn.Module | None = None) -> Sequence[str] | 
         if isinstance(names, str):
             with suppress(FileNotFoundError):  # the data are not here
                 names = list_from_file(names)
-        is_list = names and not isinstance(names, str)
-        if names and names is of_config or is_list and len(names) == count:
-            return names
+        is_list = isinstance(names, Sequence) and not isinstance(names, str) and len(names)
+        if is_list and (names is of_config or len(names) == count):
+            return [*map(str, names)]
     return None
 
 

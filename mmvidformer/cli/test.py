@@ -70,14 +70,6 @@ def parse_args(argv: Sequence[str] | None = None) -> Namespace:
         "share once; the scores are not those of the published protocols",
     )
     parser.add_argument("--dump", metavar="FILE", help="file of scores and labels: .npz or .pkl")
-    parser.add_argument("--show-dir", help="save annotated frames in this folder", metavar="FOLDER")
-    parser.add_argument("--show", action="store_true", help="show annotated frames in a window")
-    parser.add_argument(
-        "--interval", type=int, default=1, help="show every n-th sample", metavar="N"
-    )
-    parser.add_argument(
-        "--wait-time", type=float, default=2, help="seconds to show a window", metavar="SECONDS"
-    )
     parser.add_argument(
         "--amp", action="store_true", help="mixed precision: fp16 on a GPU, bf16 on a CPU"
     )
@@ -137,10 +129,6 @@ def merge_arguments(cfg: Config, args: Namespace) -> None:
         else:
             raise UserError(f"--dump must name an .npz, .pkl or .pickle file, got {args.dump}")
         cfg.test_evaluator = [*evaluators, dump]
-    if args.show or args.show_dir is not None:
-        hook = dict(type="VisualizationHook", enable=True, out_dir=args.show_dir)
-        hook |= dict(show=args.show, wait_time=args.wait_time, interval=args.interval)
-        cfg.default_hooks.visualization = hook
 
 
 def test_on_validation(cfg: Config) -> None:

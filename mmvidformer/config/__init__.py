@@ -4,6 +4,7 @@ import fnmatch
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from difflib import get_close_matches
 from pathlib import Path
 from textwrap import shorten
 
@@ -21,6 +22,7 @@ from mmvidformer.lookup import look_up
 packages.repair()
 
 PLUGIN = "mmvidformer.registry"
+ALIKE = 0.85  # of two names, of which one may be meant: train_dataloader is not val_dataloader
 # Files that MMEngine reads as configs.
 CONFIG_SUFFIXES = (".py", ".json", ".yaml", ".yml")
 
@@ -104,13 +106,19 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     """Merge overrides by dotted key into a config, in place.
 
     Raises:
-        UserError: If a key does not fit the config, or changes nothing (``idle_variables``).
+        UserError: If a key does not fit the config, is almost one of it, or changes nothing
+            (``idle_variables``).
     """
     if not options:
         return
     if cfg.filename:
         for problem in idle_variables(cfg.filename, options):
             raise UserError(problem)
+    for key in options:
+        name = key.partition(".")[0]
+        close = [] if name in cfg else get_close_matches(name, cfg, 1, ALIKE)
+        if close:
+            raise UserError(f"overrides: the config has no {name}; did you mean {close[0]}?")
     try:
         cfg.merge_from_dict(deepcopy(dict(options)))  # it would change the values
     except (KeyError, TypeError) as error:
@@ -148,7 +156,7 @@ def pipelines(dataset: dict) -> Iterator[list[dict]]:
 
 def check_model(cfg: Config) -> None:
     """Raise a ``UserError`` if a config has no model."""
-    if not cfg.get("model"):
+    if not isinstance(cfg.get("model") or 0, Mapping):
         raise UserError(f"{cfg.filename or 'the config'} has no model")
 
 

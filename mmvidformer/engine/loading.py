@@ -95,7 +95,7 @@ def load_recognizer(
         load_weights(model, content).check(checkpoint, "evaluation" if head else "features")
         _check_numbers(model, checkpoint)
         warn_of_pixels(cfg, content, checkpoint)
-        model.dataset_meta.update((content.get("meta") or {}).get("dataset_meta") or {})
+        model.dataset_meta.update(_part(_part(content, "meta"), "dataset_meta"))
     try:
         return model.to(device or default_device()).eval()
     except (RuntimeError, AssertionError) as error:
@@ -129,10 +129,16 @@ def warn_of_pixels(cfg: Config, checkpoint: Mapping, source: str) -> None:
     """Warn if a converted checkpoint needs other pixel statistics than a config sets."""
     preprocessor = (cfg.get("model") or {}).get("data_preprocessor") or {}
     for key in ("mean", "std"):
-        needed, used = (checkpoint.get("meta") or {}).get(key), preprocessor.get(key)
+        needed, used = _part(checkpoint, "meta").get(key), preprocessor.get(key)
         if needed and used and not np.allclose(needed, used, atol=0.01):
             what = f"model.data_preprocessor.{key} is {used}, but {source} needs {needed}"
             logger.warning(what)
+
+
+def _part(content: Mapping, name: str) -> Mapping:
+    """Return a part of a checkpoint that has names; an empty one if it is of another type."""
+    part = content.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def build_meta_model(cfg: Config) -> nn.Module:
@@ -170,6 +176,10 @@ def read_checkpoint(source: str, model: nn.Module, device: str = "cpu") -> dict:
     return content
 
 
+def _is_dense(value: Tensor) -> bool:
+    return value.layout == torch.strided and not value.is_meta
+
+
 def load_weights(model: nn.Module, checkpoint: Mapping[str, Any]) -> Fit:
     """Load the tensors of a checkpoint that fit a model, and return how it fits.
 
@@ -181,6 +191,8 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, Any]) -> Fit:
     # Not of the state: other ranks of FSDP.
     if any(parameter.is_meta for parameter in model.parameters()):
         state = {name: value.to("meta") for name, value in state.items()}
+    else:  # sparse tensors, and those without values, are as if they were not there
+        state = {name: value for name, value in state.items() if _is_dense(value)}
     reshaped: dict[str, str] = {}
     with _quiet():
         try:

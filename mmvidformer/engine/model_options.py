@@ -14,7 +14,9 @@ from mmvidformer.engine.options import option
 def override(text: str) -> str:
     """Check an override of a config, which MMEngine reads."""
     is_open = any(text.count(a) != text.count(b) for a, b in ("()", "[]"))
-    if "=" not in text or is_open or re.search(r"\w[(\[].*,", text):  # as dict(a=1,b=2)
+    if (
+        not re.match("[^=]+=", text) or is_open or re.search(r"\w[(\[].*,", text)
+    ):  # as dict(a=1,b=2)
         raise ArgumentTypeError(f"must be DOTTED.KEY=VALUE with closed brackets, got {text!r}")
     if re.match(r"[^=]*=[^\[(]*\S \S", text):
         raise ArgumentTypeError(f"MMEngine removes spaces from values, got {text!r}")

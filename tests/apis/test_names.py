@@ -51,6 +51,9 @@ def test_names_that_do_not_fit_are_reported(tmp_path: Path) -> None:
         nouns.write_text(text)
         with pytest.raises(ValueError, match=f"nouns.csv, {what}"):
             class_names({"noun": 2}, [str(nouns)])
+    for count in ("abc", 1e9, -1):  # of an override
+        with pytest.raises(ValueError, match=f"'class' must have a number .* got {count!r}"):
+            class_names({"class": count})
     for text in ("noun,name\n0,tap\n", ""):
         nouns.write_text(text)
         with pytest.raises(ValueError, match="nouns.csv must have a column of .'id'"):

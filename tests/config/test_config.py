@@ -108,6 +108,14 @@ def test_overrides_that_change_nothing_are_refused(name) -> None:
     assert load_config(name, {"work_dir": "/mine"}).work_dir == "/mine"
 
 
+@pytest.mark.parametrize("key", ["tset_dataloader.batch_size", "optim_wraper", "modell.x"])
+def test_misspelt_overrides_are_refused(key: str) -> None:
+    """MMEngine adds what it does not know, without a word."""
+    with pytest.raises(ValueError, match=f"the config has no {key.split('.')[0]}; did you mean"):
+        load_config("vivit_fe_k400", {key: 1})
+    assert load_config("vivit_fe_k400", {"my.own": 1}).my.own == 1
+
+
 def test_shipped_configs_have_no_variables_that_change_nothing() -> None:
     for name in list_models():
         assert idle_variables(str(config_folder() / f"{name}.py")) == []

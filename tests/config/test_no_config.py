@@ -30,11 +30,13 @@ def test_weights_are_no_config(name: str, command: str, main_of, tmp_path: Path,
 def test_a_config_without_a_model_is_named(command, main_of, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("data.py").write_text("batch_size = 1\n")
+    Path("number.py").write_text("model = 3\n")
     Path("weights.pth").touch()
     Path("video.mp4").touch()
-    name, *words = command.format("data.py").split()
-    with pytest.raises(UserError, match="data.py has no model"):
-        main_of(name)(words)
+    for file in ("data.py", "number.py"):
+        name, *words = command.format(file).split()
+        with pytest.raises(UserError, match=f"{file} has no model"):
+            main_of(name)(words)
 
 
 def test_weights_of_a_run_that_diverged_are_refused(tmp_path: Path) -> None:

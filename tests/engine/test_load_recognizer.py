@@ -62,6 +62,26 @@ def test_a_checkpoint_that_does_not_fit_is_refused(cfg, model, checkpoint) -> No
         load_recognizer(cfg, "no.pth")
 
 
+@pytest.mark.parametrize("meta", ["text", {"dataset_meta": 3}, {"dataset_meta": {"classes": 3}}])
+def test_facts_of_another_type_are_left_out(meta: object, cfg, model, checkpoint) -> None:
+    torch.save({"meta": meta, "state_dict": model.state_dict()}, checkpoint)
+    assert Recognizer(cfg, checkpoint, "cpu").names["class"] == ["0", "1", "2"]
+
+
+def test_names_that_are_numbers_are_text(cfg, model, checkpoint) -> None:
+    meta = {"dataset_meta": {"classes": [7, 8, 9]}}
+    torch.save({"meta": meta, "state_dict": model.state_dict()}, checkpoint)
+    assert Recognizer(cfg, checkpoint, "cpu").names["class"] == ["7", "8", "9"]
+
+
+@pytest.mark.parametrize("form", [torch.Tensor.to_sparse, lambda value: value.to("meta")])
+def test_tensors_without_plain_values_do_not_fit(form, cfg, model, checkpoint) -> None:
+    state = {name: form(value) for name, value in model.state_dict().items()}
+    torch.save({"state_dict": state}, checkpoint)
+    with pytest.raises(ValueError, match="tiny.pth does not fit the model of the config: .* miss"):
+        load_recognizer(cfg, checkpoint)
+
+
 def test_initial_weights_are_not_reported_one_by_one(cfg) -> None:
     """MMEngine logs a line for each; other lines, and the level, stay."""
     logger, seen = MMLogger.get_current_instance(), []
