@@ -16,7 +16,7 @@ from mmvidformer.config import packages
 from mmvidformer.config.idle import idle_variables
 from mmvidformer.config.rows import find_row, is_row
 from mmvidformer.config.shipped import config_folder
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UnknownName, UserError
 from mmvidformer.lookup import look_up
 
 packages.repair()
@@ -68,6 +68,7 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
         options: Overrides by dotted key, as given to ``--cfg-options``.
 
     Raises:
+        FileNotFoundError: If there is no such file, and no shipped config of its name.
         KeyError: As ``get_config``.
         UserError: As ``get_config``, or if the file is no config, sets a variable that changes
             nothing (``idle_variables``), or the overrides do not fit it.
@@ -76,7 +77,12 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
         command = f"mmvidformer convert {name} NEW.pth --config-out NEW.py"
         raise UserError(f"{name} is no config; of weights, {command} writes one that fits")
     if not Path(name).is_file():
-        cfg = get_config(config_name(name))
+        try:
+            cfg = get_config(config_name(name))
+        except UnknownName as error:
+            if name.endswith(".py"):
+                raise MissingFile(f"{name} does not exist, and {error}") from error
+            raise
     else:
         try:
             cfg = read_config(name)

@@ -132,6 +132,7 @@ def test_the_hook_guards_runners_that_other_tools_build(other, make_config, tmp_
     ("tool", "arguments", "message"),
     [
         ("test", ["gone", "{pth}"], "no shipped config named 'gone'"),
+        ("test", ["x/gone.py", "{pth}"], "x/gone.py does not exist, and no shipped config named"),
         (
             "test",
             ["{pth}", "{config}"],
