@@ -127,7 +127,7 @@ def anew(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterato
     """Windows that are decoded and computed one by one."""
     for span in spans:
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video), span)
-        yield from recognizer.answer_samples([sample], [{}])[0]
+        yield from recognizer.predictions_of(*recognizer.run_samples([sample]))
 
 
 def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterator:
@@ -152,7 +152,7 @@ def queue(recognizer: Recognizer, video: Path, spans: list, step: int) -> Iterat
                 data = transform(data)
             with torch.no_grad():
                 (scored,) = recognizer._model.test_step(pseudo_collate([data]))
-            yield from recognizer._answers(scored)
+            yield from recognizer.predictions_of(scored)
             for _ in range(step // interval):
                 frames.popleft()
 

@@ -122,25 +122,7 @@ class LoadedModel:
             outputs |= zip(numbers, answers, strict=True)
         return [outputs[number] for number in range(len(samples))]
 
-    def answer_samples(
-        self,
-        samples: Sequence[dict],
-        places: Sequence[dict[str, Any]],
-        shared: SharedFrames | None = None,
-    ) -> list[list[Prediction]]:
-        """Answer for several samples of ``pipeline.read`` at once, of one video or of many.
-
-        Args:
-            samples: The samples.
-            places: What else the predictions of each say, such as ``source`` and ``seconds``.
-            shared: See ``run_samples``.
-        """
-        outputs = self.run_samples(samples, shared)
-        return [
-            self._answers(output, **place) for output, place in zip(outputs, places, strict=True)
-        ]
-
-    def _answers(self, output: Sample | Instances, **where: Any) -> list[Prediction]:
+    def predictions_of(self, output: Sample | Instances, **where: Any) -> list[Prediction]:
         """Make predictions of what the head returns.
 
         ``where`` holds what else a ``Prediction`` says: its source, seconds, whether it is static.

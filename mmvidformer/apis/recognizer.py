@@ -123,11 +123,11 @@ class Recognizer(LoadedModel):
             source = str(getattr(video, "filename", video))
         if not in_parts and self.task.is_whole(asked):
             sample = self.pipeline.read(self.pipeline.open(video, fps))
-            yield from self._answers(*self.run_samples([sample]), source=source)
+            yield from self.predictions_of(*self.run_samples([sample]), source=source)
             return
         asked["first"] = first
         for output, where in self.task.parts(PartReader(self), video, fps, asked):
-            yield from self._answers(output, source=source, **where)
+            yield from self.predictions_of(output, source=source, **where)
 
     def timeline(
         self,
@@ -250,7 +250,7 @@ class Recognizer(LoadedModel):
         reader = PartReader(self)
         for part in without_gaps(source) if has_times else [source]:
             for output, where in self.task.stream_parts(reader, part, fps, asked):
-                for prediction in self._answers(output, source=name, **where):
+                for prediction in self.predictions_of(output, source=name, **where):
                     if has_times:
                         ends = part.seconds(prediction.start), part.seconds(prediction.end)
                         prediction = replace(prediction, seconds=ends)

@@ -153,7 +153,7 @@ def rollout_clips(
         frames = to_frames(model.data_preprocessor, clip[0])[seen]
         with torch.no_grad():
             (scored,) = model.cls_head.predict(shares.features, [DataSample()])
-        (prediction,) = recognizer._answers(scored)
+        (prediction,) = recognizer.predictions_of(scored)
         captions = [f"frame {number}" for number in numbers[i][seen[0]]]
         title = f"{name}, clip {i + 1} of {len(clips)}"
         bars = prediction_bars(prediction, heading=f"clip {i + 1}")

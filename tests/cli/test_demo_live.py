@@ -39,7 +39,7 @@ def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> Non
     module, kept, most = load("demo"), WeakSet(), []
     video = tiny_videos.root / "val_0.mp4"
     monkeypatch.setattr(CAPTURE, lambda *_: Capture(video))
-    predict = Recognizer._answers
+    predict = Recognizer.predictions_of
 
     def count(self: Recognizer, *args: object, **where: object) -> list[Prediction]:
         (prediction,) = predict(self, *args, **where)
@@ -48,7 +48,7 @@ def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> Non
         most.append(len(kept))
         return [replace(prediction, scores=scores)]
 
-    monkeypatch.setattr(Recognizer, "_answers", count)
+    monkeypatch.setattr(Recognizer, "predictions_of", count)
     assert module.main([*model, "7", "--window", "0.16", "--stride", "0.08"]) == 0
     assert len(most) == 23 and max(most) <= 3
 

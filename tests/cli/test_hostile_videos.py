@@ -234,7 +234,7 @@ def test_what_is_finished_is_written_when_the_command_is_stopped(
     number, main_of, model, tiny_videos, tmp_path, monkeypatch
 ) -> None:
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
-    out, answer, calls = tmp_path / "out", Recognizer.answer_samples, []
+    out, answer, calls = tmp_path / "out", Recognizer.run_samples, []
 
     def stop(*arguments: object) -> list:
         calls.append(1)
@@ -242,7 +242,7 @@ def test_what_is_finished_is_written_when_the_command_is_stopped(
             os.kill(os.getpid(), number)
         return answer(*arguments)
 
-    monkeypatch.setattr(Recognizer, "answer_samples", stop)
+    monkeypatch.setattr(Recognizer, "run_samples", stop)
     command = [*model, str(tiny_videos.val), "--out", str(out), "--workers", "0", "--batch", "1"]
     usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
     old = signal.signal(number, usual)  # the tests may run below nohup, which ignores signals

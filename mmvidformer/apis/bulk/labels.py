@@ -21,6 +21,7 @@ from mmvidformer.apis.part_options import PartOptions
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.engine.model_options import ClassOptions
+from mmvidformer.layers.samples import Sample
 from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.tasks.prediction import Prediction
 
@@ -94,13 +95,16 @@ class Labeler:
         return answers
 
     def _answer_samples(self, clips: Sequence[Clip]) -> list[list[Prediction]]:
-        answer = self.recognizer.answer_samples
-        if not isinstance(self.read_clips, Windows) or self.recognizer.share_frames() is None:
-            return answer([clip.sample for clip in clips], [clip.where for clip in clips])
-        predictions = []  # one by one, since windows share frames
-        for clip in clips:
-            predictions += answer([clip.sample], [clip.where], self._shared_frames_of(clip.name))
-        return predictions
+        recognizer = self.recognizer
+        outputs: list[Sample] = []
+        if not isinstance(self.read_clips, Windows) or recognizer.share_frames() is None:
+            outputs = recognizer.run_samples([clip.sample for clip in clips])
+        else:  # one by one, since windows share frames
+            for clip in clips:
+                shared = self._shared_frames_of(clip.name)
+                outputs += recognizer.run_samples([clip.sample], shared)
+        pairs = zip(outputs, clips, strict=True)
+        return [recognizer.predictions_of(output, **clip.where) for output, clip in pairs]
 
     def _answer_video(self, name: str, video: VideoSource) -> list[Prediction]:
         boxes = self.boxes.of(name) if self.boxes else None
