@@ -106,14 +106,14 @@ def test_quick_gelu() -> None:
 
 
 def test_flat_sines_are_those_of_videomae() -> None:
-    like = torch.zeros(0, 768)
-    (table,), _ = PositionEmbedding(768, (8, 14, 14), fixed="flat")((8, 14, 14), like)
-    expected = get_sinusoid_encoding_table(8 * 14 * 14, 768)
+    like = torch.zeros(0, 96)
+    (table,), _ = PositionEmbedding(96, (8, 14, 14), fixed="flat")((8, 14, 14), like)
+    expected = get_sinusoid_encoding_table(8 * 14 * 14, 96)
     torch.testing.assert_close(table.flatten(1, 3), expected, atol=1e-6, rtol=0)
     # More frames continue the numbers; another height or width resizes the table.
-    (longer,), _ = PositionEmbedding(768, (4, 14, 14), fixed="flat")((8, 14, 14), like)
+    (longer,), _ = PositionEmbedding(96, (4, 14, 14), fixed="flat")((8, 14, 14), like)
     torch.testing.assert_close(longer, table)
-    (wider,), _ = PositionEmbedding(768, (8, 14, 14), fixed="flat")((8, 14, 27), like)
+    (wider,), _ = PositionEmbedding(96, (8, 14, 14), fixed="flat")((8, 14, 27), like)
     torch.testing.assert_close(wider[..., ::2, :], table, atol=1e-5, rtol=0)
     with pytest.raises(ValueError, match="for positions 'joint', 'flat'; got 'flat'"):
         PositionEmbedding(8, (2, 2, 2), ("hw", "t"), fixed="flat")
