@@ -148,7 +148,7 @@ def lost_part(error: Exception) -> str:
 def describe(error: Exception) -> str:
     """Message of an error in words."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
+        return f"{error.filename or repr('')}: {error.strerror}"
     text = str(error)
     if lost := lost_part(error):
         reason = (text.splitlines() or [type(error).__name__])[0]

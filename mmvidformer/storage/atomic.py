@@ -33,7 +33,8 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
             its old content.
     """
     if is_device(path):
-        yield Path(path)
+        with name_errors(Path(path), Path(path)):
+            yield Path(path)
         return
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +122,10 @@ def open_rows(path: str | Path, force: bool = False) -> Iterator[TextIO]:
             or is still writing.
     """
     if is_device(path):
-        with open(path, "w", 1, encoding="utf-8", newline="") as file:
+        with (
+            name_errors(Path(path), Path(path)),
+            open(path, "w", 1, encoding="utf-8", newline="") as file,
+        ):
             yield file
         return
     path = Path(os.path.realpath(path))

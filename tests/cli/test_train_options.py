@@ -126,6 +126,8 @@ def test_a_finished_run_trains_longer_with_a_longer_schedule(
         content = torch.load(tmp_path / name / "epoch_4.pth", weights_only=True)
         rates[name] = content["param_schedulers"][0]["_last_value"]
     assert rates["cut"] == pytest.approx(rates["whole"])
+    train([*options, str(tmp_path / "cut"), "--resume"])  # with the two epochs of the config
+    assert "steps are done: nothing is left to train; --epochs N" in "".join(capsys.readouterr())
 
 
 def test_tensorboard_without_its_package_is_noticed_at_once(train, make_config, monkeypatch):

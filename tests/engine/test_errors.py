@@ -98,6 +98,8 @@ MISTAKES = {
     "camera 77 does not exist or is in use": partial(Capture, 77),
     "the loss is not finite": fail(LossNotFinite("the loss is not finite")),
     "bad data": fail(ForUser("bad data")),
+    "'': No such file or directory": partial(open, ""),
+    "[Errno 28] No space left on device": fail(OSError(errno.ENOSPC, "No space left on device")),
     "epoch_1.pth: No space left on device": fail(
         OSError(errno.ENOSPC, "No space left on device", "epoch_1.pth")
     ),

@@ -17,7 +17,7 @@ from mmvidformer.errors import CannotWrite
 from mmvidformer.sinks import SINKS
 from mmvidformer.sinks.base import Begun, SinkOptions
 from mmvidformer.sinks.film import annotate_video
-from mmvidformer.storage.atomic import write_atomically, write_together
+from mmvidformer.storage.atomic import open_rows, write_atomically, write_together
 from mmvidformer.tasks.lists import split_annotations
 from mmvidformer.video.check_files import find_faults
 from tests.full_disk import error_of
@@ -124,6 +124,14 @@ def test_rows(name: str, tmp_path: Path) -> None:
 
     assert error_of(write) == f"CannotWrite: [Errno 27] File too large: '{target}'"
     assert target.stat().st_size == 4096  # what fits
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_device_is_named() -> None:
+    with pytest.raises(CannotWrite, match="/dev/full"), open_rows("/dev/full") as file:
+        file.write("a\n")
+    with pytest.raises(CannotWrite, match="/dev/full"), write_atomically("/dev/full") as part:
+        part.write_text("a")
 
 
 def test_a_file_of_elan_is_not_tried_twice(tiny_videos, tmp_path: Path) -> None:

@@ -99,6 +99,9 @@ class AtomicCheckpointHook(CheckpointHook):
             if not runner._resume and checkpoints_in(Path(folder)):
                 used = f"{folder} has checkpoints of an earlier run"
                 runner.logger.warning(f"{used}: new ones replace those of the same name")
+        if runner._resume and runner.iter >= runner.max_iters:
+            left = "nothing is left to train; --epochs N trains longer"
+            runner.logger.warning(f"{runner.iter} of {runner.max_iters} steps are done: {left}")
         if self._replays:
             replay_schedules(runner)
         if runner._resume and runner._load_from and is_main_process():
