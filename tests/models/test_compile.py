@@ -143,10 +143,10 @@ def test_a_free_size_is_compiled_once(name: str) -> None:
     assert counter.frame_count == 1
 
 
-def test_blocks_compile_for_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+@torch._dynamo.config.patch(cache_size_limit=2)  # then a function is given up
+def test_blocks_compile_for_themselves() -> None:
     """One graph each, as they differ in stochastic depth, and one more without gradients."""
     depth = 3
-    monkeypatch.setattr(torch._dynamo.config, "cache_size_limit", 2)  # then a function is given up
     torch.compiler.reset()
     options = dict(
         CLIP, arch=dict(ARCH, depth=depth), stem=dict(tubelet=(1, 8, 8)), drop_path_rate=0.2
