@@ -114,7 +114,8 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping
         if Path(path).suffix == ".safetensors":
             save_file({name: value.contiguous() for name, value in state.items()}, part)
         else:
-            torch.save({"state_dict": dict(state), "meta": dict(meta)}, part)
+            with part.open("wb") as file:  # as a path would be stored in it
+                torch.save({"state_dict": dict(state), "meta": dict(meta)}, file)
 
 
 def _write_huggingface(folder: Path, conversion: Conversion, source: str) -> None:

@@ -97,8 +97,8 @@ def probe(
         }
         frozen = [f"backbone.{name}" for name, _ in model.backbone.named_parameters()]
         keep_trained(content, frozen, target.parent, published_base(cfg.load_from, model))
-        with write_atomically(target) as part:
-            torch.save(content, part)
+        with write_atomically(target) as part, part.open("wb") as file:
+            torch.save(content, file)
     return answers, chosen
 
 
