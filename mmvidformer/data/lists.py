@@ -48,7 +48,8 @@ def read_list(
         numeric = all(re.fullmatch(LABEL, label.strip()) for label in labels)
         if not path or not numeric or (len(labels) > 1 and not multi_class):
             form = "PATH LABEL" + " ..." * multi_class
-            got = f"with the delimiter {delimiter!r}, got {text.strip()[:100]!r}"
+            hint = " (tabs, if paths have spaces)" * (delimiter == DEFAULT_DELIMITER)
+            got = f"with the delimiter {delimiter!r}{hint}, got {text.strip()[:100]!r}"
             raise UserError(f"{file}, line {number}: expected '{form}' {got}")
         lines.append(ListLine(text, path, tuple(map(int, labels))))
     return lines

@@ -56,6 +56,7 @@ def test_a_line_of_another_form_is_named(write, line, options, form) -> None:
         read_list(write(f"{first}\n{line}\n{first}\n"), **options)
     assert f"list.txt, line 2: expected '{form}' with the delimiter" in str(error.value)
     assert str(error.value).endswith(f"got {line!r}")
+    assert ("(tabs, if paths have spaces)" in str(error.value)) is ("delimiter" not in options)
 
 
 @pytest.mark.parametrize(
