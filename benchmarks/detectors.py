@@ -67,7 +67,7 @@ def generate(root: Path) -> None:
                         annotations.append(dict(segment=segment, label=f"c{name}", label_id=name))
                 place += length + int(rng.integers(10, 120))
             windows = [signal[EVERY * i : EVERY * i + SPAN].mean(axis=0) for i in range(ROWS)]
-            values = np.stack(windows) + rng.normal(size=(ROWS, WIDTH)) * 0.25
+            values = np.stack(windows) + rng.normal(size=(ROWS, WIDTH)) * 0.6
             name = f"video_{subset}_{number:07d}"
             np.save(root / "i3d_features" / f"{name}.npy", values.astype(np.float32))
             database[name] = dict(subset=subset, fps=FPS, duration=frames / FPS)
