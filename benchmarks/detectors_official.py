@@ -17,7 +17,8 @@ def main(folder: Path, config: Path, seed: int, target: Path) -> None:
     """Train as the authors' ``train.py`` does, without a GPU, and write the segments found."""
     sys.path.insert(0, str(folder))
     sources = [str(folder / "libs" / "utils" / "csrc" / "nms_cpu.cpp")]
-    sys.modules["nms_1d_cpu"] = load("nms_1d_cpu", sources)  # what their setup.py installs
+    # What their setup.py installs; each folder has its own, which is compiled once.
+    sys.modules["nms_1d_cpu"] = load(f"nms_of_{config.parents[1].name}", sources)
     with suppress(ImportError):  # their reader of ActivityNet imports it
         pass
     sys.modules.setdefault("h5py", ModuleType("h5py"))

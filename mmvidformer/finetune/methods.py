@@ -12,12 +12,13 @@ from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.frozen_features import change_layers
-from mmvidformer.finetune.settings import METHODS, Recipe
+from mmvidformer.finetune.settings import METHODS, WHOLE, Recipe
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import find_task
 
 KEPT = ("num_classes", "average_clips", "topk")  # arguments of the config's head
-FREEZING = ("frozen_stages", "lora")  # arguments of backbones
+ADAPTER_RATIO = 0.25  # of AdaTAD
+FREEZING = ("frozen_stages", "lora", "adapter")  # arguments of backbones
 
 
 def limit_views(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
@@ -55,6 +56,9 @@ def choose_method(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
             rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=[*recipe.lora_layers]
         )
         note = f"the backbone is frozen, with LoRA of rank {recipe.lora_rank}"
+    elif method == "adapter":
+        backbone_config["adapter"] = ADAPTER_RATIO
+        note = "the backbone is frozen, with an adapter after each block"
     elif recipe.is_probe:
         pool, head_config = _probe_config(cfg, backbone, method)
         backbone_config |= pool
@@ -83,7 +87,7 @@ def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:
     """Return the methods that a model and a task allow."""
     if not hasattr(build_meta_model(cfg).backbone, "stages"):
         return ("full",)
-    return tuple(method for method in METHODS if method in ("full", "lora", "linear", *task.probes))
+    return tuple(method for method in METHODS if method in (*WHOLE, "linear", *task.probes))
 
 
 def _probe_config(

@@ -1,5 +1,6 @@
 """The config of a run on your videos: read, adapted, checked and written."""
 
+import re
 from pathlib import Path
 
 import torch
@@ -136,13 +137,14 @@ def check_start(cfg: Config, weights: str | None) -> str:
 
 
 def save_start(cfg: Config, path: Path, seed: int) -> str:
-    """Write the initial weights of the backbone, without those of LoRA; returns the file.
+    """Write the initial weights of the backbone, without LoRA and adapters; returns the file.
 
     Equal weights make equal files, by which features of other runs are known.
     """
     torch.manual_seed(seed)
     state = loading.load_recognizer(cfg, None).backbone.state_dict(prefix="backbone.")
-    state = {name: value for name, value in state.items() if "lora_" not in name}
+    added = re.compile(r"\.lora_|\.adapter\.")
+    state = {name: value for name, value in state.items() if not added.search(name)}
     with write_atomically(path) as part, part.open("wb") as file:
         torch.save({"state_dict": state}, file)  # a path would be stored in it
     return str(path)

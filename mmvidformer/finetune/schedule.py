@@ -13,7 +13,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.finetune.coverage import has_weights, samples_per_process, steps_to_learn
 from mmvidformer.finetune.settings import Recipe
 
-LORA_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
+ADDED_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
 # Settings of a learning rate scheduler that count epochs.
 SPANS = ("begin", "end", "T_max", "step_size", "milestones", "warmup", "cosine_begin")
 
@@ -59,7 +59,7 @@ def scale_rate(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     total = cfg.train_dataloader.batch_size * recipe.procs
     total *= cfg.optim_wrapper.get("accumulative_counts", 1)
     base = (cfg.get("auto_scale_lr") or {}).get("base_batch_size")
-    factor = LORA_RATE if recipe.method == "lora" else 1
+    factor = ADDED_RATE if recipe.method in ("lora", "adapter") else 1
     if recipe.lr is not None:
         scaled = recipe.lr
         note = f"learning rate {scaled:g} as given, total batch size {total}"

@@ -18,7 +18,8 @@ from mmvidformer.errors import UserError
 from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks, find_task
 
 PROBES = DEFAULT.probes  # on features that are computed once
-METHODS = ("full", "lora", *PROBES)
+WHOLE = ("full", "lora", "adapter")  # the backbone computes in each step
+METHODS = (*WHOLE, *PROBES)
 AUTO = "auto"  # chooses one of them
 
 
@@ -68,13 +69,14 @@ class Recipe(RunSettings):
 
     lr: float | None = option(
         "learning rate (default: the config's, scaled by the total batch size; ten times "
-        "that for LoRA)",
+        "that for LoRA and adapters)",
         type=float,
     )
     method: str = option(
         "what is trained: what suits the number of videos, the weights and the processor, "
         "as a line explains (auto, the default); all weights (full); low-rank updates and the "
-        "head (lora); the head alone, for classes on features that are computed once: a linear "
+        "head (lora); adapters with a convolution over time, and the head (adapter); the head "
+        "alone, for classes on features that are computed once: a linear "
         "one (logistic regression), one on the changes between frames (temporal), for up to "
         "2,000 videos, or one with attention over the tokens (attentive); or nothing: the "
         "nearest neighbors vote, and their accuracy is printed (knn)",

@@ -113,6 +113,9 @@ def find_conflicts(
             conflicts += _with_grid(sublayer, size)
     if _is_depthwise(config):
         conflicts += _reads_neighbors("depthwise=True")
+    if config.adapter is not None:
+        part = f"adapter={config.adapter}"
+        conflicts += [*_reads_neighbors(part), Conflict("streams", part, "sees later frames")]
     if config.frames == "average":
         reason = "is a mean over time; use frames='pool'"
         conflicts.append(Conflict("streams", "frames='average'", reason))

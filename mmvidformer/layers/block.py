@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers.adapter import Adapter
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.config import EncoderConfig, SubLayer, read
 from mmvidformer.layers.drop import Draw, DropPath
@@ -55,6 +56,7 @@ class TransformerBlock(nn.Module):
         self.mlp_reads_grid = not isinstance(self.mlp, Mlp) or self.mlp.depthwise is not None
         self.scale = build_scale(dim, config.layer_scale)
         self.drop_path = DropPath(drop_path_rate, config.drop_path_rule)
+        self.adapter = None if config.adapter is None else Adapter(dim, config.adapter)
 
     def forward(self, tokens: Tensor, context: Context) -> Tensor:
         """Return the tokens after the block.
@@ -69,7 +71,12 @@ class TransformerBlock(nn.Module):
         x = tokens
         for sublayer in self.sublayers.values():
             x = sublayer(x, context, tokens if self.parallel else x)
-        return self.feed_forward(x, context)
+        return self.finish(x, context)
+
+    def finish(self, tokens: Tensor, context: Context) -> Tensor:
+        """Return the tokens after the MLP and the adapter."""
+        tokens = self.feed_forward(tokens, context)
+        return tokens if self.adapter is None else self.adapter(tokens, context.grid)
 
     def feed_forward(self, tokens: Tensor, context: Context, draw: Draw | None = None) -> Tensor:
         """Return ``x + drop(scale(mlp(norm(x))))`` for tokens x; see ``AttentionSubLayer``."""

@@ -123,6 +123,9 @@ class EncoderConfig:
         qk_norm: Norm of the queries and the keys of each head, as ``norm``. None: none.
         layer_scale: Initial value of learned factors of the channels of each update (CaiT). None:
             no factors.
+        adapter: Width over D of the bottleneck of an adapter after each block, with a convolution
+            over time (``layers.adapter``); 0.25 in AdaTAD. Adapters are all of a backbone that is
+            trained, as with ``lora``. None: no adapter.
         drop_rate: Dropout rate of positions, attention output and MLP.
         attn_drop_rate: Dropout rate of the attention weights.
         drop_path_rate: Stochastic-depth rate of the last block; it grows linearly from 0.
@@ -153,6 +156,7 @@ class EncoderConfig:
     qkv_bias: bool | Literal["qv"] = True
     qk_norm: Choice | None = None
     layer_scale: float | None = None
+    adapter: float | None = None
     drop_rate: float = 0.0
     attn_drop_rate: float = 0.0
     drop_path_rate: float = 0.0

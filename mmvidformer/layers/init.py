@@ -2,6 +2,7 @@
 
 from torch import nn
 
+from mmvidformer.layers.adapter import Adapter
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import AttentionSubLayer
 from mmvidformer.layers.embed import TubeletEmbedding
@@ -28,6 +29,8 @@ def init_timm_vit(module: nn.Module) -> None:
         for token in (module.cls_token, module.frame_token):
             if token is not None:
                 nn.init.trunc_normal_(token, std=0.02)
+    elif isinstance(module, Adapter):  # after its layers
+        module.reset_parameters()
     elif isinstance(module, AttentionSubLayer):
         module.zero_parameters()
 

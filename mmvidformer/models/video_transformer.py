@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, NORMS, STEMS, Encoder, pool_tokens
 from mmvidformer.layers.abilities import Conflict, find_conflicts, refuse, stem_conflicts
+from mmvidformer.layers.adapter import Adapter
 from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.outputs import (
@@ -114,12 +115,17 @@ class VideoTransformer(nn.Module):
         for encoder in self.encoders:
             encoder.pos_embed.causal = causal
         self.apply(look_up(INITS, config.init, "init"))
-        for stage in [*self._frozen(), *self._unread(clip_len)]:
+        for stage in self._frozen():
             stage.requires_grad_(False)
+        adapters = [part for part in self.modules() if isinstance(part, Adapter)]
+        if self.frozen_stages == -1 and (adapters or config.lora is not None):
+            self.requires_grad_(False)
+        for adapter in adapters:
+            adapter.requires_grad_(True)
+        for part in self._unread(clip_len):
+            part.requires_grad_(False)
         if config.lora is not None:
             check_options(add_lora, config.lora, "lora", ["model"])
-            if self.frozen_stages == -1:
-                self.requires_grad_(False)
             add_lora(self, **config.lora)
         self.token_keep, self.static = config.token_keep, config.static
 
@@ -162,11 +168,15 @@ class VideoTransformer(nn.Module):
     def _unread(self, clip_len: int) -> Iterator[nn.Module]:
         """Yield parts that the loss of clips does not reach; several processes need to know them.
 
-        They are the norms of other outputs than the last, and what the stem names.
+        They are the norms of other outputs than the last, the convolutions of an adapter that class
+        tokens alone are read after, and what the stem names.
         """
         encoder: Any
         for encoder in self.encoders:
             yield encoder.layer_norms
+            adapter = encoder.blocks[-1].adapter
+            if adapter is not None and not encoder.passes_grid:
+                yield from (adapter.dwconv, adapter.conv)
         yield from self.embed.unread(clip_len)
 
     def train(self, mode: bool = True) -> "VideoTransformer":

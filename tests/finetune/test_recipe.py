@@ -178,7 +178,12 @@ def test_flips_stay_for_other_classes() -> None:
 
 
 @pytest.mark.parametrize(
-    "recipe", [{}, dict(method="lora", balance="sampling", amp=True, layer_decay=0.5)]
+    "recipe",
+    [
+        {},
+        dict(method="lora", balance="sampling", amp=True, layer_decay=0.5),
+        dict(method="adapter"),
+    ],
 )
 def test_the_base_config_does_not_change(recipe: dict, tmp_path: Path) -> None:
     """Neither do its parts, which the new config shares no dict or list with."""
@@ -195,6 +200,14 @@ def test_the_base_config_does_not_change(recipe: dict, tmp_path: Path) -> None:
         for step in made_config.train_dataloader.dataset.pipeline:
             step.type = "Changed"
     assert base.pretty_text == text
+
+
+def test_adapters_are_trained_in_a_frozen_backbone() -> None:
+    base = get_config("vivit_fsa_k400").model.backbone
+    cfg, said = made("vivit_fsa_k400", method="adapter")
+    assert cfg.model.backbone == {**base, "adapter": 0.25, "frozen_stages": 12}
+    assert "the backbone is frozen, with an adapter after each block" in said
+    assert "adapter" not in made("vivit_fsa_k400")[0].model.backbone
 
 
 def test_training_on_a_share_of_the_tokens() -> None:

@@ -85,7 +85,7 @@ def run_block(
     source, x = x, x[:, : context.grid.prefix]
     for sublayer in last:
         x = sublayer(x, context, source)
-    return block.feed_forward(x, context)
+    return block.finish(x, context)
 
 
 def mix(
