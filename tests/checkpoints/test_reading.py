@@ -4,6 +4,7 @@ import errno
 import json
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import huggingface_hub
 import msgpack
@@ -40,8 +41,8 @@ def test_wrappers_inside_of_others(names: tuple[str, ...], tmp_path: Path) -> No
 def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     tmp_path: Path, monkeypatch
 ) -> None:
-    def fail(state: dict, file: Path) -> None:
-        file.write_bytes(b"half")
+    def fail(state: dict, file: Path | BinaryIO) -> None:
+        Path(getattr(file, "name", file)).write_bytes(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     for name, writer in (("a.pth", "torch.save"), ("a.safetensors", "convert.save_file")):
