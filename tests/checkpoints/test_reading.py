@@ -42,7 +42,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     tmp_path: Path, monkeypatch
 ) -> None:
     def fail(state: dict, file: Path | BinaryIO) -> None:
-        Path(getattr(file, "name", file)).write_bytes(b"half")
+        (file if isinstance(file, Path) else Path(file.name)).write_bytes(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     for name, writer in (("a.pth", "torch.save"), ("a.safetensors", "convert.save_file")):
