@@ -40,7 +40,7 @@ ATTRIBUTES = {
         "repairing heads when MMAction2 has imported them",
     ),
     **{
-        ("mmengine.config.Config", name): ("config/__init__.py", "variables that change nothing")
+        ("mmengine.config.Config", name): ("config/idle.py", "variables that change nothing")
         for name in ("_get_base_files", "_get_cfg_path")
     },
     ("mmengine.hooks.CheckpointHook", "_save_best_checkpoint"): (
