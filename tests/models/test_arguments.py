@@ -47,6 +47,7 @@ VALUES: dict[str, Any] = dict(
     qkv_bias="qv",
     qk_norm="rms",
     layer_scale=0.1,
+    adapter=0.25,
     drop_rate=0.1,
     attn_drop_rate=0.1,
     drop_path_rate=0.2,
