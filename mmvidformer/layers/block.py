@@ -71,12 +71,8 @@ class TransformerBlock(nn.Module):
         x = tokens
         for sublayer in self.sublayers.values():
             x = sublayer(x, context, tokens if self.parallel else x)
-        return self.finish(x, context)
-
-    def finish(self, tokens: Tensor, context: Context) -> Tensor:
-        """Return the tokens after the MLP and the adapter."""
-        tokens = self.feed_forward(tokens, context)
-        return tokens if self.adapter is None else self.adapter(tokens, context.grid)
+        x = self.feed_forward(x, context)
+        return x if self.adapter is None else self.adapter(x, context.grid)
 
     def feed_forward(self, tokens: Tensor, context: Context, draw: Draw | None = None) -> Tensor:
         """Return ``x + drop(scale(mlp(norm(x))))`` for tokens x; see ``AttentionSubLayer``."""

@@ -85,7 +85,8 @@ def run_block(
     source, x = x, x[:, : context.grid.prefix]
     for sublayer in last:
         x = sublayer(x, context, source)
-    return block.finish(x, context)
+    x = block.feed_forward(x, context)
+    return x if block.adapter is None else block.adapter(x, context.grid)
 
 
 def mix(
