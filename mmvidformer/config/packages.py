@@ -18,9 +18,9 @@ def repair() -> None:
     """Give MMEngine functions of the standard library."""
     if find_spec("pkg_resources") is None:
         for name in MODULES:
-            module = import_module(name)
-            module.is_installed = is_installed
-            module.get_installed_path = get_installed_path
+            vars(import_module(name)).update(
+                is_installed=is_installed, get_installed_path=get_installed_path
+            )
 
 
 def is_installed(package: str) -> bool:
@@ -40,7 +40,7 @@ def get_installed_path(package: str) -> str:
         RuntimeError: If it has no folder of its own.
     """
     spec = find_spec(package) or find_spec(_module_of(package))
-    if spec is None or not spec.has_location:
+    if spec is None or not spec.has_location or spec.origin is None:
         raise RuntimeError(f"the package {package!r} has no folder of its own")
     return str(Path(spec.origin).parent)
 

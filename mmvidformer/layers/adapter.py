@@ -36,8 +36,9 @@ class Adapter(nn.Module):
         nn.init.normal_(self.dwconv.weight, std=math.sqrt(2 / 3))
         nn.init.normal_(self.conv.weight, std=math.sqrt(2 / self.conv.in_channels))
         nn.init.zeros_(self.up_proj.weight)
-        for layer in (self.down_proj, self.dwconv, self.conv, self.up_proj):
-            nn.init.zeros_(layer.bias)
+        for name, values in self.named_parameters():
+            if name.endswith(".bias"):
+                nn.init.zeros_(values)
 
     def forward(self, tokens: Tensor, grid: Grid) -> Tensor:
         """Return tokens in their shape.

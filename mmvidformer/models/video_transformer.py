@@ -122,8 +122,8 @@ class VideoTransformer(nn.Module):
             self.requires_grad_(False)
         for adapter in adapters:
             adapter.requires_grad_(True)
-        for part in self._unread(clip_len):
-            part.requires_grad_(False)
+        for unread in self._unread(clip_len):
+            unread.requires_grad_(False)
         if config.lora is not None:
             check_options(add_lora, config.lora, "lora", ["model"])
             add_lora(self, **config.lora)

@@ -73,7 +73,7 @@ def _is_dead(writer: dict[str, Any]) -> bool:
             return True
         except (KeyError, TypeError, ValueError, OSError):
             pass
-    return time.time() - writer["time"] > LEASE
+    return abs(time.time() - writer["time"]) > LEASE  # a clock may have been ahead
 
 
 def _renew(file: str, name: dict[str, Any], has_ended: Event) -> None:
