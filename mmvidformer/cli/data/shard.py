@@ -52,7 +52,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         help=f"number of processes ({workers})",
         metavar="N",
     )
-    parser.add_argument("--force", action="store_true", help="delete shards of an earlier list first, and overwrite files")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="delete shards of an earlier list first, and overwrite files",
+    )
     args = parser.parse_args(argv)
     options = dict(videos_per_shard=args.videos_per_shard, workers=args.workers, force=args.force)
     stems = {Path(file).stem for file in args.lists}
