@@ -41,6 +41,7 @@ class RunnerOptions:
         "start N processes, one per GPU, or on the CPU without one; for several nodes run the "
         "command on each, with NNODES, NODE_RANK, MASTER_ADDR and PORT set",
         type=positive,
+        metavar="N",
     )
     launcher: str = option(
         "what started the processes, if --procs did not (default: none)",
