@@ -73,7 +73,8 @@ class Classification(Task):
         for earlier in annotations.videos[video]:
             if earlier != names[0]:
                 first = f"{annotations.places[video]} says {earlier!r}"
-                raise UserError(f"{place}: {video} has the label {names[0]!r}, but {first}")
+                again = f"{video} is listed again and has the label {names[0]!r}"
+                raise UserError(f"{place}: {again}, but {first}")
 
     def write_lists(
         self, annotations: Annotations, splits: Mapping[str, str], root: Path, paths: Mapping

@@ -213,7 +213,10 @@ def test_a_file_with_two_names(folder: Path, task: str) -> None:
 
 
 CONTRADICTIONS = {
-    "classes": ("video,label\n{0},run\n{0},sit\n", "val_0.mp4 has the label 'sit', but .*'run'"),
+    "classes": (
+        "video,label\n{0},run\n{0},sit\n",
+        "val_0.mp4 is listed again and has the label 'sit', but .*'run'",
+    ),
     "number": ("video,speed\n{0},1\n{0},2\n", "already in .*line 2, with other values"),
     "frames": ("video,start,end,label\n{0},0,1,run\n{0},0,1,sit\n", "starts at 0 s, before 1 s"),
 }

@@ -160,7 +160,7 @@ def test_lines_that_name_a_video_again(tmp_path, main_of, capsys):
     file.write_text("a.mp4 0\nb.mp4 1\n./b.mp4 1\na.mp4 1\nlink.mp4 0\nb.mp4 1\n")
     assert main_of("data.check")([str(file)]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        f"{file}, line 4: a.mp4 has the label '1', but {file}, line 1 says '0'",
+        f"{file}, line 4: a.mp4 is listed again and has the label '1', but {file}, line 1 says '0'",
         f"{file}, line 6 repeats line 2",
         f"{file}, line 3: ./b.mp4 is the same file as b.mp4",
         f"{file}, line 5: link.mp4 is the same file as a.mp4",
