@@ -47,12 +47,15 @@ def test_charades(tiny_videos) -> None:
 
 
 def write_ava() -> None:
-    """A video of 60 frames, with a box at second 901 and another, found one."""
+    """A video of 70 frames, with a box at second 901 and another, found one.
+
+    Frames of a clip are drawn around the second: up to the 61st for 16 frames, 4 apart.
+    """
     frames, root = Path("data/ava/rawframes/video"), Path("data/ava/annotations")
     for folder in (frames, root):
         folder.mkdir(parents=True)
-    for number in range(1, 61):
-        picture = np.full((32, 48, 3), 4 * number, np.uint8)
+    for number in range(1, 71):
+        picture = np.full((32, 48, 3), 3 * number, np.uint8)
         cv2.imwrite(str(frames / f"img_{number:05}.jpg"), picture)
     label = 'item {\n  name: "stand"\n  id: 12\n}\n'
     (root / "ava_action_list_v2.2_for_activitynet_2019.pbtxt").write_text(label)
