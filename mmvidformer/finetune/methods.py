@@ -48,7 +48,8 @@ def choose_method(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
         if fitting == ("full",):
             what = f"a VideoTransformer, got {type(backbone).__name__}"
         raise UserError(f"{method} needs {what}")
-    backbone_config["frozen_stages"] = len(backbone.stages()) - 2  # all blocks
+    blocks = (len(encoder.blocks) for encoder in backbone.encoders)
+    backbone_config["frozen_stages"] = sum(blocks)
     note = "the backbone is frozen: only the head is trained"
     head: Fragment = {}
     if method == "lora":

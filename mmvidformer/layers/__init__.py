@@ -29,7 +29,6 @@ from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import AttentionSubLayer, TransformerBlock
 from mmvidformer.layers.config import EncoderConfig, SubLayer
 from mmvidformer.layers.drop import DropPath
-from mmvidformer.layers.embed import STEMS, TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
 from mmvidformer.layers.fixation import FIXATIONS, Fixation
 from mmvidformer.layers.init import INITS, init_flax_vit, init_timm_vit
@@ -42,5 +41,5 @@ from mmvidformer.layers.positions import POSITIONS, PositionEmbedding, Positions
 from mmvidformer.layers.resize import resize_positions
 from mmvidformer.layers.rotary import ROPES, RotaryEmbedding, RotaryPositions
 from mmvidformer.layers.shift import SHIFTS, build_shift
-from mmvidformer.layers.stem import Stem
+from mmvidformer.layers.stem import STEMS, Stem, TubeletEmbedding
 from mmvidformer.layers.tokens import Context, Grid, Places, pool_tokens

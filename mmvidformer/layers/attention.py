@@ -21,7 +21,7 @@ from mmvidformer.layers.linear import QueryValueBias
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern
-from mmvidformer.layers.patterns.prefix import one_sequence, regroup, scale_update, ungroup
+from mmvidformer.layers.patterns.base import one_sequence, regroup, ungroup
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.tokens import Context, Grid
@@ -198,7 +198,7 @@ class Attention(nn.Module):
             update = self.proj_drop(update)
         if draw is None:
             return update
-        return scale_update(update, self.patterns[0], draw, context.grid)
+        return draw.scale_groups(update, self.patterns[0], context.grid)
 
     def run_stages(self, projected: Tensor, context: Context) -> Heads:
         """Shift, map, gate and turn what is projected, (B, P + T H W, 3 n d)."""

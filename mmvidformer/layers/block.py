@@ -53,7 +53,7 @@ class TransformerBlock(nn.Module):
         self.mlp = MLPS.build(config.mlp, **options)
         # One that is not of this package gets the grid, too: (B, T, H, W, D), or flat tokens
         # (B, L, D) if there is a prefix.
-        self.mlp_reads_grid = not isinstance(self.mlp, Mlp) or self.mlp.depthwise is not None
+        self.mlp_reads_grid = not isinstance(self.mlp, Mlp) or hasattr(self.mlp, "depthwise")
         self.scale = build_scale(dim, config.layer_scale)
         self.drop_path = DropPath(drop_path_rate, config.drop_path_rule)
         self.adapter = None if config.adapter is None else Adapter(dim, config.adapter)

@@ -1,8 +1,11 @@
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers.patterns import Pattern
+from mmvidformer.layers.tokens import Grid
 from mmvidformer.lookup import look_up
 
 
@@ -72,6 +75,24 @@ class Draw(NamedTuple):
 
     factors: Tensor
     prefix_factors: Tensor | None = None
+
+    def scale_groups(self, update: Tensor, pattern: Pattern, grid: Grid) -> Tensor:
+        """Multiply an update (B, P + T H W, D), or its first tokens, by factors of their groups.
+
+        That of a prefix is its own, if it has one, or the mean of the groups'.
+        """
+        factors, prefix = self
+        if factors.shape[1] == 1 and prefix is None:
+            return update * factors[..., None]
+        if factors.shape[1] == 1:
+            places = factors[..., None].expand(-1, grid.num_places, -1)
+        else:
+            places = pattern.to_places(factors, grid.size)
+        if not grid.prefix:
+            return update * places
+        prefix = factors.mean(dim=1, keepdim=True) if prefix is None else prefix
+        factors = torch.cat([prefix[..., None].expand(-1, grid.prefix, -1), places], dim=1)
+        return update * factors[:, : update.shape[1]]
 
     def scale(self, update: Tensor) -> Tensor:
         """Multiply an update (B, ..., D) by factors (B, 1) of its rows."""

@@ -5,10 +5,10 @@ from torch import nn
 from mmvidformer.layers.adapter import Adapter
 from mmvidformer.layers.attention import Attention
 from mmvidformer.layers.block import AttentionSubLayer
-from mmvidformer.layers.embed import TubeletEmbedding
 from mmvidformer.layers.encoder import Encoder
 from mmvidformer.layers.mlp import Mlp
 from mmvidformer.layers.positions import PositionEmbedding
+from mmvidformer.layers.stem import TubeletEmbedding
 
 
 def init_timm_vit(module: nn.Module) -> None:

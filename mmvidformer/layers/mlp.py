@@ -32,8 +32,10 @@ class DepthwiseConv(nn.Module):
         return frames.permute(0, 2, 3, 1).unflatten(0, grid.shape[:2])
 
 
-class Mlp(nn.Module):
-    """Two linear layers with an activation in between, applied to each token.
+class Mlp(nn.Sequential):
+    """Two linear layers with an activation in between, applied to each token (..., D).
+
+    They run in the order in which they are set. An option that is off has no layer.
 
     Args:
         dim: Token width D.
@@ -59,23 +61,14 @@ class Mlp(nn.Module):
     ) -> None:
         super().__init__()
         self.fc1 = nn.Linear(dim, hidden_dim)
-        self.depthwise = DepthwiseConv(hidden_dim) if depthwise else None
+        if depthwise:
+            self.depthwise = DepthwiseConv(hidden_dim)
         self.act = look_up(ACTIVATIONS, act, "activation")()
+        if drop:
+            self.hidden_drop = nn.Dropout(drop)
         self.fc2 = nn.Linear(hidden_dim, dim)
-        self.drop = nn.Dropout(drop) if drop else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (..., D) to (..., D)."""
-        hidden = self.fc1(x)
-        if self.depthwise is not None:
-            hidden = self.depthwise(hidden)
-        return self.map_hidden(hidden)
-
-    def map_hidden(self, hidden: Tensor) -> Tensor:
-        """Apply the activation and the second layer: (..., h) to (..., D)."""
-        if self.drop is None:
-            return self.fc2(self.act(hidden))
-        return self.drop(self.fc2(self.drop(self.act(hidden))))
+        if drop:
+            self.drop = nn.Dropout(drop)
 
 
 class Gate(nn.Module):

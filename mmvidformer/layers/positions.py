@@ -10,11 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.patterns import grid_size
 from mmvidformer.layers.resize import RESIZE_RULES, resize_positions
 from mmvidformer.layers.sines import flat_sine_positions, sine_positions
 from mmvidformer.layers.stream import StreamState
-from mmvidformer.layers.tokens import Size
+from mmvidformer.layers.tokens import Size, grid_size
 from mmvidformer.lookup import Registry, look_up
 
 logger = logging.getLogger("mmvidformer")

@@ -185,3 +185,9 @@ def weighted_mean(tokens: Tensor, counts: Tensor | None, dim: int | tuple[int, .
     counts = counts[..., None].to(tokens)
     total = counts.sum(dim=dim)
     return (tokens * counts).sum(dim=dim) / torch.where(total == 0, 1, total)
+
+
+def grid_size(x: Tensor) -> Size:
+    """Return the size (T, H, W) of tokens (B, T, H, W, ...)."""
+    _, t, h, w = x.shape[:4]
+    return t, h, w

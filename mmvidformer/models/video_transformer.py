@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, NORMS, STEMS, Encoder, pool_tokens
 from mmvidformer.layers.abilities import Conflict, find_conflicts, refuse, stem_conflicts
-from mmvidformer.layers.adapter import Adapter
 from mmvidformer.layers.config import check_names
 from mmvidformer.layers.linear import add_lora
 from mmvidformer.layers.outputs import (
@@ -30,6 +29,7 @@ from mmvidformer.models.fast.run_lengths import compute_still_once
 from mmvidformer.models.fast.token_dropping import drop_tokens
 from mmvidformer.models.lengths import run_by_length, valid_frames
 from mmvidformer.models.single_frames import encodes_frames, run_clips
+from mmvidformer.models.stages import find_frozen, freeze
 
 
 class VideoTransformer(nn.Module):
@@ -115,15 +115,7 @@ class VideoTransformer(nn.Module):
         for encoder in self.encoders:
             encoder.pos_embed.causal = causal
         self.apply(look_up(INITS, config.init, "init"))
-        for stage in self._frozen():
-            stage.requires_grad_(False)
-        adapters = [part for part in self.modules() if isinstance(part, Adapter)]
-        if self.frozen_stages == -1 and (adapters or config.lora is not None):
-            self.requires_grad_(False)
-        for adapter in adapters:
-            adapter.requires_grad_(True)
-        for unread in self._unread(clip_len):
-            unread.requires_grad_(False)
+        freeze(self, clip_len, trains_lora=config.lora is not None)
         if config.lora is not None:
             check_options(add_lora, config.lora, "lora", ["model"])
             add_lora(self, **config.lora)
@@ -140,49 +132,10 @@ class VideoTransformer(nn.Module):
         if self.out_layers:
             yield Conflict("streams", "the output", "joins several blocks; use out_layers=()")
 
-    def stages(self) -> list[nn.ModuleList]:
-        """Parts by depth, for freezing and for learning rates that decay with it.
-
-        Embedding, positions and class token; each block of each encoder; the last norm. What lies
-        between two encoders belongs to the last block of the first.
-        """
-        stages = [nn.ModuleList([self.embed])]
-        encoder: Any
-        for encoder in self.encoders:
-            parameters = (encoder.cls_token, encoder.registers, encoder.frame_token)
-            tokens = [x for x in parameters if x is not None]
-            start = (encoder.proj, encoder.pos_embed, encoder.pos_drop, encoder.norm_pre)
-            stages[-1].extend([*start, nn.ParameterList(tokens)])
-            stages += [nn.ModuleList([block]) for block in encoder.blocks]
-            stages[-1].extend([encoder.layer_norms, encoder.norm])
-        norms = nn.ModuleList([stages[-1][-1], self.fc_norm])
-        return [*stages[:-1], stages[-1][:-1], norms]
-
-    def _frozen(self) -> list[nn.ModuleList]:
-        stages = self.stages()
-        depth = len(stages) - 2
-        if not -1 <= self.frozen_stages <= depth:
-            raise UserError(f"frozen_stages must be -1 to {depth}, got {self.frozen_stages}")
-        return stages if self.frozen_stages == depth else stages[: self.frozen_stages + 1]
-
-    def _unread(self, clip_len: int) -> Iterator[nn.Module]:
-        """Yield parts that the loss of clips does not reach; several processes need to know them.
-
-        They are the norms of other outputs than the last, the convolutions of an adapter that class
-        tokens alone are read after, and what the stem names.
-        """
-        encoder: Any
-        for encoder in self.encoders:
-            yield encoder.layer_norms
-            adapter = encoder.blocks[-1].adapter
-            if adapter is not None and not encoder.passes_grid:
-                yield from (adapter.dwconv, adapter.conv)
-        yield from self.embed.unread(clip_len)
-
     def train(self, mode: bool = True) -> "VideoTransformer":
         """Set the mode; frozen parts stay in evaluation mode."""
         super().train(mode)
-        for stage in self._frozen():
+        for stage in find_frozen(self):
             stage.eval()
         return self
 

@@ -16,6 +16,7 @@ from mmvidformer.layers.mlp import ACTIVATIONS
 from mmvidformer.layers.tokens import Places
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.masked import MaskedPretraining
+from mmvidformer.models.stages import find_stages
 from tests.models.tiny import PARTS, perturb
 
 ARCH = dict(embed_dims=32, depth=2, num_heads=2)
@@ -181,7 +182,7 @@ def test_the_norm_comes_after_the_pooling(pool: str) -> None:
 
 def test_stages_hold_all_parameters_once() -> None:
     model = build()
-    stages = [{id(p) for p in stage.parameters()} for stage in model.stages()]
+    stages = [{id(p) for p in stage.parameters()} for stage in find_stages(model)]
     assert sum(map(len, stages)) == len({i for ids in stages for i in ids})
     assert {i for ids in stages for i in ids} == {id(p) for p in model.parameters()}
     encoder = model.encoders[0]

@@ -6,6 +6,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from mmvidformer.errors import UserError
+from mmvidformer.models.stages import find_stages
+from mmvidformer.models.video_transformer import VideoTransformer
 from mmvidformer.registry import OPTIM_WRAPPER_CONSTRUCTORS, OPTIMIZERS
 
 
@@ -54,10 +56,10 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         if decay is None or not 0 < decay <= 1:
             raise UserError(f"paramwise_cfg.layer_decay must be in (0, 1], got {decay}")
         backbone = getattr(module, "backbone", None)
-        if not hasattr(backbone, "stages"):
+        if not isinstance(backbone, VideoTransformer):
             name = type(backbone).__name__
             raise TypeError(f"layer decay needs a VideoTransformer as the backbone, got {name}")
-        stages = backbone.stages()
+        stages = find_stages(backbone)
         depth = len(stages) - 1
         layers = {id(p): i for i, stage in enumerate(stages) for p in stage.parameters()}
         for group in params:

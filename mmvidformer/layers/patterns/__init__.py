@@ -6,12 +6,13 @@ grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
 
 from functools import partial
 
-from mmvidformer.layers.patterns.base import LocalPattern, Pattern, StridedPattern, grid_size
+from mmvidformer.layers.patterns.base import Pattern
 from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
 from mmvidformer.layers.patterns.causal import causal
+from mmvidformer.layers.patterns.local import LocalPattern, StridedPattern
 from mmvidformer.lookup import Registry
 
-__all__ = ["PATTERNS", "Pattern", "grid_size"]
+__all__ = ["PATTERNS", "Pattern"]
 
 # Patterns, or functions of their options.
 PATTERNS: Registry[Pattern] = Registry(

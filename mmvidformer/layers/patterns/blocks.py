@@ -1,7 +1,8 @@
 """Patterns that split axes of the grid into blocks: windows, runs of frames, dilated time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import torch
@@ -9,12 +10,27 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers.patterns.base import Pattern, grid_size, once_per_grid
-from mmvidformer.layers.tokens import Size
+from mmvidformer.layers.eager import compute_once
+from mmvidformer.layers.patterns.base import Pattern
+from mmvidformer.layers.tokens import Size, grid_size
 
 WINDOW = "b (t i) (h j) (w k) n d -> b (t h w) n (i j k) d"
 FRAMES = "b (t i) (h j) (w k) n d -> b t n (i h j w k) d"
 DILATED = "b (t i) (h j) (w k) n d -> b (h w i) n (t j k) d"
+
+
+def once_per_grid(
+    build: Callable[[Any, Size, torch.device], Tensor | None],
+) -> Callable[[Any, Tensor], Tensor | None]:
+    """Turn a method that builds the mask of a grid into ``Pattern.mask``.
+
+    The method returns (G, 1, 1 or S, S') or None; see ``compute_once``.
+    """
+
+    def mask(pattern: Any, x: Tensor) -> Tensor | None:
+        return compute_once(build, x, pattern, grid_size(x), x.device)
+
+    return wraps(build)(mask)
 
 
 @dataclass(frozen=True)

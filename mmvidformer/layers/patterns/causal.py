@@ -4,7 +4,8 @@ from torch import Tensor
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.masks import Causal
-from mmvidformer.layers.patterns.base import Pattern, grid_size
+from mmvidformer.layers.patterns.base import Pattern
+from mmvidformer.layers.tokens import grid_size
 
 
 @dataclass(frozen=True)

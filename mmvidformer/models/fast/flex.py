@@ -13,7 +13,7 @@ from mmvidformer.layers.eager import compute_once, runs_eagerly
 from mmvidformer.layers.kernels.capped import CappedKernel
 from mmvidformer.layers.kernels.softmax import SoftmaxKernel
 from mmvidformer.layers.masks import Causal, Mask
-from mmvidformer.layers.patterns.base import LocalPattern
+from mmvidformer.layers.patterns.local import LocalPattern
 from mmvidformer.models.fast.prefix_only import leaves_places
 from mmvidformer.models.fast.wrapping import wrap
 

@@ -10,7 +10,6 @@ from mmvidformer.layers import Attention, AttentionSubLayer, Context
 from mmvidformer.layers.drop import Draw
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.linear import has_hooks, is_plain
-from mmvidformer.layers.patterns.prefix import scale_update
 from mmvidformer.models.fast.wrapping import wrap
 
 LEAST_SAVED = 2**22  # products of numbers, for which five more operators are worth it
@@ -49,7 +48,7 @@ def attend(
     folded = {"weight": fc.weight @ attn.proj.weight, "bias": fc.weight @ attn.proj.bias}
     update = functional_call(attn.proj, folded, (out,))
     if draw is not None:
-        update = scale_update(update, attn.patterns[0], draw, context.grid)
+        update = draw.scale_groups(update, attn.patterns[0], context.grid)
     update = update + fc.bias.to(update)
     if sublayer.gate is not None:
         update = sublayer.gate.tanh().to(update) * update

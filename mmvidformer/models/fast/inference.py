@@ -79,7 +79,8 @@ def optimize_for_inference(
         if isinstance(part, Attention):
             part.proj_drop = None
         elif isinstance(part, Mlp):
-            part.drop = None
+            for name in {"hidden_drop", "drop"} & part._modules.keys():
+                delattr(part, name)
     for name, part in list(model.named_modules()):
         if isinstance(part, nn.Dropout):
             model.set_submodule(name, nn.Identity())

@@ -144,7 +144,7 @@ class OneDnnLinear(torch.autograd.Function):
 def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
     """Forward pass of an MLP (..., D) whose first layer applies the activation, if it is a GELU."""
     first = vars(mlp.fc1).get("forward", mlp.fc1)
-    activation_follows = mlp.depthwise is None and not has_hooks(mlp.fc1)
+    activation_follows = not hasattr(mlp, "depthwise") and not has_hooks(mlp.fc1)
     if (
         isinstance(first, CpuLinear | Int8Linear)
         and activation_follows

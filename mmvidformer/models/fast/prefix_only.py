@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from mmvidformer.layers import Attention, AttentionSubLayer, Context, Encoder, TransformerBlock
 from mmvidformer.layers.attention import split_heads
 from mmvidformer.layers.linear import has_hooks
-from mmvidformer.layers.patterns.prefix import copies, count_groups, merge, with_keys
+from mmvidformer.layers.patterns.base import copies, count_groups, merge, with_keys
 from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models.fast.wrapping import is_wrapped, wrap
 

@@ -1,7 +1,7 @@
 """What the backward pass computes again instead of keeping it (activation checkpointing)."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ def recompute(model: nn.Module, what: WithCp) -> None:
         if isinstance(part, TransformerBlock):
             _choose(part, "forward", run_block, what is True)
         elif isinstance(part, Mlp):
-            _choose(part, "map_hidden", map_hidden, what == "activations")
+            _choose(part, "forward", run_mlp, what == "activations")
         elif isinstance(part, Attention) and isinstance(part.kernel, LinearCostKernel):
             _choose(part, "forward", attend, what == "activations")
         elif isinstance(part, HorstLayer):
@@ -54,16 +54,24 @@ def run_block(
     return checkpoint(run, tokens, context, use_reentrant=False)
 
 
-def map_hidden(mlp: Mlp, run: Callable[..., Tensor], hidden: Tensor) -> Tensor:
-    """Second half of an MLP, so that its hidden layer is kept once instead of twice.
+def run_mlp(mlp: Mlp, run: Callable[..., Tensor], x: Tensor) -> Tensor:
+    """Forward pass of an MLP, so that its hidden layer is kept once instead of twice.
 
     It is the largest tensor of a block. The recomputation stops early, before the second linear
     layer, so it costs an activation.
     """
-    if not (mlp.recomputes and torch.is_grad_enabled() and hidden.requires_grad):
-        return run(hidden)
-    random = mlp.training and mlp.drop is not None
-    return checkpoint(run, hidden, use_reentrant=False, preserve_rng_state=random)
+    if not (mlp.recomputes and torch.is_grad_enabled()):
+        return run(x)
+    layers: list[Callable] = [*mlp]
+    first = layers.index(mlp.act)
+    hidden = reduce(_call, layers[:first], x)
+    map_hidden = partial(reduce, _call, layers[first:])
+    random = mlp.training and hasattr(mlp, "drop")
+    return checkpoint(map_hidden, hidden, use_reentrant=False, preserve_rng_state=random)
+
+
+def _call(x: Tensor, layer: Callable[[Tensor], Tensor]) -> Tensor:
+    return layer(x)
 
 
 def attend(

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from mmvidformer.layers import Attention, AttentionSubLayer, Context, Pattern
 from mmvidformer.layers.drop import Draw
-from mmvidformer.layers.patterns.prefix import join, ungroup
+from mmvidformer.layers.patterns.base import join, ungroup
 from mmvidformer.models.fast.prefix_only import leaves_places
 from mmvidformer.models.fast.wrapping import wrap
 
