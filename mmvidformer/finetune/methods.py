@@ -86,7 +86,7 @@ def drop_tokens(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
 
 def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:
     """Return the methods that a model and a task allow."""
-    if not hasattr(build_meta_model(cfg).backbone, "stages"):
+    if not hasattr(build_meta_model(cfg).backbone, "encoders"):
         return ("full",)
     return tuple(method for method in METHODS if method in (*WHOLE, "linear", *task.probes))
 
