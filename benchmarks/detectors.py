@@ -6,7 +6,9 @@ The folders are clones of happyharrycn/actionformer_release and dingfengshi/TriD
 as it is, on the CPU. Features and annotations lie in the layout of the published ones of THUMOS14,
 ``thumos14.json`` and ``i3d_features/*.npy``; where there are none, a small set is generated, and
 the models are made small. Each detector with each seed gets the same processor time: the time of an
-epoch is measured first. All segments are measured by ``SegmentsMetric``.
+epoch is measured first. All segments are measured by ``SegmentsMetric``, once of the weights after
+the last step and once of their means. These last the last twentieth of small runs: means over 1000
+steps, as published, would be the first weights.
 """
 
 import json
@@ -30,6 +32,9 @@ CLASSES, WIDTH, ROWS = 4, 32, 256  # of the generated set; rows of features of a
 VIDEOS = {"Validation": 40, "Test": 20}  # THUMOS14's names of the splits
 EVERY, SPAN, FPS = 4, 16, 25.0  # frames from row to row and of a row's window, as published
 DIM, LEVELS = 64, 4  # of the small models
+BATCH, SHARE = 2, 1 / 20  # videos of a step, and what means of weights last of a small run
+DECAY = 0.999  # of means of weights, as published
+WEIGHTS = ("means", "last")
 TRIAL_EPOCHS = (2, 4)  # of the runs that measure the time of an epoch
 OURS = ("-m", "mmvidformer")
 OFFICIAL = ("-m", "benchmarks.detectors_official")
@@ -84,6 +89,11 @@ def call(log: Path, *command: object) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def fit_decay(epochs: int) -> float:
+    """Return the decay of means of weights that last a share of a run; published if it is 0."""
+    return 1 - BATCH / (SHARE * epochs * VIDEOS["Validation"]) if epochs else DECAY
+
+
 def write_official(root: Path, folder: Path, is_small: bool, epochs: int, target: Path) -> None:
     """Write the authors' configuration for THUMOS14, with paths, epochs and sizes changed."""
     config = yaml.safe_load((folder / "configs" / "thumos_i3d.yaml").read_text())
@@ -124,12 +134,16 @@ def write_ours(root: Path, is_small: bool, epochs: int, seed: int, target: Path)
         cfg.optim_wrapper.optimizer.lr = 1e-3
     if epochs:
         warmup = max(round(epochs / 7), 1)
+        cfg.custom_hooks[0].momentum = 1 - fit_decay(epochs)
         cfg.param_scheduler[0].end = cfg.param_scheduler[1].begin = warmup
         cfg.param_scheduler[1].update(end=epochs, T_max=epochs - warmup)
         cfg.train_cfg.max_epochs = epochs
     cfg.train_cfg.val_interval = cfg.default_hooks.checkpoint.interval = cfg.train_cfg.max_epochs
     cfg.randomness = dict(seed=seed)
     cfg.dump(target)
+
+
+Result = tuple[float, dict[str, dict[str, float]]]  # seconds of a processor; metrics by weights
 
 
 class Detector:
@@ -145,28 +159,43 @@ class Detector:
     def __init__(self, root: Path, name: str, code: Path | None, is_small: bool) -> None:
         self.root, self.folder, self.code, self.is_small = root, root / name, code, is_small
 
-    def run(self, epochs: int, seed: int) -> tuple[float, dict[str, float]]:
-        """Train and test, or read what did; return the processor time and the metrics."""
+    def run(self, epochs: int, seed: int) -> Result:
+        """Train and test, or read what did."""
         out = self.folder / f"{epochs}_epochs_seed_{seed}"
         if (out / "result.json").exists():
             return tuple(json.loads((out / "result.json").read_text()))
         out.mkdir(parents=True)
-        result = self._run(epochs, seed, out)
+        run_it = self._run_ours if self.code is None else self._run_official
+        result = run_it(epochs, seed, out)
         (out / "result.json").write_text(json.dumps(result))
         return result
 
-    def _run(self, epochs: int, seed: int, out: Path) -> tuple[float, dict[str, float]]:
-        if self.code is None:
-            write_ours(self.root, self.is_small, epochs, seed, out / "config.py")
-            seconds = call(out / "train.log", *OURS, "train", out / "config.py", "--work-dir", out)
-            files = (out / "config.py", next(out.glob("epoch_*.pth")))
-            call(out / "test.log", *OURS, "test", *files, "--work-dir", out)
-            return seconds, json.loads(next(out.glob("test_*.json")).read_text())["metrics"]
+    def _run_ours(self, epochs: int, seed: int, out: Path) -> Result:
+        write_ours(self.root, self.is_small, epochs, seed, out / "config.py")
+        seconds = call(out / "train.log", *OURS, "train", out / "config.py", "--work-dir", out)
+        checkpoint = torch.load(next(out.glob("epoch_*.pth")), weights_only=False)
+        last = checkpoint.pop("ema_state_dict")
+        states = dict(means=checkpoint["state_dict"])
+        states["last"] = {key.removeprefix("module."): last[key] for key in last if key != "steps"}
+        metrics = {}
+        for name in WEIGHTS:
+            folder = out / name
+            folder.mkdir()
+            torch.save({**checkpoint, "state_dict": states[name]}, folder / "weights.pth")
+            files = (out / "config.py", folder / "weights.pth")
+            call(folder / "test.log", *OURS, "test", *files, "--work-dir", folder)
+            metrics[name] = json.loads(next(folder.glob("test_*.json")).read_text())["metrics"]
+        return seconds, metrics
+
+    def _run_official(self, epochs: int, seed: int, out: Path) -> Result:
         write_official(self.root, self.code, self.is_small, epochs, out / "config.yaml")
-        files = (self.code, out / "config.yaml", seed, out / "segments.npz")
+        files = (self.code, out / "config.yaml", seed, fit_decay(epochs), out)
         seconds = call(out / "train.log", *OFFICIAL, *files)
-        with np.load(out / "segments.npz") as found:
-            return seconds, measure(self.root, {name: found[name] for name in found})
+        metrics = {}
+        for name in WEIGHTS:
+            with np.load(out / f"{name}.npz") as found:
+                metrics[name] = measure(self.root, {video: found[video] for video in found})
+        return seconds, metrics
 
     def epochs_within(self, minutes: float) -> int:
         """Return how many epochs of training take so much processor time."""
@@ -200,8 +229,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not (args.root / "thumos14.json").exists():
         generate(args.root)
     code = {"SegmentsHead": None, "ActionFormer": args.actionformer, "TriDet": args.tridet}
-    print("| segments | epochs | s | " + " | ".join(f"mAP@{x}" for x in IOUS) + " | mean |")
-    print("|---" * (4 + len(IOUS)) + "|")
+    print(
+        "| segments | weights | epochs | s | " + " | ".join(f"mAP@{x}" for x in IOUS) + " | mean |"
+    )
+    print("|---" * (5 + len(IOUS)) + "|")
     for name, folder in code.items():
         if folder is None and name != "SegmentsHead":
             continue
@@ -209,10 +240,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         epochs = 0 if args.full else detector.epochs_within(args.minutes)
         runs = [detector.run(epochs, seed) for seed in range(args.seeds)]
         seconds = np.mean([seconds for seconds, _ in runs])
-        cells = [name, str(epochs or "published"), f"{seconds:.0f}"]
-        for key in (*(f"segments/mAP@{round(100 * iou)}" for iou in IOUS), "segments/mAP"):
-            cells.append(interval([metrics[key] for _, metrics in runs]))
-        print(f"| {' | '.join(cells)} |", flush=True)
+        for weights in WEIGHTS:
+            cells = [name, weights, str(epochs or "published"), f"{seconds:.0f}"]
+            for key in (*(f"segments/mAP@{round(100 * iou)}" for iou in IOUS), "segments/mAP"):
+                cells.append(interval([metrics[weights][key] for _, metrics in runs]))
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

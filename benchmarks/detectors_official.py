@@ -1,10 +1,10 @@
 """Train and test ActionFormer or TriDet by the code in a folder; see ``benchmarks.detectors``.
 
-python -m benchmarks.detectors_official FOLDER config.yaml SEED found.npz
+python -m benchmarks.detectors_official FOLDER config.yaml SEED DECAY TARGET
 """
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
@@ -13,15 +13,16 @@ import torch
 from torch.utils.cpp_extension import load
 
 
-def main(folder: Path, config: Path, seed: int, target: Path) -> None:
-    """Train as the authors' ``train.py`` does, without a GPU, and write the segments found."""
+def main(folder: Path, config: Path, seed: int, decay: float, target: Path) -> None:
+    """Train as the authors' ``train.py`` does, without a GPU, and write the segments found.
+
+    ``means.npz`` has those of the means of the weights, ``last.npz`` those of the last weights.
+    """
     sys.path.insert(0, str(folder))
     sources = [str(folder / "libs" / "utils" / "csrc" / "nms_cpu.cpp")]
     # What their setup.py installs; each folder has its own, which is compiled once.
     sys.modules["nms_1d_cpu"] = load(f"nms_of_{config.parents[1].name}", sources)
-    with suppress(ImportError):  # their reader of ActivityNet imports it
-        pass
-    sys.modules.setdefault("h5py", ModuleType("h5py"))
+    sys.modules.setdefault("h5py", ModuleType("h5py"))  # their reader of ActivityNet imports it
     from libs.core import load_config
     from libs.datasets import make_data_loader, make_dataset
     from libs.modeling import make_meta_arch
@@ -35,7 +36,7 @@ def main(folder: Path, config: Path, seed: int, target: Path) -> None:
     model = make_meta_arch(cfg["model_name"], **cfg["model"])
     optimizer = make_optimizer(model, cfg["opt"])
     scheduler = make_scheduler(optimizer, cfg["opt"], len(loader))
-    averaged = ModelEma(model)
+    averaged = ModelEma(model, decay)
     model.train()
     for _ in range(cfg["opt"]["epochs"] + cfg["opt"]["warmup_epochs"]):
         for videos in loader:
@@ -49,15 +50,27 @@ def main(folder: Path, config: Path, seed: int, target: Path) -> None:
             scheduler.step()
             averaged.update(model)
         print(loss.item(), flush=True)
-    found = {}
     data = make_dataset(cfg["dataset_name"], False, cfg["val_split"], **cfg["dataset"])
-    with torch.no_grad():
-        for video in data:
-            (answer,) = averaged.module([video])
-            columns = [*answer["segments"].T, answer["labels"], answer["scores"]]
-            found[video["video_id"]] = np.stack([x.numpy() for x in columns], axis=1)
-    np.savez(target, **found)
+    for name, judged in dict(means=averaged.module, last=model.eval()).items():
+        np.savez(target / f"{name}.npz", **find_segments(judged, data))
+
+
+@torch.no_grad()
+def find_segments(model: torch.nn.Module, videos: Iterable[dict]) -> dict[str, np.ndarray]:
+    """Return the segments (n, 4) of each video: start, end, class, score."""
+    found = {}
+    for video in videos:
+        (answer,) = model([video])
+        columns = [*answer["segments"].T, answer["labels"], answer["scores"]]
+        found[video["video_id"]] = np.stack([x.numpy() for x in columns], axis=1)
+    return found
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+    main(
+        Path(sys.argv[1]),
+        Path(sys.argv[2]),
+        int(sys.argv[3]),
+        float(sys.argv[4]),
+        Path(sys.argv[5]),
+    )
