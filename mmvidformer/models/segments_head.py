@@ -14,7 +14,7 @@ from mmvidformer.layers.scores import widen
 from mmvidformer.models.head import Head
 from mmvidformer.models.heads import refuse_unread
 from mmvidformer.models.horst.layer import Features, HorstOutput
-from mmvidformer.models.soft_nms import soft_nms
+from mmvidformer.models.soft_nms import soft_nms, vote
 from mmvidformer.models.task_heads import pool_space
 from mmvidformer.video.times import FrameTimes
 
@@ -92,6 +92,9 @@ class SegmentsHead(FindingHead):
         score_thr: Least score of a segment.
         max_segments: Largest number of segments of a video.
         sigma: Width of the Gaussian of soft-NMS (Bodla et al. 2017).
+        per_class: Whether soft-NMS lowers the scores of the same class only.
+        voting: Least overlap of segments that change the ends of one that is found (``vote``), as
+            ActionFormer does if soft-NMS is not per class. None: none do.
         points_at_first: Number of points of a batch that find a segment, before training.
         **kwargs: Further arguments of ``Head``.
     """
@@ -109,12 +112,15 @@ class SegmentsHead(FindingHead):
         score_thr: float = 0.01,
         max_segments: int = 200,
         sigma: float = 0.5,
+        per_class: bool = True,
+        voting: float | None = None,
         points_at_first: float = 100.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
         refuse_unread(self, kwargs, "loss_cls", "label_smooth_eps")
         self.score_thr, self.max_segments, self.sigma = score_thr, max_segments, sigma
+        self.per_class, self.voting = per_class, voting
         self.proj = nn.Linear(in_channels, hidden_dim)
         strides = [1] + [2] * (levels - 1)
         self.pyramid = nn.ModuleList(ConvBlock(hidden_dim, stride) for stride in strides)
@@ -232,10 +238,13 @@ class SegmentsHead(FindingHead):
         scores = outputs[:, :-2].sigmoid() * (places * step < total)[:, None]
         which, labels = (scores > self.score_thr).nonzero(as_tuple=True)
         start, end = (places - outputs[:, -2], places + outputs[:, -1])
-        seconds = times.seconds(torch.stack([start, end], dim=1) * step)[which]
+        seconds = times.seconds(torch.stack([start, end], dim=1) * step)[which].cpu()
+        candidates = scores[which, labels].cpu()
         segments, scores, labels = soft_nms(
-            seconds, scores[which, labels], labels, self.sigma, self.max_segments
+            seconds, candidates, labels, self.sigma, self.max_segments, self.per_class
         )
+        if self.voting is not None and len(segments):
+            segments = vote(segments, seconds, candidates, self.voting)
         segments, good = segments.clamp(max=times.seconds(total)), scores > self.score_thr
         return Instances(segments=segments[good], scores=scores[good], labels=labels[good])
 

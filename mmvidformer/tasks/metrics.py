@@ -26,6 +26,7 @@ from mmvidformer.tasks.boxes import Moments, read_boxes
 from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
 from mmvidformer.tasks.shares import leave_out
+from mmvidformer.tasks.video_scores import fuse_scores, read_video_scores, scores_of_video
 
 AVA_CLASSES = 80
 
@@ -113,16 +114,32 @@ class SegmentsMetric(BaseMetric):
 
     Args:
         ious: Temporal overlaps.
+        video_scores: JSON of scores of all classes by the name of the video, from which the
+            segments take their classes (``fuse_scores``). Default: they have those of the model.
+        video_classes: With it, how many classes of a video its segments get.
+        video_segments: With it, how many segments of a video get them.
         **kwargs: Arguments of MMEngine's ``BaseMetric``.
+
+    Raises:
+        UserError: If the file has other content, or lacks a video.
     """
 
     default_prefix = "segments"
     shares = ("mAP",)
     worst = staticmethod(ActionLocalization.worst)
 
-    def __init__(self, ious: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7), **kwargs: object) -> None:
+    def __init__(
+        self,
+        ious: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7),
+        video_scores: str | None = None,
+        video_classes: int = 2,
+        video_segments: int = 200,
+        **kwargs: object,
+    ) -> None:
         super().__init__(**kwargs)
-        self.ious = ious
+        self.ious, self.video_scores = ious, video_scores
+        self.limits = video_classes, video_segments
+        self._scores = {} if video_scores is None else read_video_scores(video_scores)
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
         """Store true segments (n, 3) and found ones (m, 4): start, end, class and score."""
@@ -130,6 +147,11 @@ class SegmentsMetric(BaseMetric):
             segments = sample["pred_instances"]
             columns = [*segments["segments"].T, segments["labels"], segments["scores"]]
             rows = np.stack([column.float().cpu().numpy() for column in columns], axis=1)
+            if self.video_scores is not None:
+                count = len((self.dataset_meta or {}).get("classes") or ()) or None
+                file = self.video_scores
+                scores = scores_of_video(sample["video_path"], self._scores, file, count)
+                rows = fuse_scores(rows, scores, *self.limits)
             self.results.append((np.asarray(sample["spans"], dtype=float).reshape(-1, 3), rows))
 
     def compute_metrics(self, results: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:

@@ -13,7 +13,8 @@ from mmvidformer.models.segments_head import (
     distance_iou_loss,
     visible_segments,
 )
-from mmvidformer.models.soft_nms import soft_nms
+from mmvidformer.models.soft_nms import soft_nms, vote
+from mmvidformer.video.times import FrameTimes
 
 
 def sample(spans, clips: int = 2, first: int = 0, total: int = 64) -> ActionDataSample:
@@ -125,6 +126,31 @@ def test_soft_nms() -> None:
     assert found[2].tolist() == [1, 11]
     assert len(soft_nms(segments, scores, labels, 0.5, 2)[1]) == 2
     assert len(soft_nms(segments[:0], scores[:0], labels[:0], 0.5, 2)[1]) == 0
+
+
+def test_votes_over_all_classes_are_those_of_actionformer() -> None:
+    """What its ``batched_nms`` (61ea7eb) returned, of the five best segments of twelve."""
+    n = torch.arange(12.0)
+    segments = torch.stack([n * 0.7, n * 0.7 + 2 + torch.sin(n)], dim=1)
+    scores, labels = 0.5 + 0.4 * torch.cos(n * 1.3), (n % 3).long()
+    found, kept, classes = soft_nms(segments, scores, labels, 0.75, 5, per_class=False)
+    assert classes.tolist() == [0, 2, 1, 1, 0]
+    assert kept.tolist() == pytest.approx([0.9, 0.8906351, 0.8629787, 0.6037395, 0.5079557])
+    wanted = [[0, 2], [3.5, 4.5410757], [6.7736731, 8.5666466]]
+    wanted += [[2.5954254, 4.0910921], [4.1999998, 5.9205842]]
+    torch.testing.assert_close(vote(found, segments, scores, 0.4), torch.tensor(wanted))
+
+
+def test_votes_change_ends_and_no_scores(head) -> None:
+    tokens, seconds = torch.randn(2, 8, 8), FrameTimes(25.0)
+    head.score_thr, head.per_class = 0.0, False
+    before = head.segments(tokens, 4.0, 64.0, seconds)
+    head.voting = 0.2
+    after = head.segments(tokens, 4.0, 64.0, seconds)
+    assert torch.equal(before.scores, after.scores) and len(after.scores) > 3
+    assert not torch.allclose(before.segments, after.segments)
+    head.score_thr = 1.0
+    assert len(head.segments(tokens, 4.0, 64.0, seconds).scores) == 0
 
 
 def test_losses_and_segments_are_those_of_actionformer(head, monkeypatch) -> None:
