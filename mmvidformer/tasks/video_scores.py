@@ -21,9 +21,8 @@ def read_video_scores(file: str) -> dict[str, list[float]]:
         raise UserError(f"{file} is no JSON: {error}") from error
     content = content.get("results", content) if isinstance(content, dict) else content
     if not isinstance(content, dict):
-        raise UserError(
-            f"{file} must have scores by the names of videos, got {type(content).__name__}"
-        )
+        what = type(content).__name__
+        raise UserError(f"{file} must have scores by the names of videos, got a {what}")
     return content
 
 
@@ -41,9 +40,8 @@ def scores_of_video(
         raise UserError(f"{file} has no scores of {Path(path).name}")
     row = np.asarray(scores[name], float)
     if row.shape != (count or len(row),):
-        raise UserError(
-            f"{file} must have {count} scores of {name}, one per class, got {row.shape}"
-        )
+        wanted = f"a score of {name} for each of {count or 'the'} classes"
+        raise UserError(f"{file} must have {wanted}, got the shape {row.shape}")
     return row
 
 

@@ -51,7 +51,7 @@ def test_segments_are_those_that_actionformer_returns(content: dict, tmp_path) -
         ({"a": [0.1, 0.7, 0.2]}, "has no scores of b.mp4.npz"),
         (
             {**SCORES, "a": [0.5, 0.5]},
-            r"must have 3 scores of a, one per class, got the shape \(2,\)",
+            r"score of a for each of 3 classes, got the shape \(2,\)",
         ),
         ([1, 2], "must have scores by the names of videos, got a list"),
     ],
