@@ -20,7 +20,8 @@ from mmvidformer.data.shards.index import StoredVideo
 from mmvidformer.data.sources import RemoteVideo, VideoContent
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.errors import MissingFile, UserError
-from mmvidformer.video.errors import NO_FRAME, BadVideo, blame
+from mmvidformer.video.errors import blame
+from mmvidformer.video.facts import require_file, require_frames
 from mmvidformer.video.progress import reading
 from mmvidformer.video.times import FrameTimes
 
@@ -116,15 +117,10 @@ class VideoPipeline:
             sample = _apply(self._open, stored)
         elif not Path(source).exists():
             raise MissingFile(f"video {source} does not exist")
-        elif not Path(source).is_file():
-            what = "folder" if Path(source).is_dir() else "device or pipe"
-            raise BadVideo(str(source), f"it is a {what}")
-        elif not Path(source).stat().st_size:
-            raise BadVideo(str(source), "the file is empty")
         else:
+            require_file(str(source))
             sample = _apply(self._open, {**sample, "filename": str(source)})
-        if not sample["total_frames"]:
-            raise BadVideo(sample.get("filename", "the array"), NO_FRAME)
+        require_frames(sample.get("filename", "the array"), sample["total_frames"])
         return sample
 
     def read(self, video: dict, segment: Sequence[int] = (0, sys.maxsize)) -> dict:

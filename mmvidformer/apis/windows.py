@@ -15,7 +15,7 @@ from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.data.transforms.rates import number_by_time
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import DataSample, Instances, Sample
-from mmvidformer.video.errors import BadVideo
+from mmvidformer.video.facts import require_rate
 from mmvidformer.video.times import FrameTimes
 
 logger = logging.getLogger("mmvidformer")
@@ -42,9 +42,7 @@ def times_of(opened: dict) -> FrameTimes:
     Raises:
         BadVideo: If the rate is unknown, or varies and the decoder cannot number frames by time.
     """
-    if not opened.get("avg_fps"):
-        name = opened.get("filename", "the array")
-        raise BadVideo(name, "its frame rate is unknown, set fps")
+    require_rate(opened.get("filename", "the array"), opened.get("avg_fps"), ", set fps")
     return number_by_time(opened)
 
 

@@ -117,8 +117,7 @@ class SafeDataset:
         except BadVideo as error:
             if self.on_bad_video == "raise":
                 raise
-            # Without the traceback and the cause, which would keep the frames of the video.
-            sample, fault = None, BadVideo(error.path, error.reason)
+            sample, fault = None, error.without_cause()
         self._status[idx] = READ if fault is None else BAD
         if fault is not None:
             # MMEngine's logger gives each warning once, and so each file.

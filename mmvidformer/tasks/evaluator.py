@@ -9,10 +9,10 @@ from mmengine.evaluator import BaseMetric, DumpResults, Evaluator
 from mmengine.logging import print_log
 from mmengine.structures import BaseDataElement
 
+from mmvidformer.errors import UserError
 from mmvidformer.tasks.action_detection import ActionDetection
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.score_files import SaveScores
-from mmvidformer.video.errors import BadVideo
 
 
 @EVALUATOR.register_module()
@@ -29,7 +29,7 @@ class BadVideoEvaluator(Evaluator):
         metrics: Metrics or their configs.
 
     Raises:
-        BadVideo: From ``process``, if a metric does not know the worst answer.
+        UserError: From ``process``, if a metric does not know the worst answer.
     """
 
     def __init__(self, metrics: dict | BaseMetric | Sequence) -> None:
@@ -59,7 +59,7 @@ class BadVideoEvaluator(Evaluator):
             if isinstance(metric, known):
                 return worst(sample)
         what = f"{type(metric).__name__} has no method worst(sample), the answer of a bad video"
-        raise BadVideo(sample["bad_path"], f"{sample['bad_video']}; {what}")
+        raise UserError(f"{sample['bad_path']}: {sample['bad_video']}; {what}")
 
 
 def _no_class(sample: dict) -> dict:

@@ -27,7 +27,8 @@ from mmvidformer.video.containers import (
     keep_time,
     open_container,
 )
-from mmvidformer.video.errors import NO_FRAME, BadVideo, CaptureLost, blame
+from mmvidformer.video.errors import BadVideo, CaptureLost, blame
+from mmvidformer.video.facts import require_frames
 from mmvidformer.video.index import index_of, repeat_frames
 from mmvidformer.video.orientation import upright
 from mmvidformer.video.times import FrameTimes
@@ -201,8 +202,8 @@ class Capture(FrameSource, AbstractContextManager):
                 self._camera.release()
         if self.is_live and not self._closed.is_set():
             raise CaptureLost(f"{self.name} stopped after {number + 1} frames")
-        if number < 0 and not self._closed.is_set():
-            raise BadVideo(self.name, NO_FRAME)
+        if not self._closed.is_set():
+            require_frames(self.name, number + 1)
 
     def _shoot(self) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
         for number in itertools.count():

@@ -18,7 +18,8 @@ from mmvidformer.video.containers import (
     read_packets,
     video_stream,
 )
-from mmvidformer.video.errors import NO_FRAME, BadVideo, first_line, with_suffix
+from mmvidformer.video.errors import BadVideo, first_line, with_suffix
+from mmvidformer.video.facts import require_frames, require_one_size
 from mmvidformer.video.index import index_of
 from mmvidformer.video.processes import Lost, Named, run_groups
 from mmvidformer.video.progress import reading
@@ -116,10 +117,8 @@ def read_to_end(path: str, first_only: bool = False) -> None:
         for frame in islice(decode_packets(packets, path), 1 if first_only else None):
             sizes.add((frame.height, frame.width))
         codec = video_stream(container).codec_context.name
-    if not sizes:
-        raise BadVideo(path, NO_FRAME)
-    if len(sizes) > 1:
-        raise BadVideo(path, f"its frames must have one size, got {sorted(sizes)}")
+    require_frames(path, len(sizes))
+    require_one_size(path, sizes)
     errors = [text.strip() for _, name, text in reports if name == codec]
     if errors:
         times = "once" if len(errors) == 1 else f"{len(errors)} times"

@@ -12,6 +12,7 @@ from av.container import InputContainer
 from av.stream import Disposition
 
 from mmvidformer.video.errors import BadVideo, blame, name_of
+from mmvidformer.video.facts import require_file
 from mmvidformer.video.progress import note_progress
 from mmvidformer.video.times import FrameTimes
 
@@ -46,6 +47,7 @@ def open_container(source: str | Path | BinaryIO, max_pixels: int | None = None)
     with blame(name):
         if isinstance(source, str | Path):
             options["protocol_whitelist"] = "file"
+            require_file(str(source))
             with open(source, "rb"):  # if that is not possible, the system says why
                 source = os.path.abspath(source)  # FFmpeg takes "12:30.mp4" for an address
         else:

@@ -8,7 +8,7 @@ from av.video.reformatter import VideoReformatter
 
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.video.containers import decode_frames, open_container, video_stream
-from mmvidformer.video.errors import NO_FRAME, BadVideo
+from mmvidformer.video.facts import require_frames
 from mmvidformer.video.index import index_of, repeat_frames
 from mmvidformer.video.orientation import orientation_of
 
@@ -75,5 +75,5 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
             image.pts, image.time_base = number, codec.time_base
             output.mux(encoder.encode(image))
         if encoder is None:
-            raise BadVideo(source, NO_FRAME)
+            require_frames(source, 0)
         output.mux(encoder.encode())

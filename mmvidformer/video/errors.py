@@ -10,7 +10,6 @@ import av
 
 from mmvidformer.errors import MissingFile, UserError
 
-NO_FRAME = "there is no frame in it"
 # Keys under which datasets keep the path of a sample's video or folder of frames.
 PATH_KEYS = ("filename", "frame_dir", "img_path", "audio_path")
 # Errors of storage, such as that of a network, which may pass.
@@ -49,6 +48,10 @@ class BadVideo(UserError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.reason else self.path
+
+    def without_cause(self) -> "BadVideo":
+        """Return it without its traceback and its cause, which keep the frames of the video."""
+        return BadVideo(self.path, self.reason)
 
 
 @contextmanager

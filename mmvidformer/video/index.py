@@ -219,25 +219,24 @@ def repeat_frames(
         yield from repeat(frame, repeats[min(number, len(repeats) - 1)])
 
 
-def rate_fault(path: str, rate: float | None) -> str | None:
-    """Describe why frame k of a file is not shown at ``k / rate`` seconds.
+def require_constant_rate(path: str, rate: float) -> None:
+    """Check that frame k of a file is shown at ``k / rate`` seconds, or at most one frame away.
 
-    The reason is that the rate is unknown, or that a frame is more than one frame away from there,
-    as in recordings of telephones and screens. None if all is well, or the file is not local or
-    has no times.
+    It is not so in recordings of telephones and screens. All is well with a file that is not local,
+    or has no times.
+
+    Raises:
+        BadVideo: If a frame is further away.
     """
-    if not rate:
-        return "its frame rate is unknown"
-    path = with_suffix(path)
     try:
-        times = index_of(path).times
+        times = index_of(with_suffix(path)).times
     except BadVideo:  # said where it is decoded
-        return None
+        return
     if times.has_rate(rate):
-        return None
+        return
     number = int(np.abs(times.frames_late(rate)).argmax())
     wrong = FrameTimes(rate).seconds(number)
     where = f"frame {number} is at {times.starts[number]:.2f} s, not at {wrong:.2f} s"
     remedy = f"ffmpeg -i IN -vf fps={round(times.constant_rate) or 1} OUT"
     remedy = f"read it with VideoInit, or make it constant: {remedy}, or mmvidformer data prepare"
-    return f"its frame rate varies ({where}); {remedy}"
+    raise BadVideo(path, f"its frame rate varies ({where}); {remedy}")

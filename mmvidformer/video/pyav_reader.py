@@ -19,7 +19,8 @@ from mmvidformer.video.containers import (
     read_packets,
     video_stream,
 )
-from mmvidformer.video.errors import NO_FRAME, BadVideo, blame, name_of
+from mmvidformer.video.errors import BadVideo, blame, name_of
+from mmvidformer.video.facts import require_frames
 from mmvidformer.video.index import Index, decoded_index, index_of
 from mmvidformer.video.orientation import Orientation, orientation_of, upright
 from mmvidformer.video.reader import Reader
@@ -158,8 +159,8 @@ class PyAVReader(Reader):
             state = state._replace(decoder=decoder, last=key - 1)
         while state.last < wanted:
             number, frame = next(state.decoder, (None, None))
-            if number is None and state.last < 0:
-                raise BadVideo(self.name, NO_FRAME)
+            if number is None:
+                require_frames(self.name, state.last + 1)
             if number is None and index.stamps is None:
                 raise _WrongIndex(state.last + 1)
             if number is None or number > wanted:

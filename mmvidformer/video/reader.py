@@ -1,13 +1,13 @@
 """What decodes the frames of a video, behind ``Video``; here those of an array."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmvidformer.errors import UserError
-from mmvidformer.video.errors import NO_FRAME, BadVideo
+from mmvidformer.video.facts import require_frames, require_one_size
 from mmvidformer.video.index import Index
 from mmvidformer.video.orientation import Orientation
 from mmvidformer.video.times import FrameTimes
@@ -61,7 +61,7 @@ class Reader(ABC):
         import torch  # takes a second, and data check needs none
 
         images = self.decode(numbers)
-        check_one_size(self.name, images)
+        require_one_size(self.name, (image.shape[:2] for image in images))
         return torch.from_numpy(np.stack(images))
 
     def previews(self) -> Iterator[tuple[int, np.ndarray]]:
@@ -94,13 +94,5 @@ class ArrayReader(Reader):
 
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Copy frames."""
-        if not len(self.array):
-            raise BadVideo(self.name, NO_FRAME)
+        require_frames(self.name, len(self.array))
         return [self.array[number].copy() for number in numbers]
-
-
-def check_one_size(name: str, images: Iterable[np.ndarray]) -> None:
-    """Raise ``BadVideo`` if images (H, W, 3) of a file differ in height or width."""
-    sizes = {image.shape[:2] for image in images}
-    if len(sizes) > 1:
-        raise BadVideo(name, f"its frames must have one size, got {sorted(sizes)}")

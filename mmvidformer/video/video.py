@@ -9,9 +9,9 @@ from typing import BinaryIO
 import numpy as np
 
 from mmvidformer.video.cuts import find_cuts
-from mmvidformer.video.errors import NO_FRAME, BadVideo
+from mmvidformer.video.facts import require_frames, require_one_size, require_rate
 from mmvidformer.video.index import Index
-from mmvidformer.video.reader import ArrayReader, Reader, check_one_size
+from mmvidformer.video.reader import ArrayReader, Reader
 from mmvidformer.video.readers import open_reader
 from mmvidformer.video.times import EPSILON, FrameTimes
 
@@ -88,8 +88,7 @@ class Video:
         return cls(open_reader(source, backend, **options))
 
     def __len__(self) -> int:
-        if not self.reader.index.length:
-            raise BadVideo(self.reader.name, NO_FRAME)
+        require_frames(self.reader.name, self.reader.index.length)
         return self.reader.index.length if self._numbers is None else len(self._numbers)
 
     @property
@@ -160,7 +159,7 @@ class Video:
         stored = self.numbers_in_file(wanted)
         stored, first, places = np.unique(stored, return_index=True, return_inverse=True)
         images = self.reader.decode(stored)
-        check_one_size(self.reader.name, images)
+        require_one_size(self.reader.name, (image.shape[:2] for image in images))
         beyond = (wanted >= len(self)).sum() if wanted.any() else 0
         if beyond:
             part = f"{beyond} of {len(wanted)} sampled frames lie beyond its {len(self)} frames"
@@ -215,5 +214,4 @@ class Video:
         return self.reader.index.times.rate if self._numbers is None else self._rate
 
     def _check_rate(self) -> None:
-        if not self.frame_times.rate:
-            raise BadVideo(self.reader.name, "its frame rate is unknown")
+        require_rate(self.reader.name, self.frame_times.rate)

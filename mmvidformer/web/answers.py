@@ -19,7 +19,6 @@ from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.film import annotate_video
 from mmvidformer.sinks.timeline import draw_timeline
-from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.visualization.heatmaps import rollout_clips
@@ -73,8 +72,6 @@ def check_video(path: str, limits: Limits) -> float:
         UserError: If the file is too large, no video, too long, or has too many frames or pixels.
     """
     size = os.path.getsize(path) / 1e6
-    if not size:
-        raise BadVideo(path, "the file is empty")
     if size > limits.max_mb:
         raise UserError(f"a file must have at most {limits.max_mb:g} MB, got {size:.1f} MB")
     video = Video.open(path, max_pixels=MAX_PIXELS)

@@ -1,7 +1,7 @@
 """Files whose frames do not have the times that their numbers and the frame rate tell."""
 
-import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from mmvidformer.apis import Capture
-from mmvidformer.video.index import rate_fault
+from mmvidformer.video.errors import BadVideo
+from mmvidformer.video.facts import require_rate
+from mmvidformer.video.index import require_constant_rate
 from mmvidformer.video.video import Video
 from tests.video.numbered_videos import picture
 from tests.video.toys import BURST, write
@@ -82,7 +84,7 @@ def test_files_of_a_constant_rate_are_read(tmp_path: Path, name: str) -> None:
     path = make(tmp_path / name)
     fps = Video.open(path).get_avg_fps()
     assert fps == pytest.approx(rate, rel=0.005)
-    assert rate_fault(path, fps) is None
+    require_constant_rate(path, fps)
     with Capture(path) as capture:
         assert capture.fps == fps
 
@@ -92,10 +94,10 @@ def test_files_of_a_variable_rate_can_be_numbered_by_time(tmp_path: Path, suffix
     path = write_at(tmp_path / f"burst.{suffix}", BURST, bf="2")
     reader = Video.open(path)
     assert len(reader.get_batch(range(len(reader)))) == len(BURST)
-    fault = rate_fault(path, reader.get_avg_fps())
     wanted = r"its frame rate varies \(frame \d+ is at \d\.\d\d s, not at \d+\.\d\d s\); read it "
     remedy = "with VideoInit, or make it constant: ffmpeg -i IN -vf fps=25 OUT, or mmvidformer data"
-    assert re.match(wanted + remedy, fault)
+    with pytest.raises(BadVideo, match=wanted + remedy):
+        require_constant_rate(path, reader.get_avg_fps())
 
     whole = reader.get_batch(range(len(BURST)))
     reader = reader.at_constant_rate()
@@ -120,10 +122,12 @@ def test_files_of_a_variable_rate_can_be_numbered_by_time(tmp_path: Path, suffix
 )
 def test_one_frame_is_the_limit(tmp_path: Path, seconds: np.ndarray, is_constant: bool) -> None:
     path = write_at(tmp_path / "film.mp4", seconds - seconds[0])
-    assert (rate_fault(path, Video.open(path).get_avg_fps()) is None) == is_constant
+    expectation = nullcontext() if is_constant else pytest.raises(BadVideo, match="rate varies")
+    with expectation:
+        require_constant_rate(path, Video.open(path).get_avg_fps())
 
 
 @pytest.mark.parametrize("fps", [0.0, None])
-def test_a_rate_that_is_unknown_is_refused(tmp_path: Path, fps: float | None) -> None:
-    path = write_at(tmp_path / "film.mp4", regular())
-    assert rate_fault(path, fps) == "its frame rate is unknown"
+def test_a_rate_that_is_unknown_is_refused(fps: float | None) -> None:
+    with pytest.raises(BadVideo, match=r"^film\.mp4: its frame rate is unknown$"):
+        require_rate("film.mp4", fps)

@@ -2,17 +2,16 @@
 
 from collections.abc import Mapping
 
-from mmvidformer.video.errors import BadVideo, path_of
-from mmvidformer.video.index import rate_fault
+from mmvidformer.video.errors import path_of
+from mmvidformer.video.facts import require_rate
+from mmvidformer.video.index import require_constant_rate
 from mmvidformer.video.times import FrameTimes
 from mmvidformer.video.video import Video
 
 
 def known_times(results: Mapping) -> FrameTimes:
     """Return the times of a sample's frames; raises ``BadVideo`` if its rate is unknown."""
-    if not results.get("avg_fps"):
-        raise BadVideo(path_of(results), "its frame rate is unknown")
-    return FrameTimes(results["avg_fps"])
+    return FrameTimes(require_rate(path_of(results), results.get("avg_fps")))
 
 
 def rescale(results: Mapping, count: float, rate: float | None) -> float:
@@ -49,9 +48,6 @@ def constant_times(results: Mapping) -> FrameTimes:
             numbered by time, such as with decord.
     """
     times, video = known_times(results), results.get("video_reader")
-    if video is None or isinstance(video, Video) and video.frame_times.is_constant:
-        return times
-    fault = rate_fault(results["filename"], times.rate)
-    if fault:
-        raise BadVideo(path_of(results), fault)
+    if video is not None and not (isinstance(video, Video) and video.frame_times.is_constant):
+        require_constant_rate(results["filename"], times.rate)
     return times

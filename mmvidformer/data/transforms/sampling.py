@@ -8,7 +8,8 @@ from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.base import Transform
 from mmvidformer.data.transforms.rates import number_by_time, rescale
 from mmvidformer.errors import UserError
-from mmvidformer.video.errors import BadVideo, path_of
+from mmvidformer.video.errors import path_of
+from mmvidformer.video.facts import require_frame, require_frames
 from mmvidformer.video.times import FrameTimes
 
 
@@ -35,8 +36,7 @@ class FrameSampler(Transform):
         if self.needs_times(results):
             number_by_time(results)
         total = results.get("total_frames")
-        if total == 0:
-            raise BadVideo(path_of(results), "has no frames")
+        require_frames(path_of(results), total)
         clips = self.sample(total, results)
         results["frame_inds"] = clips.flatten() + results["start_index"]
         results["num_clips"], results["clip_len"] = clips.shape
@@ -166,10 +166,8 @@ class ObserveBefore(FrameSampler):
         """Choose frames (1, num_steps)."""
         # At rates below 30 there may be no whole frame before an action that the dataset kept.
         numbers = np.maximum(self.frames(results["action_start"], results["avg_fps"]), 1)
-        if total is not None and numbers[-1] > total:
-            need = f"the action at {results['action_start']:.2f} s needs frame {numbers[-1]}"
-            what = f"has {total} frames, and {need}; is it the right video?"
-            raise BadVideo(path_of(results), what)
+        action = f"the action at {results['action_start']:.2f} s"
+        require_frame(path_of(results), numbers[-1] - 1, total, action)
         return numbers[None] - 1
 
 
@@ -265,9 +263,7 @@ class LimitToSegment(Transform):
         else:
             first, last = results["segment"]
         total = results["total_frames"]
-        if first >= total:
-            late = f"segment {first} to {last} starts after its {total} frames"
-            raise BadVideo(path_of(results), f"{late}; is it the right video?")
+        require_frame(path_of(results), first, total, "its segment")
         results["start_index"] = first
         results["total_frames"] = min(last, total - 1) - first + 1
         return results

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from mmvidformer.catalog import TRANSFORMS
 from mmvidformer.data.transforms.base import Transform
 from mmvidformer.errors import UserError
-from mmvidformer.video.errors import BadVideo, path_of
+from mmvidformer.video.errors import path_of
+from mmvidformer.video.facts import require_size
 
 
 @TRANSFORMS.add
@@ -37,10 +38,8 @@ class CropToMultiple(Transform):
     def transform(self, results: dict) -> dict:
         """Crop ``results['imgs']``, frames (H, W, 3) of one size."""
         sides = results["imgs"][0].shape[:2]
+        require_size(path_of(results), sides, self.multiple)
         height, width = (min(side - side % self.multiple, self.most) for side in sides)
-        if min(height, width) == 0:
-            reason = f"its frames must have at least {self.multiple} pixels a side, got {sides}"
-            raise BadVideo(path_of(results), reason)
         top, left = (sides[0] - height) // 2, (sides[1] - width) // 2
         images = [image[top : top + height, left : left + width] for image in results["imgs"]]
         return {**results, "imgs": images, "img_shape": (height, width)}

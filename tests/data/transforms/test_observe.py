@@ -48,9 +48,7 @@ def test_before_an_action(action, fps, time_step, steps) -> None:
 def test_segment_of_a_video(total, first, more) -> None:
     results = dict(total_frames=total, segment=(first, first + more), filename="a.mp4")
     if first >= total:
-        with pytest.raises(
-            BadVideo, match=f"a.mp4: segment {first} to {first + more} starts after"
-        ):
+        with pytest.raises(BadVideo, match=f"a.mp4: has {total} .* needs frame {first + 1};"):
             LimitToSegment()(results)
         return
     results = LimitToSegment()(results)
@@ -154,7 +152,7 @@ def test_invalid_arguments(kind: str, kwargs: dict, match: str) -> None:
 
 
 def test_a_video_without_frames_is_named() -> None:
-    with pytest.raises(BadVideo, match="empty.mp4: has no frames"):
+    with pytest.raises(BadVideo, match="empty.mp4: there is no frame in it"):
         ObserveFirst(0.5)(dict(total_frames=0, start_index=0, filename="empty.mp4"))
 
 
@@ -166,5 +164,5 @@ def test_sampling_stays_within_the_segment() -> None:
         assert out["frame_inds"].min() >= 10
         assert out["frame_inds"].max() <= 29
     assert limit({"segment": (10, 29), "total_frames": 20})["total_frames"] == 10
-    with pytest.raises(BadVideo, match="a.mp4: segment 10 to 29 starts after its 10 frames"):
+    with pytest.raises(BadVideo, match="a.mp4: has 10 frames, and its segment needs frame 11"):
         limit({"segment": (10, 29), "total_frames": 10, "filename": "a.mp4"})

@@ -195,7 +195,7 @@ def test_segments_in_training_are_drawn_from_all_frames() -> None:
     ids=repr,
 )
 def test_a_video_without_frames_is_named(transform) -> None:
-    with pytest.raises(BadVideo, match="empty.mp4: has no frames"):
+    with pytest.raises(BadVideo, match="empty.mp4: there is no frame in it"):
         transform(dict(total_frames=0, start_index=0, avg_fps=30, filename="empty.mp4"))
 
 
