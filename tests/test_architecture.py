@@ -4,6 +4,7 @@ import ast
 import re
 import tokenize
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,36 @@ def test_rooms_are_few_and_import_no_room_above_them() -> None:
     assert max(map(floor, rooms)) <= 9
 
 
+def test_modules_import_each_other_in_no_circle() -> None:
+    """Imports inside of functions count; those for types alone do not."""
+    modules = {module_name(path): path for path in FILES}
+    graph = {name: imported_modules(path, modules) - {name} for name, path in modules.items()}
+    while leaves := {name for name, used in graph.items() if not used & graph.keys()}:
+        graph = {name: used for name, used in graph.items() if name not in leaves}
+    assert not graph, f"a circle is among {sorted(graph)}"
+
+
+def module_name(path: Path) -> str:
+    name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+def imported_modules(path: Path, modules: Iterable[str]) -> set[str]:
+    """Modules of the package that a file imports when it runs."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= {part if part in modules else node.module for part in parts}
+    return names & {*modules}
+
+
 def test_modules_that_read_checkpoints_stand_in_one_order() -> None:
     """The docstring of the room names them, each below all that it imports."""
     room = PACKAGE / "checkpoints"
@@ -199,6 +230,12 @@ def test_errors_of_values_are_those_of_users() -> None:
         str(path.relative_to(PACKAGE)) for path in FILES if "raise ValueError" in path.read_text()
     ]
     assert raised == []
+
+
+def test_bad_videos_are_named_in_one_room() -> None:
+    """What a video must have is a function of ``video/facts.py``; others ask it."""
+    rooms = {subpackage(path) for path in FILES if re.search(r"\bBadVideo\(", path.read_text())}
+    assert rooms == {"video"}
 
 
 def test_errors_are_caught_by_their_classes_and_not_by_lists() -> None:

@@ -12,8 +12,7 @@ from mmvidformer.data.sources import Source
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
 from mmvidformer.storage.targets import Target
-from mmvidformer.tasks.answers import Names
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.video.times import FrameTimes
 
 LOCAL_FILES = "/data/local-files/?d="  # of Label Studio's storage of local files

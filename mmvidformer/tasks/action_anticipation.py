@@ -6,9 +6,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.base import Task
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.prediction import Names, Prediction
 
 
 class ActionAnticipation(Task):

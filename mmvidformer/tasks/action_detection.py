@@ -20,10 +20,9 @@ from mmvidformer.data.text import read_text
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.annotated import write_csv, write_lines
-from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.base import Steps, Task, nothing_found, rates_of, sampler_of
 from mmvidformer.tasks.boxes import CORNERS, Box, group_boxes, parse_boxes
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.reading import Annotations
 
 META_KEYS = ("img_shape", "video_id", "timestamp")

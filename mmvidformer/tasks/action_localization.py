@@ -10,9 +10,8 @@ from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.tables import Table
 from mmvidformer.tasks.action_segmentation import ActionSegmentation, sorted_labels
 from mmvidformer.tasks.annotations import BACKGROUND, parse_spans
-from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.base import nothing_found
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.reading import Annotations
 
 TRAINING_CLIPS = 4  # successive ones of a video

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmvidformer.errors import UserError
+from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.rows import class_cells
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from mmvidformer.tasks.prediction import Prediction
-
-Names = Mapping[str, Sequence[str]]  # of classes or values, by output of the head
 
 WINDOW_OPTIONS = ("window", "stride", "skip_static")
 SURE = 2.0  # a class is named alone if it is at least so many times as likely as the next one
@@ -87,7 +84,7 @@ class Answers:
         shares = {name: self.probabilities(value, is_logits) for name, value in arrays.items()}
         kept = {name: value.numpy() for name, value in arrays.items()}
         probabilities = {name: share.numpy() for name, share in shares.items() if share is not None}
-        return make_prediction(kept, probabilities, names, task=self, **where)
+        return Prediction(kept, probabilities, names, task=self, **where)
 
     def probabilities(self, scores: Tensor, is_logits: bool) -> Tensor | None:
         """Return probabilities (classes,), those of views averaged; None for values."""
@@ -159,7 +156,7 @@ class Answers:
         """Return a prediction with all the attributes that others have, for columns of tables."""
         zeros = {name: np.zeros(len(classes), np.float32) for name, classes in names.items()}
         where = dict(source="", seconds=(0.0, 0.0), task=self) | where
-        return make_prediction(zeros, zeros if self.activation else {}, names, **where)
+        return Prediction(zeros, zeros if self.activation else {}, names, **where)
 
     def top(self, prediction: Prediction, k: int, name: str) -> list[tuple[int, str, float]]:
         """Return number, name and probability of the k most likely classes of an output."""
@@ -256,10 +253,3 @@ class Answers:
 def asks_windows(options: Mapping[str, Any]) -> bool:
     """Whether options that are given ask for windows."""
     return any(name in options for name in WINDOW_OPTIONS)
-
-
-def make_prediction(*args: Any, **where: Any) -> Prediction:
-    """Make a ``Prediction``, whose class knows its task."""
-    from mmvidformer.tasks.prediction import Prediction  # which imports this file
-
-    return Prediction(*args, **where)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from mmvidformer.tasks.answers import Names
 from mmvidformer.tasks.classification import Classification
-from mmvidformer.tasks.prediction import Prediction
+from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.tasks.rows import value_cells
 
 RATES = ("pan", "tilt", "zoom", "roll", "shake")  # as the head gives them

@@ -11,17 +11,21 @@ Words for stretches of a video:
   (``Answers.part``).
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.answers import Answers, Names
 from mmvidformer.tasks.rows import place_cells
 
-ONE_CLASS = Answers()
+if TYPE_CHECKING:
+    from mmvidformer.tasks.answers import Answers
+
+Names = Mapping[str, Sequence[str]]  # of classes or values, by output of the head
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Prediction:
         measured: Numbers beside the classes, by name, such as how fast a camera pans.
         labels: Classes that hold at once, where a task tells them.
         doubt: Why the classes say nothing, such as ``'too short'``; else empty.
-        task: The task that it answers.
+        task: The task that it answers, which spells it.
     """
 
     scores: dict[str, np.ndarray]
@@ -63,7 +67,7 @@ class Prediction:
     measured: Mapping[str, float] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     doubt: str = ""
-    task: Answers = ONE_CLASS
+    task: Answers = field(kw_only=True)
 
     @property
     def start(self) -> float | None:

@@ -25,7 +25,15 @@ def windows(video: str = "x.mp4") -> list[Prediction]:
     """Windows of 2 s every second, with the probability of the second class."""
     shares = [np.array([1 - right, right]) for right in RIGHTS]
     return [
-        Prediction({"class": share}, {"class": share}, NAMES, video, (start, start + 2), shot=0)
+        Prediction(
+            {"class": share},
+            {"class": share},
+            NAMES,
+            video,
+            (start, start + 2),
+            shot=0,
+            task=TASKS["classes"],
+        )
         for start, share in enumerate(shares)
     ]
 

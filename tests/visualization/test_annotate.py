@@ -16,8 +16,10 @@ from mmvidformer.sinks.annotate import (
     prediction_bars,
 )
 from mmvidformer.sinks.fonts import find_font
+from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import ANTICIPATION, find_task
 
+CLASSES = find_task("classes")
 BARS = [Bars("next verb", [("put", 0.5), ("take", 0.25)])]
 
 
@@ -26,10 +28,10 @@ def gray(level: int) -> np.ndarray:
     return np.full((40, 60, 3), level, np.uint8)
 
 
-def prediction(**options: object) -> Prediction:
+def prediction(task: Task = CLASSES, **options: object) -> Prediction:
     scores = {"verb": np.array([0.7, 0.1, 0.2]), "action": np.array([0.4, 0.6])}
     names = {"verb": ["put", "take", "wash"], "action": ["put cup", "wash pan"]}
-    return Prediction(scores, scores, names, **options)
+    return Prediction(scores, scores, names, task=task, **options)
 
 
 def test_a_page_shows_the_frame_and_bars() -> None:
@@ -67,7 +69,9 @@ def test_bars_of_a_prediction() -> None:
     assert verb == Bars("verb, 1.0 to 2.5 s", [("put", 0.7), ("wash", 0.2)])
     assert action == Bars("action, 1.0 to 2.5 s", [("wash pan", 0.6), ("put cup", 0.4)])
     assert prediction_bars(prediction(), 1)[0].heading == "verb, whole video"
-    single = Prediction({"class": np.ones(1)}, {"class": np.ones(1)}, {"class": ["a"]})
+    single = Prediction(
+        {"class": np.ones(1)}, {"class": np.ones(1)}, {"class": ["a"]}, task=CLASSES
+    )
     assert prediction_bars(single, heading="clip 1") == [Bars("clip 1", [("a", 1.0)])]
 
 
@@ -94,7 +98,7 @@ def test_bars_of_segments_at_a_time() -> None:
     (first,) = task.shown_at(found, 1.0)
     assert prediction_bars(first) == [Bars("0.0 to 2.0 s", [("b", 0.75)])]
     assert task.shown_at(found, 1.5) == found and task.shown_at(found, 4.0) == []
-    windows = [Prediction(rows, rows, names, seconds=(i, i + 2.0)) for i in (0, 1)]
+    windows = [Prediction(rows, rows, names, seconds=(i, i + 2.0), task=CLASSES) for i in (0, 1)]
     (nearest,) = find_task("classes").shown_at(windows, 1.6)
     assert prediction_bars(nearest)[0].heading == "1.0 to 3.0 s"
     so_far = [replace(windows[0], so_far=True, seconds=(0.0, end)) for end in (1.0, 2.0)]
@@ -112,7 +116,7 @@ def test_bars_of_a_stream() -> None:
     verb, action = list_bars([prediction(**coming)], 1)
     assert verb.heading == "verb, next"
     row = {"class": np.ones(1)}
-    single = Prediction(row, row, {"class": ["a"]}, so_far=True)
+    single = Prediction(row, row, {"class": ["a"]}, so_far=True, task=CLASSES)
     assert list_bars([single]) == [Bars("so far", [("a", 1.0)])]
 
 
@@ -165,7 +169,7 @@ def test_the_parts_around_a_time_are_found_as_among_all() -> None:
     """In shots of 4 and 0.5 s and 3 s, with windows of 1 s that overlap, and one that is short."""
     spans = [(0, 1), (0.5, 1.5), (1, 2), (3, 4), (4, 4.5), (4.5, 5.5), (5, 6), (6.5, 7.5)]
     row, names = {"class": np.ones(1)}, {"class": ["a"]}
-    parts = [Prediction(row, row, names, seconds=span) for span in spans]
+    parts = [Prediction(row, row, names, seconds=span, task=CLASSES) for span in spans]
     task = find_task("classes")
     for time in np.linspace(-1, 9, 201):
         holding = [part for part in parts if part.start <= time < part.end] or parts

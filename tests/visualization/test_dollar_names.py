@@ -16,6 +16,7 @@ from lab.plot.views import draw_views
 from lab.receptive_field import Field, draw_receptive_field
 from mmvidformer.apis import Prediction
 from mmvidformer.sinks.timeline import draw_timeline
+from mmvidformer.tasks.table import find_task
 from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
 from mmvidformer.visualization.plots import (
     TrainingLog,
@@ -27,7 +28,14 @@ from mmvidformer.visualization.plots import (
 FILE, NAMES = "price_$5_to_$9.mp4", ["a$_b$", "$\\c$"]
 COUNTS, PIXELS = np.array([[2, 1], [1, 2]]), np.zeros((2, 8, 8, 3), np.uint8)
 WINDOWS = [
-    Prediction({"class": None}, {"class": np.array([p, 1 - p])}, {"class": NAMES}, FILE, (i, i + 2))
+    Prediction(
+        {"class": None},
+        {"class": np.array([p, 1 - p])},
+        {"class": NAMES},
+        FILE,
+        (i, i + 2),
+        task=find_task("classes"),
+    )
     for i, p in enumerate((0.2, 0.9))
 ]
 STRIP = HeatStrip(FILE, PIXELS, np.ones((2, 8, 8)), NAMES, NAMES[0])

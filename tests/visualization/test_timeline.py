@@ -14,14 +14,21 @@ from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.table import find_task
 
-NUMBER, SEGMENTS = find_task("number"), find_task("segments")
+CLASSES, NUMBER, SEGMENTS = map(find_task, ("classes", "number", "segments"))
 NAMES = {"class": ["left", "right"]}
 
 
 def windows(*rights: float) -> list[Prediction]:
     """Windows of 2 s every second, with the probability of the second class."""
     return [
-        Prediction({"class": None}, {"class": np.array([1 - p, p])}, NAMES, "x.mp4", (i, i + 2))
+        Prediction(
+            {"class": None},
+            {"class": np.array([1 - p, p])},
+            NAMES,
+            "x.mp4",
+            (i, i + 2),
+            task=CLASSES,
+        )
         for i, p in enumerate(rights)
     ]
 
@@ -143,7 +150,7 @@ def test_a_timeline_shows_the_classes_with_the_highest_peaks() -> None:
     names = {"class": ["a", "b", "c"]}
     rows = [np.array([0.1, 0.2, 0.7]), np.array([0.1, 0.6, 0.3])]
     windows = [
-        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2))
+        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2), task=CLASSES)
         for i, row in enumerate(rows)
     ]
     axes = draw_timeline(windows, "x.mp4", most=2).axes[0]
@@ -166,7 +173,7 @@ def test_classes_that_stay_low_are_not_drawn(peaks: tuple, shown: list[str]) -> 
     names = {"class": ["a", "b", "c"]}
     low, high = np.array(peaks) / 2, np.array(peaks)
     windows = [
-        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2))
+        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2), task=CLASSES)
         for i, row in enumerate((low, high))
     ]
     legend = draw_timeline(windows).axes[0].get_legend()
@@ -177,7 +184,7 @@ def test_a_window_without_numbers_hides_no_line() -> None:
     names = {"class": ["a", "b"]}
     rows = np.array([[0.2, 0.8], [np.nan, np.nan]])
     found = [
-        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2))
+        Prediction({"class": row}, {"class": row}, names, seconds=(i, i + 2), task=CLASSES)
         for i, row in enumerate(rows)
     ]
     legend = draw_timeline(found).axes[0].get_legend()

@@ -60,7 +60,9 @@ def test_classes_of_like_shares_are_no_headline() -> None:
 def test_classes_are_the_mean_of_the_windows() -> None:
     names = {"verb": ["cut", "mix"], "noun": ["egg", "pan"]}
     windows = [
-        Prediction({}, {"verb": np.array(verb), "noun": np.array(noun)}, names)
+        Prediction(
+            {}, {"verb": np.array(verb), "noun": np.array(noun)}, names, task=Classification()
+        )
         for verb, noun in (([0.5, 0.5], [0.25, 0.75]), ([0.25, 0.75], [0.75, 0.25]))
     ]
     found = find_task("classes").summary(windows, k=1)
