@@ -91,7 +91,7 @@ def init_from_image(
             frame is repeated over time. ``'bicubic'`` is timm's, ``'linear'`` that of scenic's
             ViViT, ``'nearest_1d'`` that of the official TimeSformer. A causal model takes the first
             rows of a longer table. Default: ``position_init`` of the model.
-        temporal: Attention over time (``time``, ``causal_time``, ``dilated_time``, ...) that the
+        temporal: Attention over time (``time``, ``causal_time``, ...) that the
             source does not have. ``'zero'``: its output projection is zero (ViViT, section 3.4), or
             its ``fc`` already is, and its other weights are kept; ``'copy'``: it gets the weights
             of the image attention, but its layer norm is kept (scenic's ViViT);

@@ -87,7 +87,7 @@ def test_copied_temporal_attention(temporal: str, image_model: nn.Module, image_
     assert torch.equal(norm, expected)
 
 
-TIMES = ["causal_time", dict(type="dilated_time", dilation=2), "time"]
+TIMES = ["causal_time", dict(type="window", size=(2, 1, 1)), "time"]
 
 
 @pytest.mark.parametrize("temporal", ["zero", "copy"])
@@ -103,7 +103,7 @@ def test_temporal_attention_of_any_pattern(
     init_from_image(model, image_file, temporal=temporal)
     weight = image_model.blocks[0].attn.qkv.weight
     names = [*model.encoders[0].blocks[0].sublayers]
-    assert names == ["space", "causal_time", "dilated_time", "time", "time_5"]
+    assert names == ["space", "causal_time", "window", "time", "time_5"]
     for name in names:
         key = f"encoders.0.blocks.0.sublayers.{name}.attn.qkv.weight"
         kept = temporal == "zero" and name != "space"

@@ -91,7 +91,7 @@ TABLE = {
     "linear space": (
         composed(dict(pattern="space", kernel="linear")), PLAIN, ZERO, "another kernel"
     ),
-    "frames": (composed(dict(type="frames", size=2)), PLAIN, ZERO, None),
+    "frames": (composed(dict(type="window", size=(2, 9, 9))), PLAIN, ZERO, None),
     "causal joint": (composed("causal_joint"), PLAIN, ZERO, None),
     "windows of a frame": (composed(window(4)), PLAIN, ZERO, None),
     "windows": (composed(window(2)), PLAIN, ZERO, "fewer keys"),

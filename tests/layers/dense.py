@@ -46,10 +46,6 @@ def sees(spec: dict, a: Place, b: Place, grid: Place) -> bool:
     kind = spec["type"]
     if kind == "window":
         return same_window(a, b, spec["size"], spec.get("shift", (0, 0, 0)), grid)
-    if kind == "frames":
-        return a[0] // spec["size"] == b[0] // spec["size"]
-    if kind == "dilated_time":
-        return a[1:] == b[1:] and (a[0] - b[0]) % spec["dilation"] == 0
     if kind == "strided":
         return not any(x % 2 for x in b)
     if kind == "local":
@@ -68,15 +64,6 @@ def sequence(spec: dict, a: Place, grid: Place) -> list[Place | None]:
         return [b for b in places(grid) if all(a[axis] == b[axis] for axis in FIXED[kind])]
     if kind in ("local", "strided"):
         return [b for b in places(grid) if kind == "strided" or a[1:] == b[1:]]
-    if kind == "dilated_time":
-        step = min(spec["dilation"], grid[0])
-        count = -(-grid[0] // step)
-        times = [i * step + a[0] % step for i in range(count)]
-        return [(t, *a[1:]) if t < grid[0] else None for t in times]
-    if kind == "frames":
-        size = min(spec["size"], grid[0])
-        times = [a[0] // size * size + i for i in range(size)]
-        return [(t, *b) if t < grid[0] else None for t in times for b in places(grid[1:])]
     axes = []
     for x, size, shift, n in zip(a, spec["size"], spec.get("shift", (0, 0, 0)), grid, strict=True):
         shift, size = (shift, size) if size < n else (0, n)
@@ -109,10 +96,7 @@ def spec_of(pattern: object) -> dict:
     if isinstance(pattern, CausalPattern):
         name = "causal_time" if pattern.groups else "causal_joint"
         return {"type": name} if pattern.past is None else {"type": name, "past": pattern.past}
-    if pattern.groups == "thw":
-        return {"type": "window", "size": pattern.size, "shift": pattern.shift}
-    kind = {"t": ("frames", "size"), "hwi": ("dilated_time", "dilation")}[pattern.groups]
-    return {"type": kind[0], kind[1]: pattern.size[0]}
+    return {"type": "window", "size": pattern.size, "shift": pattern.shift}
 
 
 def cached(function: Callable) -> Callable:

@@ -36,8 +36,6 @@ SMALL = {
 }
 MORE_PATTERNS = [
     dict(type="window", size=(2, 3, 2), shift=(1, 1, 1)),
-    dict(type="frames", size=3),
-    dict(type="dilated_time", dilation=5),
     dict(type="causal_joint", past=2),
 ]
 MORE_SHIFTS = [

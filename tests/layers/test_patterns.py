@@ -24,8 +24,6 @@ def test_groups_have_the_named_axes_and_ungroup_reverses_group(name: str) -> Non
 # No option divides the grid, so that windows, blocks and residues are padded.
 OPTIONS = {
     "window": {"size": (2, 2, 3), "shift": (0, 1, 2)},
-    "frames": {"size": 2},
-    "dilated_time": {"dilation": 2},
 }
 
 

@@ -117,7 +117,7 @@ def test_causal_kernels_mask_later_steps(name: str, step: int) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["performer", "linformer", "cosformer"])
-@pytest.mark.parametrize("case", ["window", "frames", "dilated"])
+@pytest.mark.parametrize("case", ["window", "frames", "places"])
 def test_padding_has_no_effect_on_other_kernels(case: str, kernel: str) -> None:
     """Values of a large constant give that constant only if no zeros of padding are mixed in."""
     options = {"type": kernel, **({"length": 12, "rank": 4} if kernel == "linformer" else {})}
@@ -135,7 +135,7 @@ def test_padding_has_no_effect_on_other_kernels(case: str, kernel: str) -> None:
 
 COMPILED = [("shifted", "mean"), ("frames", "global"), ("causal_time", None)]
 SLOW = [
-    *product(["shifted", "frames", "dilated"], [None, "mean", "global"]),
+    *product(["shifted", "frames", "places"], [None, "mean", "global"]),
     ("causal_joint", None),
 ]
 
@@ -160,7 +160,6 @@ def test_patterns_compile_without_graph_breaks(case: str, cls: str | None) -> No
         ({"size": 2}, KeyError, "no pattern named None"),
         ({"type": "joint", "size": 2}, ValueError, "pattern joint has no option size.*none"),
         ({"type": "window", "sise": 2}, ValueError, "window has no option sise.*: size, shift"),
-        ({"type": "frames", "shift": 1}, ValueError, "frames has no option shift.*: size"),
         ({"type": "window", "size": 7}, ValueError, r"size must be three integers.*got 7"),
         ({"type": "window", "size": (2, 7)}, ValueError, r"three integers.*got \(2, 7\)"),
         ({"type": "window", "size": (2, 0, 7)}, ValueError, r"of at least 1, got \(2, 0, 7\)"),
@@ -171,8 +170,6 @@ def test_patterns_compile_without_graph_breaks(case: str, cls: str | None) -> No
             r"less than its size \(2, 7, 7\), got \(1, 7, 3\)",
         ),
         ({"type": "window", "shift": (-1, 0, 0)}, ValueError, "shift must be.*at least 0"),
-        ({"type": "frames", "size": 0}, ValueError, "size must be an integer of at least 1, got 0"),
-        ({"type": "dilated_time", "dilation": 1.5}, ValueError, "dilation must be an integer"),
     ],
 )
 def test_wrong_options_are_named_in_one_line(spec: dict, error: type, match: str) -> None:
@@ -203,7 +200,7 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
             {"kernel": "lara"},
             "kernel 'lara' cannot ignore padding.*use kernel softmax, lin",
         ),
-        ("dilated", {"kernel": "orthoformer"}, "kernel 'orthoformer' cannot ignore padding"),
+        ("places", {"kernel": "orthoformer"}, "kernel 'orthoformer' cannot ignore padding"),
         (
             "local",
             {"kernel": "lara"},

@@ -32,9 +32,8 @@ def attention_macs(spec: dict, grid: Place, kernel: str = "softmax") -> int:
         (SPECS["window"], (1, 6, 4), 1 * 6 * 4 * 6),  # a window of one frame
         (SPECS["frames"], (6, 5, 3), 6 * 15 * 30),
         (SPECS["frames"], (12, 5, 3), 12 * 15 * 30),
-        (SPECS["dilated"], (6, 5, 3), 6 * 15 * 3),
-        (SPECS["dilated"], (5, 5, 3), 6 * 15 * 3),
-        (SPECS["dilated by 3"], (6, 5, 3), 6 * 15 * 2),
+        (SPECS["places"], (6, 5, 3), 6 * 15 * 3),
+        (SPECS["places"], (5, 5, 3), 6 * 15 * 3),
         (SPECS["causal_time"], (6, 5, 3), 6 * 15 * 6),
         (SPECS["causal_joint"], (6, 5, 3), (6 * 15) ** 2),
     ],
@@ -63,7 +62,7 @@ def test_a_causal_linear_kernel_costs_no_more_than_a_full_one(name: str) -> None
     assert attention_macs({"type": name}, (12, 5, 3), "linear") == 2 * macs
 
 
-@pytest.mark.parametrize("case", ["window", "shifted", "frames", "dilated", "causal_time"])
+@pytest.mark.parametrize("case", ["window", "shifted", "frames", "places", "causal_time"])
 def test_memory_grows_with_the_groups(case: str) -> None:
     sizes = []
     for width in (40, 80):

@@ -201,14 +201,6 @@ def test_an_encoder_may_be_described_by_its_dataclass() -> None:
     assert model.encoders[0].frames == "together" and model.encoders[0].norm.bias is None
 
 
-def test_patterns_are_checked_on_the_grid_of_the_clip() -> None:
-    """Every fourth of 16 frames is a group of 4, and of 4 frames one alone."""
-    dilated = [dict(pattern=dict(type="dilated_time", dilation=4)), {}]
-    VideoTransformer(ARCH, clip_len=16, img_size=16, stem=STEM, block=dilated)
-    with pytest.raises(ValueError, match="each token sees itself alone"):
-        VideoTransformer(ARCH, clip_len=4, img_size=16, stem=STEM, block=dilated)
-
-
 @pytest.mark.parametrize(
     ("options", "lengths"),
     [

@@ -177,8 +177,8 @@ SCHEMES: dict[str, list[dict]] = {
     "local and strided": [dict(pattern="local"), dict(pattern="strided")],
     "windows": [dict(pattern=dict(type="window", size=(2, 2, 2)))],
     "shifted windows": [dict(pattern=dict(type="window", size=(2, 2, 2), shift=(1, 1, 1)))],
-    "frames": [dict(pattern=dict(type="frames", size=2))],
-    "dilated": [dict(pattern=dict(type="dilated_time", dilation=2))],
+    "frames": [dict(pattern=dict(type="window", size=(2, 9, 9)))],
+    "places": [dict(pattern=dict(type="window", size=(2, 1, 1)))],
 }
 
 
@@ -220,7 +220,7 @@ def test_all_places_are_the_clip(options: dict, size: tuple[int, ...]) -> None:
     assert_same(model, model(clip, kept=Places(order, size)), model(clip))
 
 
-@pytest.mark.parametrize("scheme", ["joint", "space and time", "dilated"])
+@pytest.mark.parametrize("scheme", ["joint", "space and time", "places"])
 def test_places_of_frames_are_a_smaller_clip(scheme: str) -> None:
     """That of the same places in all frames, without positions."""
     model = build(block=SCHEMES[scheme], positions="none")

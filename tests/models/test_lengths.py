@@ -33,7 +33,7 @@ BLOCKS: dict[str, tuple[list, set]] = {
     "local and strided": (["local", "strided"], {"softmax", "linear", "performer", "linformer"}),
     "windows": ([dict(type="window", size=(2, 2, 2))], PADDED),
     "shifted windows": ([dict(type="window", size=(2, 2, 2), shift=(1, 1, 1))], {"softmax"}),
-    "dilated": ([dict(type="dilated_time", dilation=2)], PADDED),
+    "places": ([dict(type="window", size=(2, 1, 1))], PADDED),
     "causal_time": (["causal_time"], {"softmax", "linear", "cosformer", "recurrence"}),
     "causal_joint": (["causal_joint"], {"softmax", "linear", "cosformer"}),
 }

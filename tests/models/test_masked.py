@@ -23,7 +23,6 @@ def sub(pattern: object, **options: object) -> dict:
     return dict(block=[dict(pattern=pattern, **options)])
 
 
-DILATED = dict(type="dilated_time", dilation=2)
 # Models that drop masked tokens, and those that need the tokens of all places.
 DROPPING = {
     **{name: lambda name=name: ViViT(**SIZES, scheme=name) for name in VIVIT},
@@ -31,9 +30,8 @@ DROPPING = {
         name: lambda name=name: TimeSformer(**SIZES, scheme=name)
         for name in ("divided_space_time", "joint_space_time", "space_only")
     },
-    "frames": lambda: compose(**sub(dict(type="frames", size=2))),
-    "dilated": lambda: compose(
-        block=[{"pattern": dict(type="frames", size=1)}, {"pattern": DILATED}]
+    "places": lambda: compose(
+        block=[{"pattern": "space"}, {"pattern": dict(type="window", size=(2, 1, 1))}]
     ),
     "causal": lambda: compose(**sub("causal_joint")),
     "rotary": lambda: compose(rope="vjepa2", positions="none", cls="mean", registers=2),

@@ -60,7 +60,7 @@ WITHIN = [
     *("space", "width", "height"),
     dict(type="window", size=(1, 2, 2), shift=(0, 1, 1)),
     dict(type="window", size=(1, 1, 2)),
-    dict(type="frames", size=1),
+    dict(type="window", size=(1, 9, 9)),
 ]
 ANYWHERE = dict(
     fixation=st.sampled_from(["qkv_shared", "qk"]),

@@ -14,8 +14,6 @@ from tests.models.tiny import ARCH
         (dict(block=[TIME, dict(pattern="time")]), "encoders.0: pattern "
          "'time' sees later frames; use causal_time, causal_joint or a pattern within frames"),
         (dict(block=[dict(pattern=("causal_time", "joint"))]), "encoders.0: pattern 'joint"),
-        (dict(block=[dict(pattern=dict(type="frames", size=2))]), "'frames', 'size': 2.* later"),
-        (dict(block=[dict(pattern=dict(type="dilated_time"))]), "'dilated_time'.* later frames"),
         (dict(block=[dict(pattern="local")]), "pattern 'local' sees later frames"),
         (dict(block=[dict(pattern="strided")]), "pattern 'strided' sees later frames"),
         (dict(block=[dict(pattern=dict(type="window", size=(2, 2, 2)))]), "'window'.* later"),

@@ -16,10 +16,11 @@ from mmvidformer.visualization import rollout
 
 SMALL = dict(arch=dict(embed_dims=32, depth=2, num_heads=4), img_size=32, clip_len=4)
 WINDOW = dict(type="window", size=(2, 2, 2))
+PLACES = dict(type="window", size=(2, 1, 1))
 ROWS = {
     "TimeSformer": (
         timesformer.SCHEMES,
-        dict(block=(SubLayer("dilated_time", cls="skip", fc=True), SubLayer(WINDOW))),
+        dict(block=(SubLayer("time", cls="skip", fc=True), SubLayer(WINDOW))),
         dict(scheme="new", stem=dict(tubelet=(1, 8, 8))),
     ),
     "ViViT": (
@@ -33,7 +34,7 @@ ROWS = {
             block=(
                 SubLayer("width", shifts=["temporal"]),
                 SubLayer("height"),
-                SubLayer("dilated_time", shifts=["spatial"]),
+                SubLayer(PLACES, shifts=["spatial"]),
             )
         ),
         dict(scheme="new", stem=dict(tubelet=(1, 8, 8))),
@@ -87,6 +88,4 @@ def test_orders_of_a_new_row(order: str, monkeypatch: pytest.MonkeyPatch) -> Non
     roles = [part.attn.cls for part in model.encoders[0].blocks[0].sublayers.values()]
     assert roles == ["mean", "mean"]
     names = list(model.encoders[0].blocks[0].sublayers)
-    assert names == (
-        ["window", "dilated_time"] if order == "reverse" else ["dilated_time", "window"]
-    )
+    assert names == (["window", "time"] if order == "reverse" else ["time", "window"])

@@ -25,8 +25,8 @@ KINDS = [
     *("causal_time", "causal_joint"),
     dict(type="window", size=(2, 2, 2)),
     dict(type="window", size=(2, 2, 2), shift=(1, 1, 1)),
-    dict(type="frames", size=2),
-    dict(type="dilated_time", dilation=2),
+    dict(type="window", size=(2, 9, 9)),
+    dict(type="window", size=(2, 1, 1)),
 ]
 ALL = [*KINDS, ("time", "space"), ("width", "height")]
 IN_FRAMES = [

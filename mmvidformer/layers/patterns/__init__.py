@@ -7,9 +7,9 @@ grid, n heads, d head width, G groups, S tokens per group, S' keys per group.
 from functools import partial
 
 from mmvidformer.layers.patterns.base import Pattern
-from mmvidformer.layers.patterns.blocks import dilated_time, frames, window
 from mmvidformer.layers.patterns.causal import causal
 from mmvidformer.layers.patterns.local import LocalPattern, StridedPattern
+from mmvidformer.layers.patterns.window import window
 from mmvidformer.lookup import Registry
 
 __all__ = ["PATTERNS", "Pattern"]
@@ -28,8 +28,6 @@ PATTERNS: Registry[Pattern] = Registry(
         "causal_time": partial(causal, "b t h w n d -> b (h w) n t d"),
         "causal_joint": partial(causal, "b t h w n d -> b 1 n (t h w) d"),
         "window": window,
-        "frames": frames,
-        "dilated_time": dilated_time,
     },
     Pattern,
 )

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.layers.eager import compute_once
 from mmvidformer.layers.patterns.base import Pattern
-from mmvidformer.layers.patterns.blocks import once_per_grid
-from mmvidformer.layers.tokens import Size
+from mmvidformer.layers.tokens import Size, grid_size
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,14 @@ class LocalPattern(Pattern):
         # (B, T, H, W, n, d, h, w) to (B, H, W, n, T, h, w, d)
         return windows.permute(0, 2, 3, 4, 1, 6, 7, 5).flatten(4, 6).flatten(1, 2)
 
-    @once_per_grid
-    def mask(self, grid: Size, device: torch.device) -> Tensor:
+    def mask(self, x: Tensor) -> Tensor:
         """Return which keys are inside the grid, (H*W, 1, 1, T*h*w)."""
-        inside = torch.ones(1, *grid, 1, 1, dtype=torch.bool, device=device)
-        return self.keys(inside)[0].transpose(-1, -2)
+        return compute_once(_inside, x, self, grid_size(x), x.device)
+
+
+def _inside(pattern: LocalPattern, grid: Size, device: torch.device) -> Tensor:
+    places = torch.ones(1, *grid, 1, 1, dtype=torch.bool, device=device)
+    return pattern.keys(places)[0].transpose(-1, -2)
 
 
 @dataclass(frozen=True)
