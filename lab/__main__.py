@@ -12,6 +12,7 @@ LAB = Program(
         "paper": "List, show and run the rows of the papers' tables",
         "verify": "Check published weights",
         "plot": {
+            "curves": "Draw training curves",
             "field": "Draw the receptive field of a token",
             "horst": "Show what HORST attends to",
             "masked": "Show what masked pretraining predicts",

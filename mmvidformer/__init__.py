@@ -5,7 +5,6 @@ plugin for MMAction2: configs import it.
 """
 
 import importlib
-from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
@@ -26,8 +25,3 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def load_plugin() -> ModuleType:
-    """Return ``mmvidformer.registry``, which imports MMAction2."""
-    return importlib.import_module("mmvidformer.registry")

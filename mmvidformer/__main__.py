@@ -31,7 +31,6 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     },
     "plot": {
         "confusion": "Draw the errors of a test",
-        "curves": "Draw training curves",
         "rollout": "Show what a model attends to",
     },
     "count": "Count parameters and multiply-accumulates",
@@ -42,7 +41,7 @@ IN_CLONE = {
     "paper": "paper",
     **{
         f"plot {name}": f"plot {name}"
-        for name in ("field", "horst", "masked", "matrices", "tsne", "views")
+        for name in ("curves", "field", "horst", "masked", "matrices", "tsne", "views")
     },
 }
 

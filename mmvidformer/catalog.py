@@ -1,4 +1,4 @@
-"""What configs name: models and transforms of this package, found without MMAction2.
+"""What configs name: models, datasets and transforms of this package, found without MMAction2.
 
 A config writes a part of this package as ``mmvidformer.NAME``. Parts that have MMAction2's names
 (``CrossEntropyLoss``) do what MMAction2's do, so that models are built without it.
@@ -10,11 +10,10 @@ from importlib import import_module
 from inspect import signature
 from typing import Any, TypeVar
 
-from mmvidformer import load_plugin
-
 Part = TypeVar("Part", bound=type)
 
 SCOPES = ("mmvidformer", "mmaction.mmvidformer")
+PLUGIN = "mmvidformer.registry"  # imports MMAction2
 PROJECTS = ("mmaction", "mmengine", "mmcv", "mmdet", "mmpretrain", "mmpose")  # with registries
 
 
@@ -26,7 +25,7 @@ class Catalog:
     """Classes by the names that configs give them.
 
     Args:
-        registry: Name of the registry of ``mmvidformer.registry`` for the same parts.
+        registry: Name of the registry of ``PLUGIN`` for the same parts.
         modules: Modules whose import adds their classes. They are imported one after the other
             until a name is found.
     """
@@ -107,7 +106,7 @@ class Catalog:
         return table.get(name)
 
     def _registered(self) -> Any:
-        return getattr(load_plugin(), self._registry)
+        return getattr(import_module(PLUGIN), self._registry)
 
 
 MODELS = Catalog(
@@ -128,6 +127,16 @@ MODELS = Catalog(
     "mmvidformer.models.horst.recognizer",
     "mmvidformer.models.masked",
     "mmvidformer.models.mixup",
+)
+DATASETS = Catalog(
+    "DATASETS",
+    "mmvidformer.data.bad_videos",
+    "mmvidformer.data.epic_kitchens",
+    "mmvidformer.data.image_folder",
+    "mmvidformer.data.listed_videos",
+    "mmvidformer.data.shards.dataset",
+    "mmvidformer.tasks.datasets",
+    "mmvidformer.tasks.anticipation",
 )
 TRANSFORMS = Catalog(
     "TRANSFORMS",

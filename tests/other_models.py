@@ -7,7 +7,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from mmvidformer.registry.repairs import drn, multimodal
+from mmvidformer.repairs import drn, multimodal
 
 drn.repair()  # else MMAction2 has no models
 multimodal.repair()

@@ -32,11 +32,11 @@ FUNCTORCH = "torch._functorch.autograd_function.CustomFunctionHigherOrderOperato
 # class, attribute: the file that uses it, and what it needs it for
 ATTRIBUTES = {
     ("mmengine.registry.Registry", "_locations"): (
-        "registry/repairs/__init__.py",
+        "repairs/__init__.py",
         "repairing heads when MMAction2 imports them",
     ),
     ("mmengine.registry.Registry", "_imported"): (
-        "registry/repairs/__init__.py",
+        "repairs/__init__.py",
         "repairing heads when MMAction2 has imported them",
     ),
     **{

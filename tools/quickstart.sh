@@ -44,7 +44,7 @@ test_and_draw() {
     export OMP_NUM_THREADS=1 # a core for each
     checkpoint=$(cat $work/last_checkpoint)
     {
-        mmvidformer plot curves $work --names camera_motion --out $work/curves.png --force
+        python -m lab plot curves $work --names camera_motion --out $work/curves.png --force
         mmvidformer demo camera_motion "$checkpoint" $data/film.mp4 --window 1 \
             --timeline $work/timeline.png --out $work/film.mp4 --force
     } >$work/pictures.log 2>&1 &

@@ -30,7 +30,7 @@ ROWS = (
             ("predict", "tasks", "classes, boxes, ..."),
             ("join", "apis", "windows of a video"),
             ("print", "tasks", "text, JSON"),
-            ("draw, write", "visualization", "video, timeline, csv"),
+            ("draw, write", "sinks", "video, timeline, csv"),
             ("show", "cli, web", "window, page"),
         ),
     ),

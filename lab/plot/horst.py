@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from lab.horst import LookBack, look_back
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
+from mmvidformer.apis.heat import enlarge
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import (
     add_force_argument,
@@ -25,8 +26,8 @@ from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.annotate import list_bars
 from mmvidformer.sinks.figures import save_figure
+from mmvidformer.sinks.heatmaps import HeatStrip, draw_strips
 from mmvidformer.video.writer import picture_paths
-from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips, enlarge
 
 
 def draw_moments(recognizer: Recognizer, video: Path, args: Namespace) -> list[HeatStrip]:

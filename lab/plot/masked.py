@@ -15,6 +15,7 @@ from mmcv.transforms import Compose
 from mmengine.dataset import pseudo_collate
 from torch import Tensor, nn
 
+from mmvidformer.apis.heat import to_frames
 from mmvidformer.config import load_config, type_name
 from mmvidformer.config.building import building
 from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
@@ -22,7 +23,6 @@ from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import save_figure, without_formulas
 from mmvidformer.video.writer import picture_paths
-from mmvidformer.visualization.heatmaps import to_frames
 
 ROWS = ("original", "masked", "reconstructed")
 

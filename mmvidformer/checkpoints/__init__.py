@@ -22,6 +22,7 @@ Each module imports only modules above it:
 - ``fitting``: weights rewritten for the parts that a model has
 - ``image_init``: a video model from the weights of an image model
 - ``on_load``: conversion when MMEngine or ``load_state_dict`` loads weights
+- ``mmengine_loader``: no code of checkpoints runs where MMEngine reads them
 - ``addresses``: ``hf://``, ``published://`` and ``labels://`` wherever MMEngine reads a file
 """
 

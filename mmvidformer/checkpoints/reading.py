@@ -1,7 +1,7 @@
 """Reading checkpoint files without running code that they contain.
 
 All readers of this package are here. What MMEngine loads itself is guarded in
-``registry.repairs.untrusted_checkpoints``.
+``checkpoints.mmengine_loader``.
 """
 
 import json

@@ -1,4 +1,4 @@
-from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 import logging
 import time
@@ -13,6 +13,7 @@ from mmcv.transforms import BaseTransform
 from mmengine.logging import print_log
 from torch.utils.data import Dataset
 
+from mmvidformer.catalog import DATASETS
 from mmvidformer.data.listed_videos import share_samples
 from mmvidformer.data.transforms.decoders import check_decoders
 from mmvidformer.data.workers import limited_time, set_seed
@@ -33,7 +34,7 @@ MOST_REPLACEMENTS = 50
 REMEDY = "mmvidformer data check lists bad videos and writes annotations without them"
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class SafeDataset:
     """A dataset with a policy for videos that cannot be read.
 

@@ -1,6 +1,6 @@
 """Segments of EPIC-Kitchens, and their recognition, from its public csv files."""
 
-from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from mmaction.datasets.base import BaseActionDataset
 
+from mmvidformer.catalog import DATASETS
 from mmvidformer.data.table_numbers import read_number
 from mmvidformer.data.tables import read_rows
 from mmvidformer.errors import UserError
@@ -66,7 +67,7 @@ class SegmentDataset(BaseActionDataset):
         return {"frame_dir": path, "filename_tmpl": self.filename_tmpl}
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class EpicKitchensDataset(SegmentDataset):
     """Action segments with a noun and a verb; arguments are those of ``SegmentDataset``.
 

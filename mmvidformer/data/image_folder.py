@@ -1,15 +1,16 @@
-from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 import os
 
 from mmaction.datasets.base import BaseActionDataset
 from torchvision.datasets.folder import IMG_EXTENSIONS
 
+from mmvidformer.catalog import DATASETS
 from mmvidformer.data.folders import find_names, list_folders
 from mmvidformer.errors import MissingFile, UserError
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class ImageFolderDataset(BaseActionDataset):
     """Images in ImageNet's layout, ``ROOT/CLASS/.../IMAGE``, to pretrain a backbone.
 

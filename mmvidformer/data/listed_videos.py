@@ -1,6 +1,6 @@
 """A text list of videos that all workers of a process share."""
 
-from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Sequence
 from os.path import join
@@ -12,6 +12,7 @@ from mmaction.datasets import VideoDataset
 from mmengine.dataset import BaseDataset
 from torch import Tensor
 
+from mmvidformer.catalog import DATASETS
 from mmvidformer.data.lists import DEFAULT_DELIMITER, find_delimiter, read_list
 from mmvidformer.data.text import decode_text
 from mmvidformer.errors import UserError
@@ -85,7 +86,7 @@ class ListedVideos(Sequence):
         return labels[0] if labels else NO_LABEL
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class ListedVideoDataset(VideoDataset):
     """MMAction2's ``VideoDataset``, whose list may be long.
 

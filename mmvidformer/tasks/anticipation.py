@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 from mmengine.logging import MMLogger
 
+from mmvidformer.catalog import DATASETS
 from mmvidformer.data.epic_kitchens import TIMES, SegmentDataset, read_seconds
 from mmvidformer.data.table_numbers import read_number
 from mmvidformer.data.tables import read_rows
 from mmvidformer.data.transforms.sampling import ObserveBefore
 from mmvidformer.errors import UserError
-from mmvidformer.registry import DATASETS
 
 FPS = 30  # of the frames that segments are counted in
 LIST_COLUMNS = ("narration_id", "video_id", "start", "stop", "verb", "noun", "action")
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class AnticipationDataset(SegmentDataset):
     """Actions, each observed only through the frames before it.
 

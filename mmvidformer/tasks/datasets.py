@@ -1,6 +1,6 @@
 """Datasets of videos with spans, boxes or values, for MMAction2's runner."""
 
-from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from os.path import join
 
@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from mmaction.datasets import VideoDataset
 
+from mmvidformer.catalog import DATASETS
 from mmvidformer.data.folders import find_named
 from mmvidformer.data.importers.activitynet import read_subset
 from mmvidformer.data.tables import read_table
@@ -18,7 +19,7 @@ from mmvidformer.tasks.regression import parse_values
 from mmvidformer.tasks.span_samples import NO_LABEL, SpanSamples
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class SpanDataset(VideoDataset):
     """Videos with classes of spans of time: ``video``, ``start``, ``end`` and ``label`` in a csv.
 
@@ -64,7 +65,7 @@ class SpanDataset(VideoDataset):
         return SpanSamples(annotations.videos, numbers, folder, self.suffix, background)
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class BoxDataset(VideoDataset):
     """Moments of video files with boxes, in the format of AVA's csv files (``read_boxes``).
 
@@ -100,7 +101,7 @@ class BoxDataset(VideoDataset):
         return samples
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class ValueDataset(VideoDataset):
     """Videos with numbers: a csv file with the column ``video`` and a column for each value.
 

@@ -1,6 +1,6 @@
 """Shards of a list of any task, and of the lists of a config."""
 
-from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Iterator
 from os.path import relpath
@@ -12,6 +12,7 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DefaultScope
 
+from mmvidformer.catalog import DATASETS
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.building import building
 from mmvidformer.data.list_folders import CLASSES, VideoLists

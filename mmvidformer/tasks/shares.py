@@ -1,4 +1,4 @@
-import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 import logging
 from collections.abc import Iterable

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.apis.heat import rollout_clips
 from mmvidformer.apis.persons import TRACK_RATE
 from mmvidformer.apis.tracks import has_package
 from mmvidformer.engine.errors import describe
@@ -18,10 +19,10 @@ from mmvidformer.errors import UserError
 from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.film import annotate_video
+from mmvidformer.sinks.heatmaps import draw_clip
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
-from mmvidformer.visualization.heatmaps import rollout_clips
 
 WINDOW, MOST = 2.0, 8  # seconds of a window, and most windows without overlap
 # Moments at which persons are found in a video, and how often a second they can be followed.
@@ -138,10 +139,11 @@ def answer(
     film = Path(folder, "rollout.mp4")
     sample = recognizer.pipeline.read(opened, surest.span)
     try:
-        ((_, images),) = rollout_clips(recognizer, sample, Path(video).name)
+        (clip,) = rollout_clips(recognizer, sample)
     except ValueError as error:  # not defined for the model
         yield Answer(note=describe(error))
         return
+    _, images = draw_clip(Path(video).name, *clip)
     with VideoOutput(film, fps=4) as output:
         for image in images:
             output.add(image)

@@ -1,4 +1,4 @@
-"""The tools in tools/visualizations on tiny videos and a tiny model."""
+"""The commands that draw, on tiny videos and a tiny model."""
 
 import csv
 import json
@@ -186,7 +186,7 @@ def test_training_curves_of_two_runs(main_of, tmp_path: Path, capsys) -> None:
         (tmp_path / run / "1" / "vis_data" / "scalars.json").write_text(row)
     runs = [str(tmp_path / "a"), str(tmp_path / "b")]
     out = tmp_path / "new" / "curves.png"
-    main = main_of("plot.curves")
+    main = main_of("lab.plot.curves")
     main([*runs, "--out", str(out), "--names", "first", "second"])
     assert cv2.imread(str(out)).std() > 5
     with pytest.raises(SystemExit):

@@ -10,7 +10,7 @@ from mmvidformer.errors import UserError
 
 PLOTS = {
     "lab.plot.field": ["CONFIG", "--out", "TARGET"],
-    "plot.curves": ["FOLDER", "--out", "TARGET"],
+    "lab.plot.curves": ["FOLDER", "--out", "TARGET"],
     "lab.plot.views": ["FOLDER", "--out", "TARGET"],
     "lab.plot.tsne": ["FOLDER", "INPUT", "--out", "TARGET"],
     "export": ["CONFIG", "CHECKPOINT", "--out", "TARGET"],

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.apis.attention_rollout import rollout
 from mmvidformer.layers import POSITIONS, ROPES, STEMS, Places, Positions, RotaryPositions, Stem
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.fast.run_rules import rule_of
 from mmvidformer.models.fast.training import optimize_for_training
 from mmvidformer.models.masked import MaskedPretraining
-from mmvidformer.visualization import rollout
 from tests.models.tiny import perturb
 
 

@@ -36,7 +36,7 @@ REASONS = {
     "models/lengths.py:valid_frames": "clips of different lengths run one length at a time",
     "layers/frames.py:average_frames": "clips of different lengths have frames of their own",
     "models/task_heads.py:loss_by_feat": "the loss of a config takes the frames that have a label",
-    "registry/repairs/half_scores.py:_loss": "MMAction2's heads count right classes in NumPy",
+    "repairs/half_scores.py:_loss": "MMAction2's heads count right classes in NumPy",
 }
 # The same of losses, of what the annotation says.
 ANNOTATIONS = "numbers of an annotation, which are on the CPU"

@@ -7,12 +7,12 @@ import torch
 from mmengine.config import Config
 
 from lab.receptive_field import receptive_field
+from mmvidformer.apis.attention_rollout import rollout
 from mmvidformer.apis.complexity import count
 from mmvidformer.layers import SubLayer
 from mmvidformer.models import feature_fixation, timesformer, vivit
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.registry import MODELS
-from mmvidformer.visualization import rollout
 
 SMALL = dict(arch=dict(embed_dims=32, depth=2, num_heads=4), img_size=32, clip_len=4)
 WINDOW = dict(type="window", size=(2, 2, 2))

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from mmvidformer.apis.attention_rollout import rollout
 from mmvidformer.apis.complexity import count_macs
 from mmvidformer.layers import KERNELS, Attention, Places
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.fast.recompute import recompute
-from mmvidformer.visualization import rollout
 from tests.layers.dense import attend
 from tests.layers.pairs import joined, split
 from tests.models.tiny import ARCH, SIZE, STEM, perturb, same_examples

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmvidformer.registry.repairs import numpy_2
+from mmvidformer.repairs import numpy_2
 
 # Versions before 2.4 have some of the names that were removed.
 without_names = pytest.mark.skipif(

@@ -13,9 +13,9 @@ import torch
 from mmaction.structures import ActionDataSample
 from torch import nn
 
+from mmvidformer import repairs
 from mmvidformer.layers.scores import widen
-from mmvidformer.registry import repairs
-from mmvidformer.registry.repairs import drn, multimodal
+from mmvidformer.repairs import drn, multimodal
 
 # The oldest stack has other faults.
 current = pytest.mark.skipif(np.__version__.startswith("1."), reason="faults of newer versions")
@@ -77,7 +77,7 @@ def test_any_order_of_imports_works(before: str) -> None:
     """
     assert succeeds(code).splitlines()[-2:] == [
         "Recognizer3D ViViT",
-        "mmvidformer.registry.repairs.numpy_2 True",
+        "mmvidformer.repairs.numpy_2 True",
     ]
 
 

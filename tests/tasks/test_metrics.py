@@ -24,7 +24,7 @@ from mmvidformer.tasks.multi_task import MultiTaskAccuracy, mean_topk_recall
 def log(monkeypatch) -> Callable[[], str]:
     """What was logged since the last call."""
     lines: list[str] = []
-    for module in ("mmvidformer.tasks.shares", "mmvidformer.registry.repairs.accuracy"):
+    for module in ("mmvidformer.tasks.shares", "mmvidformer.repairs.accuracy"):
         monkeypatch.setattr(f"{module}.print_log", lambda text, **_: lines.append(text))
 
     def read() -> str:

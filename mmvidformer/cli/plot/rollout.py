@@ -10,6 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.apis.heat import rollout_clips
 from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import (
     add_force_argument,
@@ -19,8 +20,8 @@ from mmvidformer.engine.arguments import (
 from mmvidformer.engine.model_options import ClassOptions
 from mmvidformer.engine.options import add_options
 from mmvidformer.sinks.figures import save_figure
+from mmvidformer.sinks.heatmaps import draw_clip, draw_strips
 from mmvidformer.video.writer import VideoOutput, picture_paths
-from mmvidformer.visualization.heatmaps import draw_strips, rollout_clips
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -54,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         sample = recognizer.pipeline.read(recognizer.pipeline.open(video))
         strips = []
         with VideoOutput(film, args.fps) as output:
-            for strip, images in rollout_clips(recognizer, sample, video.name):
+            for clip in rollout_clips(recognizer, sample):
+                title = f"{video.name}, clip {len(strips) + 1} of {len(sample['inputs'])}"
+                strip, images = draw_clip(title, *clip)
                 strips.append(strip)
                 for image in images:
                     output.add(image)

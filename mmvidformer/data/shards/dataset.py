@@ -1,17 +1,18 @@
 """A dataset whose videos are in shards."""
 
-from mmvidformer.registry import DATASETS  # isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from typing import Any
 
 import numpy as np
 from mmaction.datasets import VideoDataset
 
+from mmvidformer.catalog import DATASETS
 from mmvidformer.data.shards.index import ShardIndex, WrongShards
 from mmvidformer.data.transforms.decoders import DECODERS, VideoInit
 
 
-@DATASETS.register_module()
+@DATASETS.add
 class ShardedVideoDataset(VideoDataset):
     """Samples of any task whose videos are in shards (``mmvidformer data shard``).
 

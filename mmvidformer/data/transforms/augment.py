@@ -1,6 +1,6 @@
 """Augmentation of clips: of their size in dataloader workers, and of tensors on any device."""
 
-import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -66,7 +66,7 @@ class VideoInit(Transform):
 
     def _open(self, filename: str) -> Any:
         if self.backend == "decord":
-            import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+            import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
             from mmaction.datasets.transforms import DecordInit
 
             return DecordInit(**self.of_decord)._get_video_reader(filename)

@@ -1,6 +1,6 @@
 """Which transforms decode what another one opens."""
 
-import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
 """Transforms that hand on a video as it is, to be decoded on the device of the model."""
 
-import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from dataclasses import replace
 

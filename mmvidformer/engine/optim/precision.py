@@ -18,7 +18,7 @@ BF16_WRAPPER = "mmvidformer.Bf16OptimWrapper"
 class Bf16OptimWrapper(OptimWrapper):
     """Optimizer wrapper that runs the forward pass under bfloat16 autocast, on any device.
 
-    The loss is not scaled. Losses and accuracies are float32 (``registry.repairs``).
+    The loss is not scaled. Losses and accuracies are float32 (``repairs``).
     """
 
     @contextmanager

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from lab.attention_matrices import attention_matrices
 from lab.receptive_field import receptive_field
+from mmvidformer.apis.attention_rollout import rollout
 from mmvidformer.layers.tokens import Tokens
 from mmvidformer.models import ViViT
 from mmvidformer.models.fast import run_lengths
@@ -17,7 +18,6 @@ from mmvidformer.models.fast.run_lengths import (
     share_computed,
     share_moving,
 )
-from mmvidformer.visualization.attention_rollout import rollout
 from tests.models.test_keep import COUNTING, JOINT, assert_same, build, noise
 
 SIZE = dict(arch=dict(embed_dims=16, depth=2, num_heads=2), clip_len=4, img_size=16)

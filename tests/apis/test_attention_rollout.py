@@ -5,12 +5,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mmvidformer.apis.attention_rollout import rollout
 from mmvidformer.layers import Attention
 from mmvidformer.models import VideoTransformer, timesformer, vivit
 from mmvidformer.models.fast.inference import optimize_for_inference
-from mmvidformer.visualization.attention_rollout import rollout
+from tests.apis.dense_rollout import dense_rollout
 from tests.layers.naive import attend_naively
-from tests.visualization.dense_rollout import dense_rollout
 
 ARCH = {"embed_dims": 16, "depth": 2, "num_heads": 4}
 GRID = (3, 4, 6)  # tokens; no two alike, so that exchanged axes are found

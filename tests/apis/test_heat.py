@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmvidformer.visualization.heatmaps import rollout_clips
+from mmvidformer.apis.heat import rollout_clips
 
 
 def test_recurrent_recognizers_are_refused() -> None:
@@ -13,4 +13,4 @@ def test_recurrent_recognizers_are_refused() -> None:
 
     recognizer = SimpleNamespace(_model=RecurrentRecognizer())
     with pytest.raises(ValueError, match="not defined for a RecurrentRecognizer"):
-        next(rollout_clips(recognizer, {"inputs": []}, "video"))
+        next(rollout_clips(recognizer, {"inputs": []}))

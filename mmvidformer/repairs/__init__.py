@@ -4,6 +4,8 @@ Each module is one repair. Its docstring describes what is broken upstream (proj
 symptom, reference). ``repair()`` fixes that fault and nothing else, and does nothing where the
 fault is not present. ``tests/registry/test_repairs.py`` fails when the versions in ``constraints/``
 no longer need a repair, so that it can be removed.
+
+Importing this package applies them, so what imports MMAction2 imports it first.
 """
 
 from functools import cache
@@ -13,10 +15,7 @@ from importlib.util import find_spec
 from mmvidformer.errors import MissingPackage
 
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
-REPAIRS = (
-    *("find_loader", "drn", "multimodal", "numpy_2", "untrusted_checkpoints"),
-    "gloo_threads",
-)
+REPAIRS = ("find_loader", "drn", "multimodal", "numpy_2", "gloo_threads")
 # Their import is the repair. MMAction2's registries import them after the models and metrics, at
 # the first look-up, which each head does when it is built. The models load MMDetection and
 # MMPretrain if they are installed, so that this package does not import them itself.
@@ -42,3 +41,6 @@ def apply() -> None:
     for registry, name in ((MODELS, OF_MODELS), (METRICS, OF_METRICS)):
         registry._locations.append(f"{__name__}.{name}")
         registry._imported = False  # also if a look-up came first
+
+
+apply()

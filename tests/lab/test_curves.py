@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from mmvidformer.visualization.plots import draw_training, read_log
+from lab.plot.curves import draw_training, read_log
 
 
 def write(folder: Path, *rows: dict, end: str = "") -> None:

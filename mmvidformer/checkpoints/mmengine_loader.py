@@ -17,7 +17,7 @@ from mmvidformer.checkpoints.training_state import allow_training_state
 from mmvidformer.errors import UserError
 
 
-def repair() -> None:
+def make_safe() -> None:
     """Change ``CheckpointLoader``, which reads MMEngine's own checkpoints safely, too."""
     from mmengine.logging import print_log
     from mmengine.runner import checkpoint

@@ -1,8 +1,8 @@
 """The plugin for MMAction2: registries that are children of MMAction2's, with their own scope.
 
-Importing it applies the repairs of ``mmvidformer.registry.repairs`` and registers the addresses of
-``mmvidformer.checkpoints.addresses``. Configs name it in ``custom_imports``; MMEngine imports it
-too when it looks up a name with the scope ``mmvidformer``.
+Importing it applies ``mmvidformer.repairs`` and gives MMEngine the addresses of checkpoints.
+Configs name it in ``custom_imports``. MMEngine imports it, too, when it looks up a name with the
+scope ``mmvidformer``.
 
 In a config with ``default_scope = 'mmaction'``, a name is written ``mmvidformer.ViViT``; in a
 sibling project (MMPreTrain, MMDetection) ``mmaction.mmvidformer.ViViT``, or the dotted path
@@ -11,24 +11,23 @@ stays what it is.
 
 Modules are imported at the first look-up in their registry, so a backbone can be imported without
 ``mmaction.models``. MMEngine does not run the lazy imports of a parent when a look-up reaches it,
-so every node lists MMAction2's module before ours. Models and transforms have their names from
-``mmvidformer.catalog``, which does without MMAction2.
+so every node lists MMAction2's module before ours. Models, datasets and transforms have their names
+from ``mmvidformer.catalog``, which does without MMAction2.
 """
+
+import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 import logging
 
-from mmvidformer.registry import repairs
+from mmaction import registry as _mmaction
+from mmengine.logging import print_log
+from mmengine.registry import Registry, root
 
-repairs.apply()
-
-from mmaction import registry as _mmaction  # noqa: E402
-from mmengine.logging import print_log  # noqa: E402
-from mmengine.registry import Registry, root  # noqa: E402
-
-from mmvidformer import catalog  # noqa: E402
-from mmvidformer.checkpoints import addresses  # noqa: E402
+from mmvidformer import catalog
+from mmvidformer.checkpoints import addresses, mmengine_loader
 
 addresses.register()
+mmengine_loader.make_safe()
 
 
 class _ToMMEngine(logging.Handler):
@@ -47,7 +46,9 @@ SCOPE = "mmvidformer"
 class Named(Registry):
     """A registry that has the names of a catalog, too."""
 
-    catalog: catalog.Catalog
+    def __init__(self, parts: catalog.Catalog, name: str, parent: Registry, location: str) -> None:
+        super().__init__(name, parent=parent, scope=SCOPE, locations=[location])
+        self.catalog = parts
 
     def import_from_location(self) -> None:
         """Add the names at the first look-up, as MMEngine imports modules."""
@@ -61,27 +62,11 @@ def _child(name: str, parent: Registry, *locations: str) -> Registry:
     return Registry(name, parent=parent, scope=SCOPE, locations=list(locations))
 
 
-MODELS = Named("model", parent=_mmaction.MODELS, scope=SCOPE, locations=["mmaction.models"])
-MODELS.catalog = catalog.MODELS
-DATASETS = _child(
-    "dataset",
-    _mmaction.DATASETS,
-    "mmaction.datasets",
-    "mmvidformer.tasks.datasets",
-    "mmvidformer.tasks.anticipation",
-    "mmvidformer.data.bad_videos",
-    "mmvidformer.data.epic_kitchens",
-    "mmvidformer.data.image_folder",
-    "mmvidformer.data.listed_videos",
-    "mmvidformer.data.shards.dataset",
-)
+MODELS = Named(catalog.MODELS, "model", _mmaction.MODELS, "mmaction.models")
+DATASETS = Named(catalog.DATASETS, "dataset", _mmaction.DATASETS, "mmaction.datasets")
 TRANSFORMS = Named(
-    "transform",
-    parent=_mmaction.TRANSFORMS,
-    scope=SCOPE,
-    locations=["mmaction.datasets.transforms"],
+    catalog.TRANSFORMS, "transform", _mmaction.TRANSFORMS, "mmaction.datasets.transforms"
 )
-TRANSFORMS.catalog = catalog.TRANSFORMS
 METRICS = _child(
     "metric",
     _mmaction.METRICS,

@@ -10,20 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from lab.attention_matrices import draw_matrices
+from lab.plot.curves import TrainingLog, draw_training
 from lab.plot.masked import ROWS, draw_masked
 from lab.plot.tsne import draw_classes
 from lab.plot.views import draw_views
 from lab.receptive_field import Field, draw_receptive_field
 from mmvidformer.apis import Prediction
+from mmvidformer.cli.plot.confusion import draw_class_accuracy, draw_confusion
+from mmvidformer.sinks.heatmaps import HeatStrip, draw_strips
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.table import find_task
-from mmvidformer.visualization.heatmaps import HeatStrip, draw_strips
-from mmvidformer.visualization.plots import (
-    TrainingLog,
-    draw_class_accuracy,
-    draw_confusion,
-    draw_training,
-)
 
 FILE, NAMES = "price_$5_to_$9.mp4", ["a$_b$", "$\\c$"]
 COUNTS, PIXELS = np.array([[2, 1], [1, 2]]), np.zeros((2, 8, 8, 3), np.uint8)

@@ -4,13 +4,8 @@ import pytest
 import torch
 from mmaction.models import ActionDataPreprocessor
 
-from mmvidformer.visualization.heatmaps import (
-    HeatStrip,
-    draw_strips,
-    overlay,
-    to_frames,
-    to_heat,
-)
+from mmvidformer.apis.heat import to_frames, to_heat
+from mmvidformer.sinks.heatmaps import HeatStrip, draw_strips, overlay
 
 
 def test_frames_are_those_of_the_video_whatever_the_order_of_channels() -> None:
