@@ -11,19 +11,14 @@ Words for stretches of a video:
   (``Answers.part``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.rows import place_cells
-
-if TYPE_CHECKING:
-    from mmvidformer.tasks.answers import Answers
 
 Names = Mapping[str, Sequence[str]]  # of classes or values, by output of the head
 
@@ -50,7 +45,7 @@ class Prediction:
         measured: Numbers beside the classes, by name, such as how fast a camera pans.
         labels: Classes that hold at once, where a task tells them.
         doubt: Why the classes say nothing, such as ``'too short'``; else empty.
-        task: The task that it answers, which spells it.
+        task: The task that it answers and that spells it: ``Answers``, which make predictions.
     """
 
     scores: dict[str, np.ndarray]
@@ -67,7 +62,7 @@ class Prediction:
     measured: Mapping[str, float] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     doubt: str = ""
-    task: Answers = field(kw_only=True)
+    task: Any = field(kw_only=True)
 
     @property
     def start(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Files of data sets, in the form of official ones: event spotting, EPIC-KITCHENS, Charades."""
+"""Files of data sets, in the form of official ones, such as lists of UCF101 and of SoccerNet."""
 
 import json
 import shutil
@@ -9,6 +9,7 @@ import pytest
 from mmvidformer.data.importers import find_format, open_annotations
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task
+from mmvidformer.tasks.lists import fold_annotations, split_annotations
 
 EVENTS = [
     {"gameTime": "1 - 00:01", "label": "Kick-off", "position": "560", "team": "home"},
@@ -124,6 +125,57 @@ def test_actions_of_charades(folder: Path) -> None:
         ("b.mp4", "0.00", "12.60", "c147", "HR43", "train"),
         ("1_720p.mp4", "", "", "", "HR43", "train"),
     ]
+
+
+# Lines of UCF101's trainlist01.txt, testlist01.txt, and so on. Those of HMDB51 follow its
+# split_readme.txt: 1 is training, 2 test, 0 neither; lines end with a space.
+UCF101 = {
+    "trainlist01.txt": "Archery/v_Archery_g08_c01.avi 3\nArchery/v_Archery_g15_c02.avi 3\n",
+    "trainlist02.txt": "Archery/v_Archery_g01_c01.avi 3\nArchery/v_Archery_g15_c02.avi 3\n",
+    "testlist01.txt": "Archery/v_Archery_g01_c01.avi\r\n",
+    "testlist02.txt": "Archery/v_Archery_g08_c01.avi\r\n\r\n",
+    "classInd.txt": "3 Archery\n",
+}
+HMDB51 = {
+    "kick_ball_test_split1.txt": "b.mp4 1 \n1_720p.mp4 2 \n1_224p.mp4 0 \n",
+    "kick_ball_test_split2.txt": "b.mp4 2 \n1_720p.mp4 1 \n1_224p.mp4 0 \n",
+}
+
+
+def write_lists(folder: Path, lists: dict[str, str]) -> Path:
+    (folder / "lists").mkdir()
+    for name, text in lists.items():
+        (folder / "lists" / name).write_bytes(text.encode())
+    return folder / "lists"
+
+
+def test_folds_of_ucf101(folder: Path) -> None:
+    names = ["v_Archery_g01_c01.avi", "v_Archery_g08_c01.avi", "v_Archery_g15_c02.avi"]
+    (folder / "Archery").mkdir()
+    for name in names:
+        shutil.copy(folder / "epl" / "b.mp4", folder / "Archery" / name)
+    lists = write_lists(folder, UCF101)
+    assert read(lists, folder, "label", "fold", "group") == [
+        (names[0], "Archery", "1", "v_Archery_g01"),
+        (names[1], "Archery", "2", "v_Archery_g08"),
+        (names[2], "Archery", "", "v_Archery_g15"),
+    ]
+    folds = fold_annotations(open_annotations(lists, folder), "classes", folder / "out")
+    assert {name: fold.counts for name, fold in folds.items()} == {
+        "1": {"train": 2, "val": 0, "test": 1},
+        "2": {"train": 2, "val": 0, "test": 1},
+    }
+    (lists / "testlist02.txt").unlink()
+    assert [row[1] for row in read(lists, folder, "split")] == ["test", "train", "train"]
+
+
+def test_splits_of_hmdb51(folder: Path) -> None:
+    lists = write_lists(folder, HMDB51)
+    table = open_annotations(lists, folder, only=[("official", "2")])
+    rows = [(Path(row["video"]).name, row["label"], row["split"]) for row, _ in table.read("video")]
+    assert rows == [("b.mp4", "kick_ball", "test"), ("1_720p.mp4", "kick_ball", "train")]
+    with pytest.raises(UserError, match="b.mp4 is in two splits"):
+        split_annotations(open_annotations(lists, folder), "classes", folder / "out")
 
 
 @pytest.mark.parametrize(

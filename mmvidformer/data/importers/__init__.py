@@ -7,6 +7,7 @@ from typing import Protocol
 
 from mmvidformer.data.folders import ANNOTATIONS, NamedVideos, is_video, walk_files
 from mmvidformer.data.importers import (
+    action_lists,
     activitynet,
     ava,
     boris,
@@ -69,6 +70,7 @@ IMPORTERS: dict[str, Importer] = {
     "boris-events": boris_events,
     "elan": elan,
     "mmaction2": mmaction,
+    "action-lists": action_lists,
 }
 
 
