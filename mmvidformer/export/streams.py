@@ -11,6 +11,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.layers.stream import StreamState
 from mmvidformer.models.horst.layer import HorstLayer, HorstOutput
 from mmvidformer.models.horst.necks import Horst
+from mmvidformer.models.horst.recognizer import to_maps
 from mmvidformer.models.horst.statt import States
 
 PARTS = ("key", "value", "gate")  # of ``States``
@@ -127,7 +128,7 @@ class CausalStepper(Stepper):
             pasts = (next(left).flatten(0, 1).masked_fill(is_first, 0) for _ in past_type._fields)
             state.past.append(past_type(*pasts))
         tokens, state = model.backbone.step(images[:, :, None], state)
-        maps = tokens.movedim(-1, 2)
+        maps = to_maps(tokens)
         flat = (x for past in state.past for x in past)
         shapes = self.shapes.values()
         after = [x.reshape(batch, *shape) for x, shape in zip(flat, shapes, strict=True)]

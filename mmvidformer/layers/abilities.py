@@ -38,6 +38,7 @@ ABILITIES = {
     "past": "mask frames of the distant past",
     "counts": "count a key several times",
     "rotary": "use rotary positions",
+    "sink": "keep the keys of earlier frames",
     "any_order": "attend to tokens in any order, some of which are left out",
 }
 
@@ -139,7 +140,8 @@ def attention_conflicts(
         qkv_bias: As in ``EncoderConfig``.
     """
     kernel = _kernel_of(sublayer)
-    needs = [("cls='global'", {"other_keys"}, "")] if sublayer.cls == "global" else []
+    roles = {"global": {"other_keys"}, "sink": {"sink"}}
+    needs = [(f"cls={sublayer.cls!r}", roles.get(sublayer.cls or "", set[str]()), "")]
     if rope is not None:
         needs.append((f"rope={rope!r}", {"rotary"}, ", or rope=False in its sub-layer"))
     for choice in sublayer.patterns:
@@ -152,6 +154,9 @@ def attention_conflicts(
             yield _in_kernel(sublayer, f"{reason}, got {choice!r}")
         if "causal" in pattern.needs:
             yield from _with_causal(sublayer, choice)
+        if sublayer.cls == "sink" and not pattern.causal:
+            reason = "sees later frames: cls must be 'mean' or 'global', got 'sink'"
+            yield Conflict("clips", f"pattern {choice!r}", reason)
     for part, abilities, otherwise in needs:
         missing = [
             words for name, words in ABILITIES.items() if name in abilities - kernel.supports
@@ -190,8 +195,8 @@ def _with_causal(sublayer: SubLayer, choice: Choice) -> Iterator[Conflict]:
     """Class token and shifts may carry later frames to earlier ones."""
     shifts = list(sublayer.shifts)
     part, got = f"pattern {choice!r}", f"got cls={sublayer.cls!r} and shifts={shifts}"
-    if sublayer.cls not in (None, "skip"):
-        yield Conflict("clips", part, f"is causal and needs cls='skip', {got}")
+    if sublayer.cls not in (None, "sink", "skip"):
+        yield Conflict("clips", part, f"is causal and needs cls='sink' or 'skip', {got}")
     if any(frames > 0 for shift in shifts for frames in build_shift(shift).frames):
         reason = f"is causal and needs shifts that read no later frames, {got}"
         yield Conflict("clips", part, reason)
@@ -205,24 +210,25 @@ def _of_prefix(config: EncoderConfig, passes_grid: bool) -> Iterator[Conflict]:
         yield Conflict("clips", "frames='token'", reason)
     if not has_cls:
         if config.registers:
-            reason = "join as the class token does: cls must be 'mean' or 'global', got None"
+            reason = "join as the class token does: cls must be 'mean', 'global' or 'sink'"
             yield Conflict("clips", f"registers={config.registers}", reason)
         return
-    if not config.single_frames:
-        yield Conflict("streams", "the class token", "sees all frames; use cls=None")
+    roles = {sublayer.cls for sublayer in config.sublayers}
+    if not config.single_frames and not roles <= {"sink", "skip"}:
+        yield Conflict("streams", "the class token", "sees all frames; use cls='sink'")
     if _is_depthwise(config):
         reason = f"needs a grid of tokens alone: cls must be None, got {config.cls!r}"
         yield Conflict("clips", "depthwise", reason)
     blocks = config.blocks
     last_block = blocks[(config.sizes["depth"] - 1) % len(blocks)]
     last = last_block if config.parallel else last_block[-1:]
-    if all(sublayer.cls == "skip" for sublayer in config.sublayers):
-        reason = "of one sub-layer at least must be 'mean' or 'global', got 'skip'"
+    if roles == {"skip"}:
+        reason = "of one sub-layer at least must be 'mean', 'global' or 'sink', got 'skip'"
         yield Conflict("clips", "cls", reason)
     elif not passes_grid and any(sublayer.cls == "skip" for sublayer in last):
         reason = (
-            "of the last sub-layer (of all, if they are parallel) must be 'mean' or 'global', or "
-            "the output, which is the class token, would not depend on it; got 'skip'"
+            "of the last sub-layer (of all, if they are parallel) must not be 'skip', or "
+            "the output, which is the class token, would not depend on it"
         )
         yield Conflict("clips", "cls", reason)
 

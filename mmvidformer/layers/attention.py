@@ -21,7 +21,7 @@ from mmvidformer.layers.linear import QueryValueBias
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern
-from mmvidformer.layers.patterns.base import one_sequence, regroup, ungroup
+from mmvidformer.layers.patterns.base import one_sequence, past_sequence, regroup, ungroup
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.tokens import Context, Grid
@@ -41,8 +41,10 @@ class Attention(nn.Module):
         cls: Role of the class tokens (the class token, and registers after it), if there are any.
             ``'mean'``: a copy joins each group, and the updates of the copies are averaged. With a
             single group, as in the joint pattern, this is ordinary attention. ``'global'``: its key
-            is visible in each group, and it attends to all tokens itself. ``'skip'``: it joins no
-            group and is not updated. Causal patterns need ``'skip'``, which is also right for a
+            is visible in each group, and it attends to all tokens itself. ``'sink'``: no place
+            attends to it; it attends to itself and to the places that the last frame sees, so that
+            streams have its answer after each frame (LeVJEPA). ``'skip'``: it joins no group and is
+            not updated. Causal patterns need ``'sink'`` or ``'skip'``, which is also right for a
             model without a class token.
         kernel: Attention kernel; as in ``SubLayer``, like the next three.
         fixation: Gates on queries and keys.
@@ -171,6 +173,11 @@ class Attention(nn.Module):
         Returns:
             (B, P + T H W, D).
         """
+        if self.cls == "sink" and context.grid.prefix:
+            prefix = self.attend_to_past(q, k, v, context)  # before a stream's state goes on
+            q, k, v = (x[:, context.grid.prefix :] for x in (q, k, v))
+            places = self.mix(q, k, v, context.without_prefix(), factors)
+            return torch.cat([prefix, places], dim=1)
         outs, count = [], len(self.patterns)
         all_heads = ((q, k, v),) if count == 1 else split_heads(q, k, v, count)
         for pattern, heads in zip(self.patterns, all_heads, strict=True):
@@ -190,6 +197,16 @@ class Attention(nn.Module):
         prefix = q[:, : context.grid.prefix]
         out = self.kernel(*one_sequence(prefix, k, v, context))
         return out.transpose(1, 2).flatten(2)
+
+    def attend_to_past(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        """Let the prefix attend as a sink: (B, P + T H W, n, d) each to (B, P, n d)."""
+        outs, number = [], 0
+        all_heads = split_heads(q, k, v, len(self.patterns))
+        for pattern, heads in zip(self.patterns, all_heads, strict=True):
+            out = self.kernel(*past_sequence(pattern, *heads, context, number))
+            outs.append(out.transpose(1, 2).flatten(2))
+            number += not pattern.within_frames
+        return torch.cat(outs, dim=-1)
 
     def project_out(self, out: Tensor, context: Context, draw: Draw | None) -> Tensor:
         """Project what ``mix`` returns, and scale the update."""

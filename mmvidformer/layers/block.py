@@ -180,7 +180,7 @@ class AttentionSubLayer(nn.Module):
         factors = self.drop_path(tokens, groups=groups, clip_rows=context.clip_rows)
         if factors is None:
             return None
-        if factors.shape[1] > 1 and self.attn.cls == "global":  # the prefix is in no group
+        if factors.shape[1] > 1 and self.attn.cls in ("global", "sink"):  # in no group
             return Draw(factors, self.drop_path(tokens, clip_rows=context.clip_rows))
         return Draw(factors)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from mmvidformer.errors import UserError
 from mmvidformer.lookup import look_up
 
-ClsPolicy = Literal["mean", "global", "skip"]
+ClsPolicy = Literal["mean", "global", "sink", "skip"]
 WithCp = Literal[False, "activations", True]
 Choice = str | Mapping[str, Any]  # a name, or a dictionary of the name as ``type`` and options
 T = TypeVar("T")
@@ -27,8 +27,8 @@ class SubLayer:
 
     Args:
         pattern: Attention pattern (``layers.patterns``), or several that share the heads equally.
-        cls: Role of the class token, if there is one (``Attention``): ``'mean'``, ``'global'`` or
-            ``'skip'``. Default: that of the encoder.
+        cls: Role of the class token, if there is one (``Attention``): ``'mean'``, ``'global'``,
+            ``'sink'`` or ``'skip'``. Default: that of the encoder.
         kernel: Attention kernel (``layers.kernels``).
         fc: Whether to add a linear layer on the update, after stochastic depth, that is initialized
             to zero (``temporal_fc`` of TimeSformer). ``'gated'``: one whose output is multiplied by
@@ -102,8 +102,8 @@ class EncoderConfig:
             own; returns one token per frame, the class token or the mean (ViViT's model 2).
             ``'average'``: likewise, but returns the mean of the frames (TimeSformer's space-only
             scheme).
-        cls: Role of the class token in sub-layers that do not say: ``'mean'``, ``'global'`` or
-            ``'skip'``. None: no class token.
+        cls: Role of the class token in sub-layers that do not say: ``'mean'``, ``'global'``,
+            ``'sink'`` or ``'skip'``. None: no class token.
         registers: Number of further tokens that join attention as the class token does and are
             not read (Darcet et al. 2024). They need a class token.
         parallel: Whether the sub-layers of a block read the block's input, and their updates are

@@ -28,6 +28,10 @@ class Causal:
         """What a kernel must support (``layers.abilities``)."""
         return frozenset({"causal"} if self.past is None else {"causal", "past"})
 
+    def newest(self, keys: Tensor) -> Tensor:
+        """Return those of the keys (..., S', d) that the last frame sees."""
+        return keys if self.past is None else keys[..., -self.past * self.step :, :]
+
     def blocks(self, queries: int, keys: int) -> Iterator[tuple[slice, slice]]:
         """Split S queries into runs of at most ``past`` frames, each with the keys that it sees."""
         if self.past is None:  # a loop over lengths would be compiled for each of them

@@ -49,14 +49,44 @@ class StreamState:
     def resume(self, kernel: Any, q: Tensor, k: Tensor, v: Tensor, mask: Causal) -> Tensor:
         """Run ``kernel.resume`` with what it remembers, and keep what it remembers now."""
         past = self._previous.popleft() if self._previous else None
-        if self.limit is not None:
-            mask = replace(mask, past=min(mask.past or self.limit, self.limit))
-        out, past = kernel.resume(q, k, v, replace(mask, before=self.steps), past)
+        mask = replace(self._within_limit(mask), before=self.steps)
+        out, past = kernel.resume(q, k, v, mask, past)
         if not torch.compiler.is_compiling():
             # A small part of a large tensor would keep all of it in memory.
             past = tree_map(lambda x: x.clone() if _is_small_part(x) else x, past)
         self.past.append(past)
         return out
+
+    def look_back(
+        self, k: Tensor, v: Tensor, mask: Causal, number: int
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the keys and values that the last frame sees, before ``resume`` runs.
+
+        Args:
+            k: Keys (..., S, d) of the next frames.
+            v: Their values.
+            mask: The mask of the attention.
+            number: How many attentions resume before it.
+
+        Returns:
+            Keys and values (..., S', d), and which of them are there, (S',); None: all.
+        """
+        mask = self._within_limit(mask)
+        if number >= len(self._previous):
+            return mask.newest(k), mask.newest(v), None
+        frames = k.shape[-2] // mask.step
+        past = self._previous[number]
+        k, v = torch.cat([past[0], k], dim=-2), torch.cat([past[1], v], dim=-2)
+        if mask.past is None:
+            return k, v, None
+        hidden = (mask.past - frames - self.steps) * mask.step  # keys before the stream's start
+        is_there = torch.arange(mask.past * mask.step, device=k.device) >= hidden
+        return mask.newest(k), mask.newest(v), is_there
+
+    def _within_limit(self, mask: Causal) -> Causal:
+        if self.limit is None:
+            return mask
+        return replace(mask, past=min(mask.past or self.limit, self.limit))
 
 
 def _is_small_part(x: Tensor) -> bool:

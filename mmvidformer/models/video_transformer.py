@@ -83,7 +83,7 @@ class VideoTransformer(nn.Module):
         pool = ("cls" if has_cls else "mean") if config.pool is None else config.pool
         self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
         if self.pool == "cls" and not has_cls:
-            raise UserError("pool='cls' needs a class token: cls must be 'mean' or 'global'")
+            raise UserError("pool='cls' needs a class token; cls must not be None")
         dim = self.configs[0].sizes["embed_dims"]
         self.embed = STEMS.build({"type": "tubelets", **config.stem}, dim=dim)
         sides = (img_size, img_size) if isinstance(img_size, int) else img_size
@@ -127,7 +127,8 @@ class VideoTransformer(nn.Module):
         for number, encoder in enumerate(self.encoders):
             for conflict in encoder.conflicts:
                 yield conflict._replace(part=f"encoders.{number}: {conflict.part}")
-        if self.pool != "none":
+        has_prefix = self.configs[-1].cls is not None and self.configs[-1].frames == "together"
+        if self.pool == "mean" or (self.pool == "cls" and not has_prefix):
             yield Conflict("streams", "the output", "is pooled over time; use pool='none'")
         if self.out_layers:
             yield Conflict("streams", "the output", "joins several blocks; use out_layers=()")
@@ -270,7 +271,8 @@ class VideoTransformer(nn.Module):
             state: State after the previous frames. Default: none yet.
 
         Returns:
-            Tokens (B, T, H, W, D), and the new state.
+            Tokens (B, T, H, W, D), or of a class token (``cls='sink'``) the features (B, D) of a
+            clip of all frames so far; and the new state.
 
         Raises:
             UserError: As ``check_causal``, and if the frames do not fill tubelets or do not have

@@ -82,6 +82,7 @@ STREAMS = {
     "held": [dict(pattern=dict(type="causal_time", past=3))],
     "convolutions": [dict(pattern=dict(type="causal_time", past=3))],
     "joint": [dict(pattern=dict(type="causal_joint", past=2))],
+    "sink": [dict(pattern=dict(type="causal_joint", past=3))],
     "capped": [dict(pattern=dict(type="causal_time", past=3), kernel="capped")],
     "sums": [dict(pattern="causal_time", kernel="linear")],
     "recurrence": [dict(pattern="causal_time", kernel=dict(type="recurrence", width=3))],
@@ -89,6 +90,7 @@ STREAMS = {
 
 # The table has 4 rows, and the last one is for all later frames.
 POSITIONS = {"held": dict(type="space_time", hold_last=True)}
+CLASS_TOKENS = {"sink": dict(cls="sink", pool="cls")}
 STEMS = {"convolutions": dict(tubelet=(1, 2, 2), convs=(3, 4))}
 
 
@@ -96,7 +98,7 @@ def causal_with(name: str, head: dict) -> dict:
     cfg = causal(head)
     block = [*STREAMS[name], dict(pattern="space")]
     settings = dict(cfg["backbone"], block=block, positions=POSITIONS.get(name, "space"))
-    settings["stem"] = STEMS.get(name, settings["stem"])
+    settings |= dict(stem=STEMS.get(name, settings["stem"]), **CLASS_TOKENS.get(name, {}))
     return {**cfg, "backbone": settings}
 
 

@@ -1,5 +1,7 @@
 """Attention compared with dense, masked attention: outputs and all gradients."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -95,6 +97,27 @@ def test_global_class_token_attends_to_everything(pattern: str, kernel: str) -> 
     expected = attn.proj(masked_attention(attn, torch.cat([cls, grid.flatten(1, 3)], 1), everyone))
     out, cls_out = run(attn, grid, cls)
     assert_same(attn, torch.cat([cls_out, out.flatten(1, 3)], 1), expected)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "seen"),
+    [
+        ("causal_joint", range(GRID[0])),
+        (dict(type="causal_joint", past=2), range(GRID[0] - 2, GRID[0])),
+        (dict(type="causal_time", past=2), range(GRID[0] - 2, GRID[0])),
+        ("space", [GRID[0] - 1]),
+    ],
+)
+def test_a_sink_reads_what_the_last_frame_sees(pattern: str | dict, seen: Sequence[int]) -> None:
+    torch.manual_seed(0)
+    attn = Attention(DIM, HEADS, patterns=(pattern,), cls="sink")
+    grid, cls = torch.randn(2, *GRID, DIM), torch.randn(2, 2, DIM)
+    out, cls_out = run(attn, grid, cls)
+    tokens = torch.cat([cls, grid[:, [*seen]].flatten(1, 3)], 1)
+    everyone = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool)
+    assert_same(attn, cls_out, attn.proj(masked_attention(attn, tokens, everyone))[:, :2])
+    attn.cls = "skip"
+    torch.testing.assert_close(out, run(attn, grid)[0])
 
 
 @pytest.mark.parametrize("kernel", ["softmax", "linear"])

@@ -212,8 +212,14 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
             {"kernel": "performer", "cls": "skip"},
             "later frames.*capped, recurrence$",
         ),
-        ("causal_time", {}, "'causal_time'.*needs cls='skip', got cls='mean'"),
-        ("causal_joint", {"cls": "global"}, "needs cls='skip', got cls='global'"),
+        ("causal_time", {}, "'causal_time'.*needs cls='sink' or 'skip', got cls='mean'"),
+        (
+            "causal_joint",
+            {"kernel": "linear", "cls": "sink"},
+            "keep the keys of earlier frames, as cls='sink' needs; use kernel softmax, capped",
+        ),
+        ("shifted", {"cls": "sink"}, "sees later frames: cls must be 'mean' or 'global'"),
+        ("causal_joint", {"cls": "global"}, "needs cls='sink' or 'skip', got cls='global'"),
         (
             "causal_time, past 2",
             {"kernel": "linear", "cls": "skip"},

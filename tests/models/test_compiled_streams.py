@@ -33,6 +33,12 @@ MODELS = {
     "bounded": lambda: causal(
         block=[dict(pattern=BOUNDED), dict(pattern="space")], positions="space"
     ),
+    "sink": lambda: causal(
+        block=[dict(pattern=BOUNDED), dict(pattern="space")],
+        positions="space",
+        cls="sink",
+        pool="cls",
+    ),
     "horst": lambda: horst(),
     "table": lambda: causal(block=[dict(pattern="causal_time")], positions="time"),
     "joint, rotary": lambda: causal(

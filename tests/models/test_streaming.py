@@ -1,5 +1,6 @@
 """Causal compositions frame by frame against the whole clip."""
 
+import copy
 import random
 
 import pytest
@@ -147,6 +148,59 @@ def test_random_causal_compositions_stream_as_the_whole_clip(count: int) -> None
                 torch.testing.assert_close(out, whole, atol=tolerance, rtol=0)
                 assert states[-1].steps == FRAMES // unit
             torch.testing.assert_close(whole[:, : 6 // unit], part, atol=tolerance, rtol=0)
+
+    run()
+
+
+SINKS = st.fixed_dictionaries(
+    dict(
+        block=st.lists(
+            sublayer(
+                pattern=st.one_of(PAST, st.tuples(PAST, PAST), st.sampled_from(["space", "width"])),
+                kernel=st.sampled_from(["softmax", "capped"]),
+            ),
+            min_size=1,
+            max_size=2,
+        ),
+        positions=st.sampled_from(POSITIONS),
+    ),
+    optional=dict(
+        depth=st.integers(2, 3),
+        registers=st.integers(1, 2),
+        parallel=st.booleans(),
+        rope=st.sampled_from(["vjepa2", dict(type="axial", axes="th")]),
+    ),
+)
+
+
+@pytest.mark.parametrize("count", [15, pytest.param(150, marks=pytest.mark.slow)])
+def test_a_sink_answers_after_each_frame_for_the_clip_so_far(count: int) -> None:
+    """And no place reads it: the tokens are those of the model without a class token."""
+
+    @same_examples(count)
+    @given(options=SINKS, seed=st.integers(0, 999))
+    def run(options: dict, seed: int) -> None:
+        try:
+            model = build(seed, **options, cls="sink", pool="cls").double()
+        except ValueError as error:
+            assert "\n" not in str(error)
+            reject()
+        clip = torch.randn(2, 3, FRAMES, 16, 16, dtype=torch.float64)
+        with torch.no_grad():
+            for sizes in ([1] * FRAMES, chunks(FRAMES, 1, seed)):
+                state, seen = None, 0
+                for frames in clip.split(sizes, dim=2):
+                    answer, state = model.step(frames, state)
+                    seen += frames.shape[2]
+                    whole = model(clip[:, :, :seen])
+                    torch.testing.assert_close(answer, whole, atol=1e-10, rtol=0)
+            fast = optimize_for_inference(copy.deepcopy(model))
+            torch.testing.assert_close(fast(clip), whole, atol=1e-10, rtol=0)
+            without = {name: x for name, x in options.items() if name != "registers"}
+            plain = build(seed, **without).double()
+            plain.load_state_dict(model.state_dict(), strict=False)
+            places = model.forward_features(clip).places
+            torch.testing.assert_close(places, plain(clip), atol=1e-10, rtol=0)
 
     run()
 

@@ -31,7 +31,7 @@ class SoftmaxKernel(Kernel):
 
     supports = frozenset(
         ("some_queries", "other_keys", "keys", "padding", "pairs", "causal", "past", "counts")
-    ) | {"rotary", "any_order"}
+    ) | {"rotary", "any_order", "sink"}
 
     def __init__(self, head_dim: int, dropout: float = 0.0) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ from mmvidformer.layers.tokens import grid_size
 class CausalPattern(Pattern):
     """A token attends to those of its own and earlier frames in its group. No paper.
 
-    A class token has to skip it: it would carry later frames to earlier ones.
+    A class token has to skip it, or to be a sink: it would carry later frames to earlier ones.
 
     Args:
         past: Number of frames that a token sees, its own included; None for all.

@@ -101,6 +101,8 @@ def mix(
     """``Attention.mix``; returns (B, P, D) if the prefix alone is read."""
     if not context.prefix_only:
         return run(q, k, v, context, factors)
+    if attn.cls == "sink":
+        return attn.attend_to_past(q, k, v, context)
     outs = []
     for pattern, heads in zip(attn.patterns, split_heads(q, k, v, len(attn.patterns)), strict=True):
         if attn.cls == "global" or pattern.whole:

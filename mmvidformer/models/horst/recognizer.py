@@ -18,7 +18,8 @@ class RecurrentRecognizer(VideoRecognizer):
 
     Frames become maps (``backbone``), maps recurrent outputs (``neck``), and these classes.
     Without a neck, the backbone is a causal ``VideoTransformer`` with tubelets of one frame and
-    ``pool='none'``, whose tokens are the outputs y, e and STATT that heads read.
+    ``pool='none'``, whose tokens are the outputs y, e and STATT that heads read, or with a class
+    token (``cls='sink'``), which is the output after the last frame.
 
     Inputs are clips (B, views, C, T, H, W), as from ``FormatShape('NCTHW')``, or (B, T, C, H, W),
     as from ``FormatShape('NCHW')``. Those of different lengths are a list (``models.lengths``).
@@ -73,12 +74,12 @@ class RecurrentRecognizer(VideoRecognizer):
     def _encode_list(self, inputs: ClipList) -> tuple[Tensor, Tensor]:
         """Map clips (views, C, T_i, H, W) to padded maps (B * views, T, C, h, w) and lengths."""
         clips = [view.transpose(0, 1) for clip in inputs for view in clip]
-        lengths = [len(clip) for clip in clips]
         if self.with_neck:
-            maps = self.backbone(torch.cat(clips)).split(lengths)
+            maps = self.backbone(torch.cat(clips)).split([len(clip) for clip in clips])
         else:
             check_unsharded(self)
             maps = run_by_length(self._encode, clips)
+        lengths = [len(steps) for steps in maps]
         padded = pad_sequence(maps, batch_first=True)
         return padded, torch.tensor(lengths, device=clips[0].device)
 
@@ -86,7 +87,7 @@ class RecurrentRecognizer(VideoRecognizer):
         """Map clips (B, T, C, H, W) to maps (B, T, C, h, w)."""
         if self.with_neck:
             return self.backbone(clips.flatten(0, 1)).unflatten(0, clips.shape[:2])
-        return self.backbone(clips.transpose(1, 2)).movedim(-1, 2)
+        return to_maps(self.backbone(clips.transpose(1, 2)))
 
     def predict(self, inputs: Tensor | ClipList, data_samples: Samples, **kwargs) -> Samples:
         """Predict the classes of samples; unlike MMAction2's, with the lengths of their clips."""
@@ -106,7 +107,13 @@ class RecurrentRecognizer(VideoRecognizer):
         """
         if not self.with_neck:
             tokens, states = self.backbone.step(frames[:, :, None], states)
-            maps = tokens.movedim(-1, 2)
+            maps = to_maps(tokens)
             return HorstOutput(maps, maps, maps), states
         output, states = self.neck.step(self.backbone(frames), states)
         return HorstOutput(*(part[:, None] for part in output)), states
+
+
+def to_maps(tokens: Tensor) -> Tensor:
+    """Return tokens (B, T, h, w, C), or features (B, C) as one step, as maps (B, T, C, h, w)."""
+    tokens = tokens[:, None, None, None] if tokens.dim() == 2 else tokens
+    return tokens.movedim(-1, 2)

@@ -116,8 +116,13 @@ def without_gradient(model: nn.Module, data: dict) -> list[str]:
 
 @pytest.mark.parametrize(
     "cfg",
-    [early(), causal(), causal(positions="time", clip_len=5)],
-    ids=["horst", "causal", "positions in time"],
+    [
+        early(),
+        causal(),
+        causal(positions="time", clip_len=5),
+        causal(cls="sink", pool="cls"),
+    ],
+    ids=["horst", "causal", "positions in time", "class token"],
 )
 def test_clips_of_different_lengths_are_scored_as_alone(cfg: dict) -> None:
     model = perturb(build(cfg).eval())
