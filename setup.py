@@ -9,7 +9,7 @@ from setuptools.command.build_py import build_py
 SHIPPED = ("configs", "tools", "model-index.yml")
 # Scripts that need a checkout of the repository.
 DEVELOPMENT = (
-    *("benchmark_data.py", "memory.py", "set_address.py"),
+    "set_address.py",
     *("check_install.sh", "coverage.sh", "gpu_check.sh", "quickstart.sh"),
     *("run_tests.sh", "setup_env.sh"),
 )

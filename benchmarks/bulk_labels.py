@@ -18,7 +18,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
-from stress.kill_labels import write_videos
+from lab.textures import write_videos
 
 PART, FEW = 40, 100
 LOOP = """

@@ -1,9 +1,17 @@
-"""Peak memory of a call, and the estimated memory of a training step of a config's model."""
+"""Memory of a training step: python -m benchmarks.memory CONFIG ...
 
+Estimates the memory with each activation checkpointing (model.backbone.with_cp) by running
+the operators of a step on fake tensors. The peak is beyond weights and input and includes the
+gradients, but not the optimizer states (once the weights for SGD with momentum, twice for AdamW).
+"""
+
+import itertools
 import json
+import sys
 import tempfile
 import weakref
-from collections.abc import Callable
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -15,13 +23,47 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
+from tqdm import tqdm
 
-from mmvidformer.config import clip_shape, is_recurrent
+from mmvidformer.config import clip_shape, is_recurrent, load_config
 from mmvidformer.config.building import building
+from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 
+COLUMNS = ("config", "view", "batch", "type", "with_cp", "weights GB", "estimated peak GB")
+WITH_CP = {"off": False, "activations": "activations", "on": True}
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("configs", nargs="+", help="config files, or names of shipped configs")
+    parser.add_argument("--batch", type=int, default=1, help="clips per step (default 1)")
+    parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
+    parser.add_argument("--cp", choices=WITH_CP, nargs="+", default=[*WITH_CP], help="default: all")
+    parser.add_argument("--csv", type=Path, help="csv file to write the table to")
+    add_force_argument(parser)
+    args = parser.parse_args(argv)
+    if args.csv:
+        check_outputs(vars(args), [("--csv", args.csv)], "csv")
+    cases = list(itertools.product(args.configs, args.cp))
+    rows = []
+    for name, cp in tqdm(cases, disable=None, unit="step"):
+        cfg = load_config(name)
+        found = estimate(cfg, WITH_CP[cp], args.batch, args.precision)
+        row = [
+            name.removesuffix(".py"),
+            "x".join(map(str, clip_shape(cfg)[1:])),
+            args.batch,
+            args.precision,
+        ]
+        row += [cp, f"{found.weights / 1e9:.3f}", f"{found.peak / 1e9:.3f}"]
+        rows.append([*map(str, row)])
+    print_table(COLUMNS, rows, file=args.csv)
 
 
 def peak_memory(call: Callable[[Tensor], object], inputs: Tensor) -> int:
@@ -132,3 +174,7 @@ def run_step(model: nn.Module, clip: Tensor, precision: str) -> None:
     with torch.autocast(clip.device.type, dtype, enabled=dtype != torch.float32):
         logits = model(clip).float()
     nn.functional.cross_entropy(logits, logits.detach().softmax(1)).backward()
+
+
+if __name__ == "__main__":
+    sys.exit(run_tool(main))

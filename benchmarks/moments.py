@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from benchmarks.outputs import parse_with_results
-from mmvidformer.cli import test
+from mmvidformer.__main__ import main as run_command
 from mmvidformer.data.text import read_text
 from mmvidformer.engine.tables import print_table
 from mmvidformer.tasks.annotations import read_spans
@@ -96,7 +96,8 @@ def score_model(root: Path, run: Path) -> dict[str, float]:
     metric = [f"test_evaluator.fps={FPS}", f"test_evaluator.tolerances=[{widths}]"]
     config = str(run / "finetune" / "config.py")
     options = ["--work-dir", str(out), "--cfg-options", data, videos, *metric]
-    test.main([config, str(checkpoint), *options])
+    if status := run_command(["test", config, str(checkpoint), *options]):
+        raise SystemExit(status)
     (report,) = out.glob("test_*.json")
     return json.loads(report.read_text())["metrics"]
 

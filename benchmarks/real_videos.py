@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.real_rivals import RIVALS, evaluate_rival
-from mmvidformer.cli import finetune
+from mmvidformer.__main__ import main as run_command
 from mmvidformer.data.list_folders import find_folds
 from mmvidformer.engine.tables import print_table
+from mmvidformer.finetune.settings import PROBES
 from mmvidformer.finetune.tally import Tally
 
 CONFIG = str(Path(__file__).with_name("real_videos_config.py"))
@@ -87,11 +88,11 @@ def run_method(
         options.append("--folds")
     else:
         options.append("--force")
-    if method in finetune.PROBES:
+    if method in PROBES:
         options += ["--features", str((args.out / "features").absolute())]
     if args.cfg_options:
         options += ["--cfg-options", *args.cfg_options]
-    if status := finetune.main(options):
+    if status := run_command(["finetune", *options]):
         raise SystemExit(status)
     if folds:
         results = json.loads((work_dir / "folds.json").read_text())["rows"]

@@ -24,8 +24,7 @@ from benchmarks.versions import versions
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED
 from mmvidformer.apis.self_check import add_change, gives_classes, make_fast
-from mmvidformer.apis.speed import Variant, as_batches, mean_share
-from mmvidformer.cli.speed import read_clips, with_random_weights
+from mmvidformer.apis.speed import Variant, as_batches, mean_share, read_clips, with_random_weights
 from mmvidformer.config import load_config
 from mmvidformer.data.sources import list_sources
 from mmvidformer.models.fast.run_rules import rule_of

@@ -28,12 +28,9 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import load_checkpoint
 from tqdm import tqdm
 
+from mmvidformer.__main__ import main as run_command
 from mmvidformer.checkpoints import init_from_image
 from mmvidformer.checkpoints.download import cached_path
-from mmvidformer.cli.convert import main as convert
-from mmvidformer.cli.plot.rollout import main as rollout
-from mmvidformer.cli.test import main as test
-from mmvidformer.cli.train import main as train
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.tables import print_table
 from mmvidformer.models import ViViT
@@ -86,22 +83,22 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
     """What users do with a checkpoint, by name."""
     out = folder / "out"
     cfg = Config.fromfile(config)
-    work = ["--work-dir", str(out)]
+    train = ["train", str(config), "--work-dir", str(out)]
     video = str(folder / "videos" / "0.mp4")
 
-    def resume_newest(path: Path) -> None:
+    def resume_newest(path: Path) -> int:
         out.mkdir(exist_ok=True)
         shutil.copy(path, out / "epoch_1.pth")
-        train([str(config), *work, "--resume"])
+        return run_command([*train, "--resume"])
 
-    def from_address(path: Path) -> None:
+    def from_address(path: Path) -> int:
         # A file that is in the cache is not downloaded again.
         os.environ["TORCH_HOME"] = str(folder)
         address = f"https://localhost/{path.name}"
         there = cached_path(address)
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, there)
-        train([str(config), *work, "--cfg-options", f"load_from={address}"])
+        return run_command([*train, "--cfg-options", f"load_from={address}"])
 
     def init_recognizer(path: Path) -> None:
         from mmaction.apis import init_recognizer as init
@@ -112,16 +109,16 @@ def entries(config: Path, folder: Path) -> dict[str, Callable[[Path], object]]:
         return ViViT(**{k: v for k, v in cfg.model.backbone.items() if k != "type"})
 
     return {
-        "mmvidformer convert FILE": lambda p: convert([str(p), str(out / "a.pth")]),
-        "mmvidformer train --resume FILE": lambda p: train(
-            [str(config), *work, "--resume", str(p)]
-        ),
+        "mmvidformer convert FILE": lambda p: run_command(["convert", str(p), str(out / "a.pth")]),
+        "mmvidformer train --resume FILE": lambda p: run_command([*train, "--resume", str(p)]),
         "mmvidformer train --resume": resume_newest,
-        "load_from=FILE": lambda p: train([str(config), *work, "--cfg-options", f"load_from={p}"]),
+        "load_from=FILE": lambda p: run_command([*train, "--cfg-options", f"load_from={p}"]),
         "load_from=ADDRESS": from_address,
-        "mmvidformer test CONFIG FILE": lambda p: test([str(config), str(p), *work]),
-        "mmvidformer plot rollout": lambda p: rollout(
-            [str(config), str(p), video, "--out-dir", str(out)]
+        "mmvidformer test CONFIG FILE": lambda p: run_command(
+            ["test", str(config), str(p), "--work-dir", str(out)]
+        ),
+        "mmvidformer plot rollout": lambda p: run_command(
+            ["plot", "rollout", str(config), str(p), video, "--out-dir", str(out)]
         ),
         "backbone init_from=FILE": lambda p: init_from_image(backbone(), p),
         "BNInception init_from=FILE": lambda p: MODELS.build(

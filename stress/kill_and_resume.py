@@ -30,7 +30,7 @@ import torch
 from mmengine.hooks import Hook
 from tqdm import tqdm
 
-from mmvidformer.cli.train import main as train
+from mmvidformer.__main__ import main as run_command
 from mmvidformer.engine.checkpointing import hook
 from mmvidformer.registry import HOOKS
 from stress.tiny_run import BATCHES, fork, prepare, write_config
@@ -115,7 +115,8 @@ def live(
         watch_writes()
         if when not in ("starting", "training", "never"):
             arm(when, number)
-        train([str(config), "--work-dir", str(work_dir), "--resume", "--seed", "0"])
+        options = ["--work-dir", str(work_dir), "--resume", "--seed", "0"]
+        sys.exit(run_command(["train", str(config), *options]))
 
     start = time.monotonic()
     child = fork(action, work_dir.with_suffix(".log"))

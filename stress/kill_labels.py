@@ -25,30 +25,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import cv2
-import numpy as np
 from pyarrow import parquet
 
-from mmvidformer.cli.label import main as label
+from lab.textures import write_videos
+from mmvidformer.__main__ import main as run_command
 from stress.tiny_run import fork
-
-
-def write_videos(folder: Path, count: int, bad: bool = True) -> None:
-    """Write videos of a moving texture, with ``bad`` a broken one in ten."""
-    folder.mkdir(parents=True)
-    for number in range(count):
-        path = folder / f"{number:04d}.mp4"
-        if bad and number % 10 == 9:
-            path.write_bytes(b"no video")
-            continue
-        rng = np.random.default_rng(number)
-        texture = cv2.GaussianBlur(rng.integers(0, 255, (160, 160, 3), dtype=np.uint8), (0, 0), 2)
-        x, y = rng.integers(-2, 3, 2)
-        writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"mp4v"), 12, (64, 64))
-        for frame in range(16):
-            top, left = 48 + y * frame, 48 + x * frame
-            writer.write(np.ascontiguousarray(texture[top : top + 64, left : left + 64]))
-        writer.release()
 
 
 def start(command: Sequence[str], use_ray: bool, log: Path) -> int:
@@ -60,7 +41,7 @@ def start(command: Sequence[str], use_ray: bool, log: Path) -> int:
         options = dict(start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         words = [sys.executable, "-W", "ignore", "-m", "mmvidformer", "label", *command]
         return subprocess.Popen(words, **options).pid
-    return fork(lambda: sys.exit(label(list(command))), log)
+    return fork(lambda: sys.exit(run_command(["label", *command])), log)
 
 
 def state_of(out: Path) -> tuple[list[dict], dict[str, str]]:

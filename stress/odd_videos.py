@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -30,8 +31,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from tqdm import tqdm
 
-from mmvidformer.cli.test import main as test
-from mmvidformer.cli.train import main as train
+from mmvidformer.__main__ import main as run_command
 from mmvidformer.registry import MODELS, TRANSFORMS
 from mmvidformer.video.readers import BACKENDS
 from stress.odd_kinds import KINDS, encode
@@ -193,8 +193,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         def run_case(video: str, case: Mapping[str, object], config: Path) -> str:
             shutil.rmtree(out, ignore_errors=True)
             log.unlink(missing_ok=True)
-            main = train if case["tool"] == "train" else test
-            return run(lambda: main(arguments(video, case, config, weights)), log)
+            words = [str(case["tool"]), *arguments(video, case, config, weights)]
+            return run(lambda: sys.exit(run_command(words)), log)
 
         for decoder in args.decoders:
             case = dict(decoder=decoder, tool="test", policy="raise", workers=0)

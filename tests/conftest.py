@@ -131,8 +131,8 @@ def prediction_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load_tool(name: str) -> ModuleType:
-    """Import a command, as ``data.list``, one of ``lab``, or a script of ``tools/``."""
-    if name.startswith("lab."):
+    """Import a command, as ``data.list``, one of a clone, or a script of ``tools/``."""
+    if name.startswith(("lab.", "benchmarks.")):
         return importlib.import_module(name)
     if not (ROOT / "tools" / f"{name}.py").is_file() or name in ("train", "test"):
         return importlib.import_module(f"mmvidformer.cli.{name}")

@@ -171,6 +171,15 @@ def imported_modules(path: Path, modules: Iterable[str]) -> set[str]:
     return names & {*modules}
 
 
+@pytest.mark.parametrize("folder", ["lab", "benchmarks", "stress", "tools"])
+def test_what_is_not_shipped_starts_commands_as_users_do(folder: str) -> None:
+    """It imports ``cli`` nowhere, and neither ``benchmarks`` nor ``stress`` each other."""
+    for path in (PACKAGE.parent / folder).rglob("*.py"):
+        names = imported(path) | {f"{name}." for name in imported(path)}
+        wrong = ("mmvidformer.cli", *{"benchmarks.", "stress."} - {f"{folder}."})
+        assert not [name for name in names if name.startswith(wrong)], path
+
+
 def test_modules_that_read_checkpoints_stand_in_one_order() -> None:
     """The docstring of the room names them, each below all that it imports."""
     room = PACKAGE / "checkpoints"

@@ -14,7 +14,7 @@ import torch
 ROOT = Path(__file__).parents[1]
 SHIPPED = ("configs", "tools")
 SCRIPTS = (
-    *("memory.py", "benchmark_data.py", "check_install.sh", "coverage.sh", "gpu_check.sh"),
+    *("check_install.sh", "coverage.sh", "gpu_check.sh"),
     *("quickstart.sh", "run_tests.sh", "set_address.py", "setup_env.sh"),
 )
 DEVELOPMENT = {f"mmvidformer/.mim/tools/{name}" for name in SCRIPTS}

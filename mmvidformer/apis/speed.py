@@ -10,15 +10,22 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+import numpy as np
 import torch
+from mmengine.config import Config
+from tqdm import tqdm
 
 from mmvidformer.apis.pipeline import normalize
 from mmvidformer.apis.self_check import Answer, add_change, answer_of, gives_classes, make_fast
+from mmvidformer.errors import UserError
 from mmvidformer.models.fast.compiled_blocks import compile_blocks
 from mmvidformer.models.fast.int8 import bytes_of_weights, layer_errors
 from mmvidformer.models.fast.run_lengths import find_runs, share_computed, without_runs
 from mmvidformer.models.fast.run_rules import rule_of
 from mmvidformer.tasks.changes import Change
+
+STARTS = {"init_from", "init_cfg", "pretrained"}  # arguments of backbones
+RATE = 30.0  # frames per second of the noise
 
 Batch = dict[str, list]  # a sample of a pipeline, as a batch of one
 
@@ -185,6 +192,33 @@ def measure(
         for variant in timed:
             variant.time(batches)
     return variants
+
+
+def with_random_weights(cfg: Config) -> Config:
+    """Return a copy of a config whose backbone starts from no weights, MMAction2's too."""
+    cfg = copy.deepcopy(cfg)
+    for source in STARTS & cfg.model.backbone.keys():
+        cfg.model.backbone[source] = None
+    return cfg
+
+
+def read_clips(recognizer: Any, video: str | None, count: int) -> list[dict]:
+    """Read the first windows of a video, or of noise.
+
+    Raises:
+        UserError: If the model has no clips alone, or the video cannot be read.
+    """
+    if recognizer.task.needs_boxes:
+        raise UserError("a model of boxes needs them; speed is for models of clips")
+    pipeline = recognizer.pipeline
+    if video is None:
+        noise = np.random.default_rng(0).integers(0, 256, (128, 256, 340, 3), np.uint8)
+        opened = pipeline.open(noise, RATE)
+    else:
+        opened = pipeline.open(video)
+    windows = recognizer.windows(opened)
+    places = np.linspace(0, len(windows) - 1, min(count, len(windows))).astype(int)
+    return [pipeline.read(opened, windows[place].span) for place in tqdm(places, disable=None)]
 
 
 def as_batches(samples: Sequence[dict[str, Any]]) -> list[Batch]:

@@ -7,7 +7,6 @@ bits, too. Without a video, pixels are noise: times are right, answers are not t
 nothing is still.
 """
 
-import copy
 import json
 import math
 import sys
@@ -16,13 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from mmengine.config import Config
-from tqdm import tqdm
-
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.factory import PUBLISHED, find_model
-from mmvidformer.apis.speed import as_batches, measure
+from mmvidformer.apis.speed import as_batches, measure, read_clips, with_random_weights
 from mmvidformer.data.sources import is_source
 from mmvidformer.engine.arguments import (
     add_force_argument,
@@ -33,10 +28,6 @@ from mmvidformer.engine.model_options import OverrideOptions
 from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
-
-STARTS = {"init_from", "init_cfg", "pretrained"}  # arguments of backbones
-
-RATE = 30.0  # frames per second of the noise
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -98,33 +89,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         with write_atomically(args.json) as part:
             part.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         print(f"written: {args.json}", file=sys.stderr)
-
-
-def with_random_weights(cfg: Config) -> Config:
-    """Return a copy of a config whose backbone starts from no weights, MMAction2's too."""
-    cfg = copy.deepcopy(cfg)
-    for source in STARTS & cfg.model.backbone.keys():
-        cfg.model.backbone[source] = None
-    return cfg
-
-
-def read_clips(recognizer: Any, video: str | None, count: int) -> list[dict]:
-    """Read the first windows of a video, or of noise.
-
-    Raises:
-        UserError: If the model has no clips alone, or the video cannot be read.
-    """
-    if recognizer.task.needs_boxes:
-        raise UserError("a model of boxes needs them; speed is for models of clips")
-    pipeline = recognizer.pipeline
-    if video is None:
-        noise = np.random.default_rng(0).integers(0, 256, (128, 256, 340, 3), np.uint8)
-        opened = pipeline.open(noise, RATE)
-    else:
-        opened = pipeline.open(video)
-    windows = recognizer.windows(opened)
-    places = np.linspace(0, len(windows) - 1, min(count, len(windows))).astype(int)
-    return [pipeline.read(opened, windows[place].span) for place in tqdm(places, disable=None)]
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:

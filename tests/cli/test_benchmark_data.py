@@ -13,7 +13,7 @@ from mmvidformer.config import load_config
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_each_part_is_measured(main_of, make_config, tmp_path, capsys, split):
     config = make_config(split)
-    main = main_of("benchmark_data")
+    main = main_of("benchmarks.data_loading")
     main(
         [str(config), "--split", split, "--samples", "3", "--out", str(tmp_path), "--model"]
         + ["--video-backend", "pyav"]
@@ -60,7 +60,7 @@ def test_configs_take_turns(make_config, monkeypatch) -> None:
 
 
 def test_a_given_rate_of_the_model(main_of, make_config, capsys):
-    main_of("benchmark_data")(
+    main_of("benchmarks.data_loading")(
         [str(make_config("fast")), "--samples", "2", "--clips-per-second", "1e6"]
         + ["--workers", "1", "--cores", "2"]
     )
@@ -71,7 +71,9 @@ def test_a_given_rate_of_the_model(main_of, make_config, capsys):
 
 def test_a_config_without_the_dataloader(main_of, make_config):
     with pytest.raises(ValueError, match="the config has no val_dataloader"):
-        main_of("benchmark_data")([str(make_config("none", val_dataloader=None)), "--split", "val"])
+        main_of("benchmarks.data_loading")(
+            [str(make_config("none", val_dataloader=None)), "--split", "val"]
+        )
 
 
 def test_mmaction_s_classes_and_the_cores_of_a_gpu(main_of, make_config, tmp_path, capsys):
@@ -79,7 +81,7 @@ def test_mmaction_s_classes_and_the_cores_of_a_gpu(main_of, make_config, tmp_pat
     preprocessor = dict(type="mmvidformer.VideoDataPreprocessor", augment=augment)
     config = make_config("compared", model=dict(data_preprocessor=preprocessor))
     options = ["--samples", "3", "--compare", "--tflops", "0.001", "--cores", "1000"]
-    main_of("benchmark_data")([str(config), *options, "--out", str(tmp_path)])
+    main_of("benchmarks.data_loading")([str(config), *options, "--out", str(tmp_path)])
     names = {}
     for table in ("data", "mmaction2"):
         with (tmp_path / f"{table}.csv").open() as file:
@@ -93,5 +95,5 @@ def test_mmaction_s_classes_and_the_cores_of_a_gpu(main_of, make_config, tmp_pat
 
 def test_the_comparison_is_for_training(main_of, make_config, capsys):
     with pytest.raises(SystemExit):
-        main_of("benchmark_data")([str(make_config("t")), "--split", "test", "--compare"])
+        main_of("benchmarks.data_loading")([str(make_config("t")), "--split", "test", "--compare"])
     assert "--compare and --tflops are for --split train" in capsys.readouterr().err

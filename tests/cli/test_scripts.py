@@ -30,7 +30,7 @@ def answer(script: Path, *arguments: str, fake: Path, **variables: str) -> list[
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", ["memory", "benchmark_data", "set_address"])
+@pytest.mark.parametrize("name", ["set_address"])
 def test_a_script_finds_its_modules_from_any_folder(tools, tmp_path, name: str) -> None:
     """As a user runs it, without PYTHONPATH."""
     env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}

@@ -9,8 +9,8 @@ from mmaction.structures import ActionDataSample
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmvidformer.apis.speed import Variant, as_batches, measure
-from mmvidformer.cli.speed import table, with_random_weights
+from mmvidformer.apis.speed import Variant, as_batches, measure, with_random_weights
+from mmvidformer.cli.speed import table
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 

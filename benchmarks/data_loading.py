@@ -1,13 +1,12 @@
 """Measure the parts of data loading, and whether the dataloader keeps up with the model.
 
-python tools/benchmark_data.py CONFIG [--split train] [--model] [--out work_dirs/benchmark_data]
+python -m benchmarks.data_loading CONFIG [--split train] [--model] [--out work_dirs/data]
 
 Prints the milliseconds of each part for one sample in one process: wall time, and CPU time of one
 core. --out writes data.csv. With --model, which measures the model's step, --clips-per-second or
 --tflops, the slower of dataloader and model is named and a number of workers suggested. Dataloader
 workers run the parts of process "worker", between two steps of the model the main process runs
 those of process "main". --compare measures MMAction2's own classes for the same recipe in turn.
-Needs a clone of the repository.
 """
 
 import copy
@@ -17,13 +16,6 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_model_arguments
-from mmvidformer.engine.errors import run_tool
-from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.video.readers import BACKENDS
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.data_cost import (
     UTILIZATION,
     Part,
@@ -35,7 +27,12 @@ from benchmarks.data_cost import (
     worker_cost,
 )
 from benchmarks.mmaction_pipeline import use_mmaction_classes
+from mmvidformer.config import load_config
+from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.engine.tables import print_table
+from mmvidformer.video.readers import BACKENDS
 
 
 def rows_of(parts: Sequence[Part]) -> list[list[str]]:
