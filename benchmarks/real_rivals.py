@@ -4,6 +4,7 @@ They see ``FRAMES`` frames of a whole video, at equal distances, of ``SIZE`` x `
 mirrored clips in training: AdamW, a warm-up and a cosine over a time that is given.
 """
 
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -90,7 +91,7 @@ RIVALS: dict[str, Callable[[int], nn.Module]] = {
 }
 
 
-def evaluate_rival(name: str, folder: Path, seed: int, seconds: float) -> Tally:
+def evaluate_rival(name: str, folder: Path, seed: int, seconds: float, record: Path) -> Tally:
     """Train a model on a folder's ``train.txt`` for a time, and test it on ``test.txt``.
 
     Args:
@@ -98,25 +99,33 @@ def evaluate_rival(name: str, folder: Path, seed: int, seconds: float) -> Tally:
         folder: Folder of the lists.
         seed: Seed of weights and order.
         seconds: Seconds of the processor that training takes.
+        record: JSON file that gets the loss of each step and the answers. If it is there, its
+            answers are returned.
     """
+    if record.exists():
+        return Tally.read(json.loads(record.read_text("utf-8"))["tally"])
     lists = read_task_lists(str(folder), "classes")
     torch.manual_seed(seed)
     model = RIVALS[name](len(lists.classes))
-    steps = train_model(model, videos_of(lists, "train"), seconds)
+    losses = train_model(model, videos_of(lists, "train"), seconds)
     model.eval()
     answers = {}
     for row in videos_of(lists, "test"):
         with torch.no_grad():
             answers[str(row.file)] = int(model(read_clips([row])).argmax()) == row.label
     tally = Tally.of(answers, read_groups(lists.root))
-    print(f"{name}, {steps} steps of {BATCH} videos: {tally}", flush=True)
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps({"tally": tally.groups, "losses": losses}), encoding="utf-8")
+    first, last = np.mean(losses[:10]), np.mean(losses[-10:])
+    learned = f"{len(losses)} steps of {BATCH} videos, loss {first:.2f} to {last:.2f}"
+    print(f"{name}, {learned}: {tally}", flush=True)
     return tally
 
 
-def train_model(model: nn.Module, rows: Sequence[Row], seconds: float) -> int:
-    """Train for seconds of the processor, and return the number of steps."""
+def train_model(model: nn.Module, rows: Sequence[Row], seconds: float) -> list[float]:
+    """Train for seconds of the processor, and return the loss of each step."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY)
-    start, steps, order = time.process_time(), 0, []
+    start, losses, order = time.process_time(), [], []
     while (share := (time.process_time() - start) / seconds) < 1:
         if len(order) < BATCH:
             order += torch.randperm(len(rows)).tolist()
@@ -127,10 +136,11 @@ def train_model(model: nn.Module, rows: Sequence[Row], seconds: float) -> int:
         mirrored = torch.rand(len(batch)) < 0.5
         clips[mirrored] = clips[mirrored].flip(-1)
         optimizer.zero_grad()
-        F.cross_entropy(model(clips), labels).backward()
+        loss = F.cross_entropy(model(clips), labels)
+        loss.backward()
         optimizer.step()
-        steps += 1
-    return steps
+        losses.append(loss.item())
+    return losses
 
 
 def read_clips(rows: Sequence[Row]) -> Tensor:

@@ -79,8 +79,10 @@ def run_method(
     folds = find_folds(lists)
     if method in RIVALS:
         seconds = 60 * args.rival_minutes
-        folders = [*folds.values()] or [lists]
-        tests = [evaluate_rival(method, folder, seed, seconds) for folder in folders]
+        tests = []
+        for folder in [*folds.values()] or [lists]:
+            record = work_dir / f"{folder.name}.json"
+            tests.append(evaluate_rival(method, folder, seed, seconds, record))
         return Tally.pool(tests), {}
     options = ["--config", args.config, "--data", str(lists), "--method", method]
     options += ["--work-dir", str(work_dir), "--seed", str(seed)]

@@ -197,10 +197,13 @@ def _run_probe(
     if unused:
         flags = [f"--{name.replace('_', '-')}" for name in unused]
         print(f"{recipe.method} does not use {', '.join(flags)}")
-    answers, chosen = probe(cfg, recipe, lists, features, checkpoint)
-    tally = Tally.of(answers, read_groups(lists.root))
+    answers, chosen, by_neighbors = probe(cfg, recipe, lists, features, checkpoint)
+    groups = read_groups(lists.root)
+    tally = Tally.of(answers, groups)
     split = "test" if lists.counts["test"] else "val"
     baselines = _baselines(lists, split)
+    if by_neighbors:
+        baselines["the same features with nearest neighbors"] = Tally.of(by_neighbors, groups)
     value = tally.share if tally.count else None
     result = _describe(find_task(recipe.task), lists, split, value) | _tallies(tally, baselines)
     chance = result.get("chance") or 0.0

@@ -45,7 +45,7 @@ Classifiers = dict[str, Callable[[Tensor], Tensor]]  # from features to scores, 
 
 def probe(
     cfg: Config, recipe: Recipe, lists: VideoLists, features: Path, target: Path | None
-) -> tuple[dict[str, bool], str]:
+) -> tuple[dict[str, bool], str, dict[str, bool]]:
     """Train and test a classifier on features of a frozen backbone.
 
     Args:
@@ -57,9 +57,9 @@ def probe(
             for none.
 
     Returns:
-        Number of right predictions, that of all test videos, of which unreadable ones count as
-        wrong, and the settings, the first of those best on the validation videos (without any, the
-        middle ones).
+        Whether each test video is told right, where unreadable ones are not; the settings, the
+        first of those best on the validation videos (without any, the middle ones); and for
+        ``temporal`` and ``linear`` whether the 10 nearest neighbors tell each right.
 
     Raises:
         UserError: If no training video can be read.
@@ -69,16 +69,14 @@ def probe(
     workers = (cfg.get("val_dataloader") or {}).get("num_workers", 0)
     compute_features(cfg, model, lists, features, [method.form], workers)
     rows: dict[str, list[Row]] = {split: [] for split in SPLITS}
-    answers: dict[str, bool] = {}
-    tested = []
+    tested, unreadable = [], []
     for split in SPLITS:
         for video in videos_of(lists, split):
             file = features / method.form / place_of(video.file, lists.root)
-            if split == "test":
-                answers[str(video.file)] = False
             if file.exists():
                 rows[split].append(video._replace(file=file))
-                tested += [str(video.file)] if split == "test" else []
+            if split == "test":
+                (tested if file.exists() else unreadable).append(str(video.file))
     warn_of_shared_videos(lists)
     if not rows["train"]:
         raise UserError(f"none of the {lists.counts['train']} training videos could be read")
@@ -88,7 +86,15 @@ def probe(
     chosen = names[(len(names) - 1) // 2]
     if rows["val"]:
         chosen = max(names, key=lambda name: sum(_right(classifiers[name], rows["val"], device)))
-    answers |= zip(tested, _right(classifiers[chosen], rows["test"], device), strict=True)
+
+    def name_answers(classify: Callable[[Tensor], Tensor]) -> dict[str, bool]:
+        told = zip(tested, _right(classify, rows["test"], device), strict=True)
+        return dict.fromkeys(unreadable, False) | dict(told)
+
+    answers, by_neighbors = name_answers(classifiers[chosen]), {}
+    if recipe.method in ("temporal", "linear"):
+        votes, *_ = _knn(model.cls_head, rows["train"], recipe, lists).values()
+        by_neighbors = name_answers(votes)
     if target is not None:
         model.cls_head = classifiers[chosen]
         content = {
@@ -99,7 +105,7 @@ def probe(
         keep_trained(content, frozen, target.parent, published_base(cfg.load_from, model))
         with write_atomically(target) as part, part.open("wb") as file:
             torch.save(content, file)
-    return answers, chosen
+    return answers, chosen, by_neighbors
 
 
 @torch.no_grad()

@@ -100,8 +100,12 @@ LAYOUTS = {list_kinetics: 8, list_something: 8, list_ucf: 6}  # videos of the te
 @pytest.mark.parametrize("name", RIVALS)
 def test_rivals_learn_colors(name: str, lists: Path, monkeypatch) -> None:
     monkeypatch.setattr(real_rivals, "SIZE", 32)
-    tally = evaluate_rival(name, lists / "fold_1", seed=0, seconds=2)
+    record = lists / "runs" / "record.json"
+    tally = evaluate_rival(name, lists / "fold_1", 0, 2, record)
     assert tally.count == 4 and tally.right >= 2
+    losses = json.loads(record.read_text())["losses"]
+    assert losses[-1] < losses[0]
+    assert evaluate_rival(name, lists / "fold_1", 0, 600, record) == tally  # not trained again
 
 
 def test_a_table_goes_on(lists: Path, tmp_path: Path, monkeypatch, capsys) -> None:

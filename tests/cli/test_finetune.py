@@ -252,6 +252,11 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
         with pytest.raises(FileExistsError, match="config.py exists; --force starts again"):
             main_of("finetune")([*options, "--method", method, "--work-dir", str(run)])
     assert not [*(tmp_path / "knn").glob("*.pth")]
+    for method in ("linear", "temporal"):
+        beside = found[method]["baselines"]["the same features with nearest neighbors"]
+        assert Tally.read(beside).count == 7
+        if method == "linear":  # of the same vectors
+            assert beside == found["knn"]["tally"]
     said = capsys.readouterr().out
     assert "knn, 8 neighbors: " in said
     assert said.count("n = 7); without looking at the videos: 42.9%; frame differences with") == 4
