@@ -1,7 +1,8 @@
-"""What the quick start shows, with commands that only print; not what it trains."""
+"""What the quick start shows, with commands that only print; not what it trains or opens."""
 
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -12,30 +13,34 @@ from pathlib import Path
 
 import pytest
 
-LOG = Path("work_dirs/camera_quickstart/quickstart.log")
+LOG = Path("work_dirs/quickstart/quickstart.log")
 COMMAND = r"""#!/bin/sh
 i=0
 while [ $i -lt 100 ]; do echo "warning: $1 is deprecated"; i=$((i + 1)); done
 case $1 in
-    train)
-        echo $1 >work_dirs/camera_quickstart/last_checkpoint
-        for n in 20 110 225; do
-            echo "Epoch(train) [1][$n/225] loss: 1.0"
-            [ $n = 110 ] && sleep 3 || sleep 0.5  # the script looks twice a second
-        done ;;
-    test) echo "top-1: 82.33%" ;;
+    demo)
+        [ $2 = camera_motion ] || exit 0
+        printf 'video,start,end,shot,label\na,0,1,0,static\na,1,2,0,pan left\n' \
+            >work_dirs/quickstart/segments.csv ;;
+    finetune)
+        mkdir work_dirs/quickstart/moves
+        touch work_dirs/quickstart/moves/best_acc_top1_epoch_3.pth
+        echo "top-1: 90.00%"
+        echo "validation: 90.0% (n = 40); without looking at the videos: 25.0%"
+        sleep 1 ;;
+    test) echo "top-1: 82.50%" ;;
 esac
 [ "$1" != "$SLEEPS" ] || sleep 600
 [ "$1" != "$FAILS" ] || { echo "the disk is full"; exit 3; }
 """
-# Counts GPUs, or runs a command of lab.
-PYTHON = COMMAND.replace("\ni=0", '\n[ "$1" = -m ] || { echo 2; exit; }\nshift 2\ni=0')
+# Runs a command of lab.
+PYTHON = COMMAND.replace("\ni=0", "\nshift 2\ni=0")
 # Bash reads it first: the script interrupts itself before it notes the process group of a step.
 EARLY = r"""
 set -T
 trap '
     if [ "$BASH_COMMAND" = "group=\$!" ]; then
-        until grep -q "warning: lite" "$log"; do sleep 0.1; done
+        until grep -q "warning: lite,web" "$log"; do sleep 0.1; done
         kill -INT $$
     fi' DEBUG
 """
@@ -73,15 +78,20 @@ def test_a_dozen_lines_tell_what_was_measured(start: Callable, tmp_path: Path) -
     printed, _ = process.communicate(timeout=600)
     assert process.returncode == 0, printed
     assert len(printed.splitlines()) <= 14 and "warning" not in printed
-    assert "7 GB" in printed and "4 minutes" in printed
-    assert "82.33% of 900 hard clips" in printed
-    assert " 48%" in printed  # of the batches of training
-    for name in ("curves.png", "confusion.png", "film.mp4", "timeline.png", str(LOG)):
+    assert "7 GB" in printed and "3 minutes" in printed
+    assert "bundled clip: static,pan left." in printed
+    assert "82.50% of 40 test clips" in printed
+    assert "  validation: 90.0% (n = 40); without looking at the videos: 25.0%." in printed
+    assert printed.rstrip().endswith(
+        ".venv/bin/mmvidformer web --config work_dirs/quickstart/moves/finetune/config.py "
+        "--checkpoint work_dirs/quickstart/moves/best_acc_top1_epoch_3.pth"
+    )
+    for name in ("camera.mp4", "square.mp4", "curves.png", str(LOG)):
         assert name in printed
-    assert (tmp_path / LOG).read_text().count("warning: ") == 700
+    assert (tmp_path / LOG).read_text().count("warning: ") == 900
 
 
-def test_a_terminal_has_a_bar(start: Callable) -> None:
+def test_seconds_run_in_a_terminal(start: Callable) -> None:
     ours, theirs = pty.openpty()
     process = start(stdout=theirs)
     os.close(theirs)
@@ -90,20 +100,20 @@ def test_a_terminal_has_a_bar(start: Callable) -> None:
         while True:
             printed += os.read(ours, 4096)
     assert process.wait(timeout=600) == 0
-    assert b"[#########           ]  48%" in printed
+    assert re.search(rb"\rfine-tune on 20 of them +\d+ s\rfine", printed)  # its seconds run
     assert printed.count(b"\n") <= 14
 
 
-@pytest.mark.parametrize("name", ["lite", "generate", "train", "plot", "test", "demo"])
+@pytest.mark.parametrize("name", ["lite,web", "demo", "generate", "finetune", "test", "plot"])
 def test_a_step_that_fails_shows_its_end(start: Callable, name: str) -> None:
     process = start(FAILS=name)
     printed, _ = process.communicate(timeout=600)
     assert process.returncode == 3
     assert "the disk is full" in printed and str(LOG) in printed
-    assert len(printed.splitlines()) < 30 and "82.33" not in printed.splitlines()[-1]
+    assert len(printed.splitlines()) < 30 and "82.50" not in printed.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", ["train", "test", "demo"])
+@pytest.mark.parametrize("name", ["finetune", "demo"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_all(start: Callable, tmp_path: Path, name: str, number: int) -> None:
     process = start(SLEEPS=name)
@@ -117,7 +127,7 @@ def test_an_interrupt_ends_all(start: Callable, tmp_path: Path, name: str, numbe
 def test_an_interrupt_ends_a_step_that_has_just_started(start: Callable, tmp_path: Path) -> None:
     hook = tmp_path / "hook.sh"
     hook.write_text(EARLY)
-    _check_end(start(SLEEPS="lite", BASH_ENV=str(hook)), tmp_path)
+    _check_end(start(SLEEPS="lite,web", BASH_ENV=str(hook)), tmp_path)
 
 
 def _check_end(process: subprocess.Popen, folder: Path) -> None:
