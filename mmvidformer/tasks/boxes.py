@@ -54,7 +54,7 @@ def group_boxes(annotations: Annotations) -> Moments:
     return moments
 
 
-def parse_boxes(table: Table, classes: Sequence[str] = ()) -> Annotations:
+def parse_boxes(table: Table, classes: Sequence[str] = (), has_labels: bool = True) -> Annotations:
     """Read annotations of boxes, such as AVA's.
 
     Columns are ``COLUMNS``, in this order if there is no header as in AVA's files: name of the
@@ -65,6 +65,7 @@ def parse_boxes(table: Table, classes: Sequence[str] = ()) -> Annotations:
     Args:
         table: The rows of a file.
         classes: Names of the classes; empty if they are not known.
+        has_labels: Whether boxes have classes; else a column of these is not looked at.
     """
     names = table.columns
     if "video" not in names or any(re.match("[-0-9.]", name) for name in names):
@@ -73,22 +74,29 @@ def parse_boxes(table: Table, classes: Sequence[str] = ()) -> Annotations:
         of_ava = [name for name in AVA_NAMES if name in names and AVA_NAMES[name] not in names]
         table = table.rename({AVA_NAMES[name]: name for name in of_ava})
     annotations = Annotations(table)
-    rows = table.read(*COLUMNS[:-1], numbers=CORNERS, times=("time",))
+    needed = COLUMNS[:-1] if has_labels else COLUMNS[:-2]
+    rows = table.read(*needed, numbers=CORNERS, times=("time",))
     numbers = {name: number for number, name in enumerate(classes, start=1)}
-    annotations.add_rows(rows, lambda row, place: [_read_box(row, place, numbers)])
+
+    def read_box(row: Row, place: str) -> list[Box]:
+        box = _read_box(row, place)
+        if has_labels:
+            box = box._replace(label=_read_class(row["label"], place, numbers))
+        return [box]
+
+    annotations.add_rows(rows, read_box)
     return annotations
 
 
-def _read_box(row: Row, place: str, numbers: Mapping[str, int]) -> Box:
-    """Read a row; raises a ``UserError`` if its box is not inside the frame, or has no class."""
+def _read_box(row: Row, place: str) -> Box:
+    """Read a row but for its class; a ``UserError`` if the box is not inside the frame."""
     time = read_float(row, "time", place)
     x1, y1, x2, y2 = corners = tuple(read_float(row, name, place) for name in CORNERS)
     if time < 0:
         raise UserError(f"{place}: time must be at least 0, got {time:g}")
     if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
         raise UserError(f"{place}: box must be x1 < x2 and y1 < y2 in 0 to 1, got {corners}")
-    label = _read_class(row["label"], place, numbers)
-    return Box(time, corners, label, row.get("track", ""), place)
+    return Box(time, corners, "", row.get("track", ""), place)
 
 
 def _read_class(label: str, place: str, numbers: Mapping[str, int]) -> int | str:

@@ -47,7 +47,7 @@ class VideoBoxes:
 
         named = NamedVideos(videos=videos)
         table = select_rows(open_annotations(file, named), ["box"])
-        annotations = parse_boxes(table).check()
+        annotations = parse_boxes(table, has_labels=False).check()
         self.has_tracks = False
         self._moments: dict[Path | None, list[StatedBoxes]] = {}
         for name, boxes in annotations.videos.items():

@@ -36,15 +36,15 @@ TASKS: dict[str, Task] = {
 def find_task(name: str) -> Task:
     """Return a task by its name, or as ``'module:Class'`` of another one.
 
-    Its name is ``'frames'``, for example, or what papers call it: ``'action-segmentation'``.
+    Its name is ``'frames'``, for example, or what papers call it: ``'action-segmentation'``, also
+    with blanks and capitals.
 
     Raises:
         UserError: If there is none of that name. Other errors of a module are raised unchanged.
     """
-    if name in TASKS:
-        return TASKS[name]
+    spelling = "-".join(name.lower().split())
     for task in TASKS.values():
-        if name in task.field_names:
+        if spelling in (task.name, *task.field_names):
             return task
     module, colon, class_name = name.partition(":")
     if not colon or not module or module.startswith("."):

@@ -127,6 +127,7 @@ def test_a_task_has_the_names_of_papers_too(task: Task) -> None:
         (ROOT / name).read_text().replace("-", " ") for name in ("docs/tasks.md", "README.md")
     )
     for name in task.field_names:
-        assert spell_task(find_task(name)) == task.name
+        for spelling in (name, name.replace("-", " "), name.replace("-", " ").capitalize()):
+            assert spell_task(find_task(spelling)) == task.name
         assert name.replace("-", " ") in page
     assert task.field_names[0].replace("-", " ") in readme

@@ -37,6 +37,8 @@ VIA = {
 FILES = {
     "csv": "cam1,0,0.1,0.2,0.9,0.8,1,7\nother,0,0,0,1,1,1,3\n",
     "path": "video,time,x1,y1,x2,y2,label,track\nsomewhere\\cam1.mp4,0,.1,.2,.9,.8,person,7\n",
+    "no classes": "video,time,x1,y1,x2,y2\ncam1.mp4,0,.1,.2,.9,.8\n",
+    "bare": "cam1,0,0.1,0.2,0.9,0.8\n",
     "cvat": CVAT,
     "coco": json.dumps(COCO),
     "via": json.dumps(VIA),
@@ -51,7 +53,7 @@ def test_files_of_boxes(tool: str, tiny_videos, tmp_path: Path) -> None:
     file = tmp_path / "boxes"
     file.write_text(FILES[tool])
     boxes = VideoBoxes(file, [str(video), "y/cam2.mp4"])
-    has_tracks = tool != "via"
+    has_tracks = tool not in ("no classes", "bare", "via")
     assert boxes.of(video) == [StatedBoxes(0, [BOX], [7 if has_tracks else None])]
     assert boxes.has_tracks == has_tracks
     assert boxes.of("y/cam2.mp4") == []
