@@ -16,6 +16,7 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
+import lab.papers.kernels  # noqa: F401  (registers the baselines)
 from benchmarks.memory import peak_memory
 from benchmarks.timing import time_call
 from mmvidformer.apis.complexity import count_macs

@@ -18,7 +18,8 @@ import pytest
 import torch
 import yaml
 
-import mmvidformer.registry  # noqa: F401  (repairs MMAction2, which many tests use)
+import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2, which many tests use)
+import lab.papers.kernels  # noqa: F401  (the tests of kernels are theirs, too)
 from tests.storage_server import Proxy, s3_server
 from tests.tiny_data import TinyVideos, write_prediction_data, write_tiny_videos
 from tests.web_server import Web

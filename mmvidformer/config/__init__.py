@@ -16,7 +16,7 @@ from mmvidformer.config import packages
 from mmvidformer.config.idle import idle_variables
 from mmvidformer.config.rows import find_row, is_row
 from mmvidformer.config.shipped import config_folder
-from mmvidformer.errors import MissingFile, UnknownName, UserError
+from mmvidformer.errors import MissingFile, MissingPackage, UnknownName, UserError
 from mmvidformer.lookup import look_up
 
 packages.repair()
@@ -96,16 +96,30 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
 
 
 def read_config(file: str | Path) -> Config:
-    """Read a config file, and import what it names, but not the plugin: answers do without it."""
+    """Read a config file, and import what it names (``import_modules``)."""
     cfg = Config.fromfile(file, import_custom_modules=False)
+    import_modules(cfg)
+    return cfg
+
+
+def import_modules(cfg: Config) -> None:
+    """Import what a config names, but not the plugin: answers do without it.
+
+    Raises:
+        UserError: If a module cannot be imported.
+    """
     named = cfg.get("custom_imports") or {}
     modules = named.get("imports") or []
     others = [
         name for name in ([modules] if isinstance(modules, str) else modules) if name != PLUGIN
     ]
-    if others:
+    try:
         import_modules_from_strings(**{**named, "imports": others})
-    return cfg
+    except ImportError as error:
+        raise MissingPackage(
+            f"custom_imports of the config: {error}; modules are found in PYTHONPATH and, by "
+            "python -m mmvidformer, in the current folder (lab: the folder of a clone)"
+        ) from error
 
 
 def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
@@ -130,6 +144,7 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
         raise UserError(f"overrides {', '.join(options)} do not fit: {reason}") from error
+    import_modules(cfg)
 
 
 def config_name(name: str) -> str:

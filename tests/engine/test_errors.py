@@ -22,6 +22,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch.utils.data import DataLoader, Dataset
 
+from lab.papers.kernels.performer import orthogonal_gaussian
 from mmvidformer import get_config
 from mmvidformer.data.lists import read_list
 from mmvidformer.engine import errors
@@ -32,7 +33,6 @@ from mmvidformer.engine.loading import warn_of_pixels
 from mmvidformer.engine.training_guard import LossNotFinite
 from mmvidformer.errors import UserError
 from mmvidformer.layers.drop import DropPath
-from mmvidformer.layers.kernels.performer import orthogonal_gaussian
 from mmvidformer.video.capture import Capture
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from lab.papers.kernels import linformer
 from mmvidformer.layers import EncoderConfig, SubLayer
-from mmvidformer.layers.kernels import linformer
 from mmvidformer.models import (
     FeatureFixationTransformer,
     TimeSformer,

@@ -2,6 +2,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mmvidformer.layers import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 
 
@@ -34,6 +35,7 @@ def choose_landmarks(q: Tensor, count: int, first: Tensor) -> Tensor:
     return torch.cat(places, dim=-1)
 
 
+@KERNELS.register("orthoformer")
 class OrthoformerKernel(LinearCostKernel):
     """Orthoformer, ``y = softmax(q l^T) (softmax(l k^T) v)`` with landmarks l.
 

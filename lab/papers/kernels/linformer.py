@@ -4,11 +4,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.layers import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel, zero_masked
 
 logger = logging.getLogger("mmvidformer")
 
 
+@KERNELS.register("linformer")
 class LinformerKernel(LinearCostKernel):
     """Linformer, ``y = softmax(q (E k)^T / sqrt(d)) (F v)``.
 

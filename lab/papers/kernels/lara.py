@@ -2,9 +2,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mmvidformer.layers import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 
 
+@KERNELS.register("lara")
 class LaraKernel(LinearCostKernel):
     """Linear randomized attention (LARA), a self-normalized estimate of softmax attention.
 

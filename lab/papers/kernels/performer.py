@@ -1,6 +1,7 @@
 import torch
 from torch import Tensor, nn
 
+from mmvidformer.layers import KERNELS
 from mmvidformer.layers.kernels.base import LinearCostKernel
 from mmvidformer.layers.kernels.linear import weighted_sums
 
@@ -17,6 +18,7 @@ def orthogonal_gaussian(rows: int, dim: int, device: torch.device | None = None)
     return torch.cat(blocks)[:rows] * norms
 
 
+@KERNELS.register("performer")
 class PerformerKernel(LinearCostKernel):
     """Performer (FAVOR+), ``y_i = sum_j (q'_i.k'_j) v_j / sum_j q'_i.k'_j``.
 
