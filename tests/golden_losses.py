@@ -103,6 +103,8 @@ def shrink_recurrent(cfg: Config) -> Config:
     backbone, neck = cfg.model.backbone, cfg.model.get("neck")
     if neck is None:
         backbone.update(arch=dict(embed_dims=WIDTH, depth=1, num_heads=2), init_from=None)
+        if backbone.get("frozen_stages", -1) > 1:
+            backbone.update(frozen_stages=1, clip_len=RECURRENT_FRAMES, img_size=SIDE)
     else:
         cfg.model.backbone = dict(type="mmvidformer.ConvStem", channels=WIDTH)
         neck.update(in_channels=WIDTH, channels=[WIDTH] * len(neck.channels))

@@ -284,7 +284,8 @@ def _family(path: Path) -> str | None:
 
 
 # Read in tests/checkpoints and tests/data.
-ELSEWHERE = ("rand_augment", "streamformer", "trecvit", "videoprism", "vivit_start", "vjepa2_1")
+ELSEWHERE = ("levjepa", "rand_augment", "streamformer", "trecvit", "videoprism", "vivit_start")
+ELSEWHERE += ("vjepa2_1",)
 CASES = [path for path in _files(FOLDER) if _family(path) in FAMILIES]
 
 

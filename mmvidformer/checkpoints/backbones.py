@@ -40,6 +40,14 @@ VIDEO_VITS: dict[str, dict] = {
     "vjepa2_1": dict(
         clip_len=64, img_size=(384, 384), positions="none", rope="vjepa2_1", pool="none"
     ),
+    "levjepa": dict(
+        clip_len=16,
+        img_size=(224, 224),
+        block=[dict(pattern=dict(type="causal_joint", past=16))],
+        positions="none",
+        rope="vjepa2",
+        cls="sink",
+    ),
     "videoprism": dict(clip_len=16, img_size=(288, 288), pool="none"),
     "streamformer": dict(clip_len=16, img_size=(224, 224), pool="none"),
     "trecvit": dict(clip_len=32, img_size=(224, 224), pool="none"),

@@ -26,7 +26,7 @@ from mmvidformer.storage.atomic import write_atomically
 
 OUTPUTS = ("mmvidformer", "huggingface", "official")
 # Files of projects whose code reads no HuggingFace folder: suffix by scheme.
-OFFICIAL = {"trecvit": ".npz", "vjepa2_1": ".pt"}
+OFFICIAL = {"trecvit": ".npz", "vjepa2_1": ".pt", "levjepa": ".pt"}
 
 
 def read_model(source: str | Path, **options: object) -> tuple[str, Conversion]:
@@ -60,7 +60,7 @@ def convert_file(
         target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
             with one of the three published schemes, VideoMAE, V-JEPA 2, or VideoPrism);
-            ``'official'``, a file that the authors' code reads (TRecViT, V-JEPA 2.1).
+            ``'official'``, a file that the authors' code reads (TRecViT, V-JEPA 2.1, LeVJEPA).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``checkpoints.flax``).
         num_heads: Number of attention heads, if the source does not contain it.

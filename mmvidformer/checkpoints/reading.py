@@ -30,10 +30,12 @@ from mmvidformer.errors import MissingFile, UserError
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 CONFIGS = ("preprocessor_config.json", "video_preprocessor_config.json", "config.json")
 # Keys under which training scripts store the weights, also one inside of the other; the first that
-# is there counts. Of V-JEPA's two encoders, the evaluations of the official code read the teacher,
-# ``target_encoder``, or ``ema_encoder`` of distilled models.
+# is there counts. Means of weights come first, as timm and LeVJEPA save them. Of V-JEPA's two
+# encoders, the evaluations of the official code read the teacher, ``target_encoder``, or
+# ``ema_encoder`` of distilled models.
 ENCODERS = ("target_encoder", "ema_encoder", "encoder")
-STATE_KEYS = ("state_dict", "model_state_dict", "model_state", "model", "module", *ENCODERS)
+STATES = ("state_dict_ema", "state_dict", "model_state_dict", "model_state", "model", "module")
+STATE_KEYS = (*STATES, *ENCODERS)
 # How files begin: of zip (PyTorch, npz), pickle from protocol 2 on, and maps of msgpack.
 ZIP, PICKLE = b"PK", b"\x80"  # msgpack's empty map is 0x80, too
 MAPS = tuple(bytes([first]) for first in (*range(0x81, 0x90), 0xDE, 0xDF))

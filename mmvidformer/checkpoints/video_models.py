@@ -227,6 +227,8 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
         return revert(state, videoprism_rules(state, dialect))
     if scheme == "vjepa2_1":
         return revert(state, vjepa2_1_rules(state))
+    if scheme == "levjepa":
+        return revert(state, key_map("levjepa", "model"))
     if scheme == "trecvit":
         return to_trecvit(state)
     if scheme == "streamformer":

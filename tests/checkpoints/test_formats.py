@@ -260,6 +260,11 @@ def test_formats_are_recognized() -> None:
             "patch_embed.proj.weight": torch.zeros(4, 3, 2, 8, 8),
             "blocks.0.attn.qkv.bias": torch.zeros(12),
         },
+        "levjepa": {
+            "encoder.cls_token": torch.zeros(1, 1, 4),
+            "encoder.patch_embed.proj.weight": torch.zeros(4, 3, 1, 8, 8),
+            "encoder.blocks.0.attn.qkv.bias": torch.zeros(12),
+        },
         "vjepa2_1": {
             "patch_embed.proj.weight": torch.zeros(4, 3, 2, 8, 8),
             "video_mod_embed": torch.zeros(1, 1, 4),

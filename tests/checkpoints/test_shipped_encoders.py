@@ -46,6 +46,7 @@ def test_videoprism(name: str, sizes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("name", "config"),
     [
+        ("levjepa_a", "levjepa_l_sthv2"),
         ("streamformer_a", "streamformer_b_k400"),
         ("trecvit_a", "trecvit_b_k400"),
         ("vjepa2_1_a", "vjepa2_1_b_sthv2"),
@@ -65,7 +66,7 @@ def test_names_and_options_are_those_of_the_authors_code(name: str, config: str)
     assert first_blocks(own) == first_blocks(backbone)
     options = get_config(config).model.backbone
     for option, value in converted.settings.items():
-        if option in ("frames", "pool", "rope", "mlp", "layer_norms"):
+        if option in ("frames", "pool", "rope", "cls", "mlp", "layer_norms"):
             assert options.get(option) == value, option
 
 
