@@ -139,8 +139,8 @@ def answer(
     film = Path(folder, "rollout.mp4")
     sample = recognizer.pipeline.read(opened, surest.span)
     try:
-        (clip,) = rollout_clips(recognizer, sample)
-    except ValueError as error:  # not defined for the model
+        clip = next(rollout_clips(recognizer, sample))
+    except UserError as error:  # not defined for the model
         yield Answer(note=describe(error))
         return
     _, images = draw_clip(Path(video).name, *clip)
