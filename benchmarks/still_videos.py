@@ -22,8 +22,9 @@ from benchmarks.models import machine
 from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.versions import versions
 from mmvidformer.apis import Recognizer
+from mmvidformer.apis.answer_changes import add_change, gives_classes
 from mmvidformer.apis.factory import PUBLISHED
-from mmvidformer.apis.self_check import add_change, gives_classes, make_fast
+from mmvidformer.apis.fast import make_fast
 from mmvidformer.apis.speed import Variant, as_batches, mean_share, read_clips, with_random_weights
 from mmvidformer.config import load_config
 from mmvidformer.data.sources import list_sources
@@ -107,8 +108,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         recognizer = Recognizer(with_random_weights(load_config(args.config)), None, "cpu")
     else:
         recognizer = Recognizer(args.config, next(iter(checkpoints), PUBLISHED), "cpu")
-    fast, _ = make_fast(recognizer.model)
-    still, _ = make_fast(fast, static=args.static)
+    fast = make_fast(recognizer.model)
+    still = make_fast(fast, static=args.static)
     print(f"{machine('cpu', args.threads)}; {versions()}")
     print(f"{recognizer}, up to {args.static:g} of 255: {rule_of(still.backbone)}")
     print("  ".join(COLUMNS))

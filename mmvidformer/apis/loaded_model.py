@@ -10,9 +10,9 @@ from mmengine.config import Config
 from torch import nn
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
+from mmvidformer.apis.fast import in_words, make_fast
 from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.stream import FrameRunner
 from mmvidformer.config import config_name
 from mmvidformer.errors import UserError
@@ -47,11 +47,10 @@ class LoadedModel:
         if not names:
             self.names = class_names(tasks, None, known_names(self.cfg, self._model))
         self.task = task_of(self.cfg, self._model.cls_head)
-        # An optimized copy (None: the model itself), and what compares its answers with exact ones
-        # (None: they are exact).
-        self._fast, self.check = make_fast(self._model, int8, static)
+        self._inexact = in_words(self._model, int8, static)
+        self._fast = make_fast(self._model, int8, static)  # None: the model itself
         if int8:
-            self._model = self._fast  # the weights in float32 are freed after the check
+            self._model = self._fast  # the weights in float32 are freed
         # Its stages; None: clips share no frames.
         self._stages = split_stages(self._fast or self._model)
         is_recurrent = hasattr(self._model, "stream")
@@ -81,7 +80,7 @@ class LoadedModel:
 
         With ``int8`` it is the copy that has 8 bits.
         """
-        self._fast = self._stages = self.check = None
+        self._fast = self._stages = None
         return self._model
 
     @property
@@ -116,10 +115,7 @@ class LoadedModel:
             stacks = {}
             for key in samples[numbers[0]]:
                 stacks[key] = [samples[number][key] for number in numbers]
-            answers = model.test_step(stacks)
-            if self.check is not None:
-                self.check.compare_outputs(stacks, answers)
-            outputs |= zip(numbers, answers, strict=True)
+            outputs |= zip(numbers, model.test_step(stacks), strict=True)
         return [outputs[number] for number in range(len(samples))]
 
     def predictions_of(self, output: Sample | Instances, **where: Any) -> list[Prediction]:
@@ -132,7 +128,7 @@ class LoadedModel:
 
     def __repr__(self) -> str:
         optimized = ", optimized for inference" if self._fast else ""
-        optimized += f", {self.check.what}" if self.check else ""
+        optimized += f", {self._inexact}" if self._fast and self._inexact else ""
         name = type(self._model.backbone).__name__
         if self._address or self.cfg.filename:
             name = f"{self._address or config_name(self.cfg.filename)} ({name})"

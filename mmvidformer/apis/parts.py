@@ -120,8 +120,8 @@ class PartReader:
         self, frames: Frames, fps: float, delay: float, min_score: float
     ) -> Iterator[Answer]:
         """Find the segments of a stream."""
-        model, check = self.loaded.fast_model, self.loaded.check
-        return stream_segments(self.pipeline, model, frames, fps, delay, min_score, check)
+        model = self.loaded.fast_model
+        return stream_segments(self.pipeline, model, frames, fps, delay, min_score)
 
     def boxes_of_stream(self, frames: Frames, fps: float, options: Options) -> Iterator[Answer]:
         """Answer for the persons of a stream, half a clip after their moments."""

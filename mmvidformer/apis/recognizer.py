@@ -48,15 +48,12 @@ class Recognizer(LoadedModel):
             checkpoint, of the config or of its dataset (``known_names``), or numbers.
         clips: Number of clips to read from each video, with one crop each; default: the views of
             the test pipeline.
-        int8: Whether linear layers multiply in 8 bits, on a CPU. Answers differ a little: the first
-            ones are computed in float32 too, and if more than a tenth differ, ``TooInexact`` is
-            raised (``tasks.changes``).
+        int8: Whether linear layers multiply in 8 bits, on a CPU. Answers differ a little;
+            ``mmvidformer speed`` measures how many.
         static: Parts of clips that change by at most this, in the mean of pixels of 0 to 255, are
-            computed once (``fast.run_lengths``). Answers differ, and are compared likewise, the
-            first ones and fewer and fewer later. Segments of streams: the first ones.
+            computed once (``fast.run_lengths``). Answers differ; measure likewise.
 
     Attributes:
-        check: How many answers differ, if they do (``SelfCheck``); None: they are exact.
         task: What a prediction is about (``mmvidformer.tasks``).
         is_recurrent: Whether the model answers frame by frame.
         pipeline: The test pipeline, for whole videos and windows.
@@ -290,7 +287,7 @@ class Recognizer(LoadedModel):
             UserError: If the model is not recurrent, or ``restart`` is not positive.
         """
         name = source.name if isinstance(source, FrameSource) else None
-        outputs = self.frame_runner.run(lambda: self.fast_model, source, restart, self.check)
+        outputs = self.frame_runner.run(lambda: self.fast_model, source, restart)
         for frame, start, scores_by_time in outputs:
             seconds = start, frame.seconds
             predictions = [

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.apis.windows import SEGMENTS_PART, Answer, Frames
 from mmvidformer.layers.samples import Instances
 from mmvidformer.models.soft_nms import segment_iou
@@ -70,7 +69,6 @@ def stream_segments(
     fps: float,
     delay: float,
     min_score: float,
-    check: SelfCheck | None = None,
 ) -> Iterator[Answer]:
     """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
 
@@ -78,30 +76,21 @@ def stream_segments(
     backbone runs once for each clip, the head on the last 64 clips. What was told is never
     revised: a segment of the same class that overlaps it by more than half (IoU) is left out. Those
     that are found at one time are told in the order of their starts. When the stream ends, the rest
-    is found. ``model`` is the recognizer, and ``check`` compares what is found in the first clips
-    with what the exact one finds.
+    is found. ``model`` is the recognizer.
     """
     size, times = max(round(pipeline.span(fps)), 1), FrameTimes(fps)
-    clips, exact_clips = LastClips(model), None
-    if check is not None and (exact := check.beside_stream()) is not None:
-        exact_clips = LastClips(exact)
+    clips = LastClips(model)
     told = torch.zeros(0, 3)  # start and end in seconds, and class
     total, ended, frames = 0, False, iter(frames)
     while not ended:
         clip = list(islice(frames, size))
         ended, total = len(clip) < size, total + len(clip)
         if clip:
-            sample = pipeline.read_frames(clip, pipeline.sample(len(clip), fps))
-            clips.append(sample)
+            clips.append(pipeline.read_frames(clip, pipeline.sample(len(clip), fps)))
         if not clips:
             return
         first = (-(-total // size) - len(clips)) * size
-        where = first, total, size, times
-        segments = clips.find(*where)
-        if clip and exact_clips is not None:
-            exact_clips.append(sample)
-            check.add([exact_clips.find(*where)], [segments])
-            exact_clips = exact_clips if check.beside_stream() is not None else None
+        segments = clips.find(first, total, size, times)
         start, end = times.seconds(first), times.seconds(total)
         told = told[told[:, 1] >= start]
         is_sure = segments.scores >= min_score

@@ -15,8 +15,9 @@ import torch
 from mmengine.config import Config
 from tqdm import tqdm
 
+from mmvidformer.apis.answer_changes import Answer, add_change, answer_of, gives_classes
+from mmvidformer.apis.fast import make_fast
 from mmvidformer.apis.pipeline import normalize
-from mmvidformer.apis.self_check import Answer, add_change, answer_of, gives_classes, make_fast
 from mmvidformer.errors import UserError
 from mmvidformer.models.fast.compiled_blocks import compile_blocks
 from mmvidformer.models.fast.int8 import bytes_of_weights, layer_errors
@@ -107,7 +108,7 @@ def make_variants(
     """
     model = without_runs(model)
     yield Variant("plain", model)
-    fast, _ = make_fast(model)
+    fast = make_fast(model)
     if fast is None:
         what = f"not for {type(model.backbone).__name__}"
         yield Variant("optimized", note=what)
@@ -123,7 +124,7 @@ def make_variants(
         options["int8, run lengths"] = dict(int8=True, static=static)
     for name, arguments in options.items():
         try:
-            variant = Variant(name, make_fast(fast, **arguments)[0])
+            variant = Variant(name, make_fast(fast, **arguments))
         except ValueError as error:
             variant = Variant(name, note=str(error))
         if name == "int8" and variant.model is not None:

@@ -9,7 +9,6 @@ from mmengine.config import Config
 from torch import Tensor, nn
 
 from mmvidformer.apis.pipeline import build_all, inference_transforms, normalize
-from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.answers import Answers
@@ -170,7 +169,6 @@ class FrameRunner:
         model: Callable[[], nn.Module],
         source: FrameSource | Iterable[StreamFrame],
         restart: float | None,
-        check: SelfCheck | None = None,
     ) -> Iterator[tuple[StreamFrame, float, list[Scores]]]:
         """Run the model on each frame.
 
@@ -178,7 +176,6 @@ class FrameRunner:
             model: What returns the model, which may be another one later.
             source: A video file, camera or address, or frames, which are consumed one by one.
             restart: Interval in seconds at which the state is reset; None: never.
-            check: Compares the answers for the first frames with those of the exact model.
 
         Yields:
             The frame, the time of the first one that the state knows, and logits by time ahead.
@@ -188,18 +185,14 @@ class FrameRunner:
         frames, cuts = source, list[int]()
         if isinstance(source, FrameSource):
             frames, cuts = self.pipeline.read(source), source.cuts
-        state, exact_state, start, last = None, None, None, -1
+        state, start, last = None, None, -1
         for frame in frames:
             is_cut = any(last < number <= frame.number for number in cuts)
             is_over = restart and start is not None and frame.seconds - start > restart - 1e-6
             if start is None or is_cut or is_over:
-                state, exact_state, start = None, None, frame.seconds
+                state, start = None, frame.seconds
             last = frame.number
             scores, state = self._step(model(), frame, state)
-            exact = check and check.beside_stream()
-            if exact is not None:
-                exact_scores, exact_state = self._step(exact, frame, exact_state)
-                check.add([exact_scores], [scores])
             yield frame, start, self._by_time(scores)
 
     @torch.no_grad()

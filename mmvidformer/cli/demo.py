@@ -62,8 +62,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     for sink, path in options.targets:
         if sink not in (Film, Timeline, WindowsCsv) and str(path) != "-":
             print(f"written: {path}", file=sys.stderr)
-    if recognizer.check is not None:
-        print(recognizer.check.report(), file=sys.stderr)
     if sinks.failed:
         print(f"{len(sinks.failed)} of {len(options.sources)} videos failed:", file=sys.stderr)
         print(*sinks.failed, sep="\n", file=sys.stderr)

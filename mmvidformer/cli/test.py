@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from mmengine.config import Config
@@ -146,7 +145,7 @@ class OptimizeHook(Hook):
 
     Args:
         shares_frames: Whether the frames that clips of a batch share are encoded once.
-        int8: See ``Recognizer``, as for the next. The first scores are compared with exact ones.
+        int8: See ``Recognizer``, as for the next.
         static: Likewise.
     """
 
@@ -156,16 +155,15 @@ class OptimizeHook(Hook):
         self, shares_frames: bool = False, int8: bool = False, static: float | None = None
     ) -> None:
         self.shares_frames, self.int8, self.static = shares_frames, int8, static
-        self.check: Any = None
 
     def before_test_epoch(self, runner: Runner) -> None:
         """Replace the model, without a wrapper, which testing does not need."""
-        from mmvidformer.apis.self_check import make_fast  # as above
+        from mmvidformer.apis.fast import make_fast  # as above
         from mmvidformer.models.fast.shared_frames import SharedFrames, split_stages
 
         self.model = runner.model
         plain = runner.model.module if is_model_wrapper(runner.model) else runner.model
-        fast, self.check = make_fast(plain, self.int8, self.static)
+        fast = make_fast(plain, self.int8, self.static)
         if fast is not None:
             runner.model = fast
             stages = split_stages(fast) if self.shares_frames else None
@@ -173,18 +171,9 @@ class OptimizeHook(Hook):
                 fast.test_step = lambda batch: SharedFrames(stages).test_step(batch)
             runner.logger.info("the model is optimized for inference (optimize_for_inference)")
 
-    def after_test_iter(
-        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
-    ) -> None:
-        """Compare scores with exact ones, if they are inexact."""
-        if self.check is not None:
-            self.check.compare_outputs(data_batch, outputs)
-
     def after_test_epoch(self, runner: Runner, metrics: Mapping | None = None) -> None:
         """Restore the model."""
         runner.model = self.model
-        if self.check is not None:
-            runner.logger.info(self.check.report())
 
 
 def in_words(value: float, share: bool) -> str:

@@ -55,18 +55,18 @@ class ClassOptions:
 
 @dataclass(frozen=True)
 class SpeedOptions:
-    """What makes a model faster and its answers inexact (``apis.self_check``)."""
+    """What makes a model faster and its answers inexact (``apis.fast``)."""
 
     int8: bool = option(
-        "linear layers multiply in 8 bits, on a CPU; the first answers are compared with exact "
-        "ones, and it ends if more than a tenth differ",
+        "linear layers multiply in 8 bits, on a CPU; measure first what that changes: mmvidformer "
+        "speed",
         False,
         action="store_true",
     )
     static: float | None = option(
         "save time on still parts of a video: a patch that changes by at most T of 255 gray levels "
-        "from frame to frame is computed once (6 is a start); the first answers are compared with "
-        "exact ones, and it ends if more than a tenth differ",
+        "from frame to frame is computed once (6 is a start); measure first what that changes: "
+        "mmvidformer speed",
         type=float,
         metavar="T",
     )

@@ -86,7 +86,7 @@ def export(
             round_to_int8(part, rounded)
             run = load(rounded)
             difference = check_file(graph, run, out.name, INT8_TOLERANCE)
-            compare_answers(graph, run, clips).check("int8", least=1)
+            compare_answers(graph, run, clips).check("int8")
             for path in (part, part.with_name(f"{part.name}.data")):
                 path.unlink(missing_ok=True)
             rounded.rename(part)

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from mmvidformer.errors import UserError
 
-LEAST = 16  # answers, before so many as MOST_CHANGED are too many
 MOST_CHANGED = 0.1  # share of the answers
 
 Scores = Mapping[str, Tensor]  # (..., classes) or values, by output of the head
@@ -62,12 +61,11 @@ class Change:
         answers = f"{self.changed} of {self.answers} answers changed"
         return f"{answers}, largest difference of a score {self.difference:.2g}"
 
-    def check(self, what: str, least: int = LEAST) -> None:
-        """Raise ``TooInexact`` if more than a tenth of at least so many answers changed.
+    def check(self, what: str) -> None:
+        """Raise ``TooInexact`` if more than a tenth of the answers changed.
 
         Args:
             what: What makes the model faster, for the message.
-            least: The number.
         """
-        if self.answers >= least and self.changed > MOST_CHANGED * self.answers:
+        if self.changed > MOST_CHANGED * self.answers:
             raise TooInexact(f"{what}: {self}, more than {MOST_CHANGED:.0%}; leave it out")

@@ -1,4 +1,4 @@
-"""The commands with --int8 and --static: near the exact answers, and what says how near."""
+"""The commands with --int8 and --static: near the exact answers."""
 
 import json
 from collections.abc import Callable
@@ -15,8 +15,6 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.models.fast import token_dropping
 from mmvidformer.registry import MODELS
 
-NEAR = "int8: 0 of "
-
 
 def features(main_of: Callable, command: list[str], out: Path, *options: str) -> np.ndarray:
     assert main_of("features")([*command, "--out", str(out), *options]) == 1  # one is broken
@@ -28,10 +26,8 @@ def features(main_of: Callable, command: list[str], out: Path, *options: str) ->
 def test_features(main_of, model, folder, tmp_path, capsys, tokens) -> None:
     command = [*model, str(folder)]
     exact = features(main_of, command, tmp_path / "exact", *tokens)
-    assert "int8" not in capsys.readouterr().out
     rounded = features(main_of, command, tmp_path / "int8", "--int8", *tokens)
     assert 0 < np.abs(rounded - exact).max() < 0.1 * np.abs(exact).max()
-    assert "int8: largest difference of a number 0.0" in capsys.readouterr().out
     with pytest.raises(FileExistsError, match="another int8"):
         main_of("features")([*command, "--out", str(tmp_path / "exact"), "--int8", *tokens])
 
@@ -44,19 +40,15 @@ def test_labels(main_of, model, folder, tmp_path, capsys) -> None:
         rows.append(pq.read_table(out).to_pylist())
     for exact, rounded in zip(*rows, strict=True):
         assert rounded["score"] == pytest.approx(exact["score"], abs=0.02)
-    assert NEAR in capsys.readouterr().out
 
 
 def test_demo(main_of, model, folder, capsys) -> None:
     assert main_of("demo")([*model, str(folder / "0"), "--window", "1", "--int8"]) == 0
-    errors = capsys.readouterr().err
-    assert "optimized for inference, int8" in errors and NEAR in errors
+    assert "optimized for inference, int8" in capsys.readouterr().err
 
 
 def test_testing(test, model, tmp_path, caplog) -> None:
     test([*model, "--work-dir", str(tmp_path), "--int8"])
-    (log,) = tmp_path.glob("*/*.log")
-    assert NEAR in log.read_text()
     saved = json.loads((tmp_path / "test_1x1_score_int8.json").read_text())
     assert saved["int8"] is True and "static" not in saved
     with pytest.raises(
@@ -90,18 +82,14 @@ def joint(make_config, tmp_path_factory) -> tuple[str, str]:
 
 def test_still_parts(main_of, test, joint, model, folder, tmp_path, capsys) -> None:
     """The tolerance is as large as pixels may change: the first frame stands for all."""
-    words = "still parts (up to 255 of 255) computed once: "
+    words = "still parts (up to 255 of 255) computed once"
     static, videos = ["--static", "255"], str(folder)
     assert main_of("demo")([*joint, str(folder / "0"), "--window", "1", *static]) == 0
     assert words in capsys.readouterr().err
     assert main_of("label")([*joint, videos, "--out", str(tmp_path / "labels"), *static]) == 1
-    assert words in capsys.readouterr().out
     few = features(main_of, [*joint, videos], tmp_path / "few", *static)
-    assert f"{words}largest difference" in capsys.readouterr().out
     assert few.shape == (2, 16)
     test([*joint, "--work-dir", str(tmp_path / "test"), *static])
-    (log,) = (tmp_path / "test").glob("*/*.log")
-    assert words in log.read_text()
     tokens = features(main_of, [*joint, videos], tmp_path / "tokens", "--tokens", *static)
     of_frames = tokens.reshape(2, 4, 2 * 2 * 16)  # of one view
     assert (of_frames == of_frames[:, :1]).all() and of_frames.std() > 0
@@ -122,9 +110,7 @@ def test_still_frames_are_computed_once(joint, folder) -> None:
     block.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
     scores = still(frame + noise).scores["class"]
     assert seen == [1 + 4]  # a class token, and the places of one frame
-    assert still.check.change.answers == 1 and still.check.change.difference > 0
-    difference = np.abs(scores - exact(frame + noise).scores["class"]).max()
-    assert still.check.change.difference == pytest.approx(difference, rel=1e-3)
+    assert 0 < np.abs(scores - exact(frame + noise).scores["class"]).max() < 0.1
 
 
 def test_training_on_fewer_tokens(train, make_config, tmp_path, monkeypatch) -> None:

@@ -294,15 +294,3 @@ def test_a_stream_gives_the_moments_of_the_file(moments_model, frames, delay) ->
     assert len(expected) > 2 and rows_of(found) == expected
     assert [one.start for one in found] == sorted(one.start for one in found)
     assert all(one.start == one.end for one in found)
-
-
-def test_segments_in_8_bits_are_compared(segments_config) -> None:
-    """Those of a stream for its first 16 clips, of 8 frames each; the last one has 4."""
-    recognizer = Recognizer(segments_config, None, "cpu", int8=True)
-    list(recognizer.timeline(noise(44), fps=10))
-    assert recognizer.check.seen == 1 and recognizer.check.change.difference > 0
-    list(recognizer.stream(iter(noise(44)), fps=10))
-    assert recognizer.check.seen == 1 + 6
-    list(recognizer.stream(iter(noise(160)), fps=10))
-    assert (recognizer.check.seen, recognizer.check.exact) == (16, None)
-    assert 0 < recognizer.check.change.difference < 0.1

@@ -91,8 +91,6 @@ def answer_all(
     print(f"{count} answered, {before} answered before, {len(failed)} failed")
     if failed:
         print(f"reasons: {report}")
-    if answerer.check is not None and answerer.check.seen and not options.ray:
-        print(answerer.check.report())
     if failed_before:
         print(f"{len(failed_before)} failed in an earlier run; --retry tries them again")
     return 1 if failed else 0

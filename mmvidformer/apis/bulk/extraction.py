@@ -7,13 +7,12 @@ from typing import Any
 
 import torch
 from mmengine.config import Config
-from torch import nn
 
 from mmvidformer.apis.bulk.reading import VIDEOS_AT_ONCE, Clip, Where, WholeVideos
 from mmvidformer.apis.factory import find_model
+from mmvidformer.apis.fast import make_fast
 from mmvidformer.apis.features import backbone_features, check_features, window_features
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.apis.self_check import make_fast
 from mmvidformer.apis.windows import check_step, list_windows, times_of
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.models.fast.shared_frames import SharedFrames, frames_of_stage, split_stages
@@ -60,7 +59,7 @@ class FeatureExtractor:
         device: See ``Recognizer``.
         every: Frames from one clip to the next; None: a row for the video.
         tokens: Whether to keep the tokens of each view.
-        int8: See ``Recognizer``. Features are compared with exact ones, not answers.
+        int8: See ``Recognizer``.
         static: Likewise.
         layers: Blocks whose outputs are the features (``backbone_features``).
 
@@ -85,11 +84,9 @@ class FeatureExtractor:
         cfg, checkpoint = find_model(config, checkpoint)
         model = load_recognizer(cfg, checkpoint, device, head=False)
         check_features(model, layers or ())
-        self.check = None
         has_runs = static is not None or getattr(model.backbone, "static", None) is not None
         if int8 or has_runs or not needs_all_tokens:
-            fast, self.check = make_fast(model, int8, static, has_head=False)
-            model = fast or model
+            model = make_fast(model, int8, static) or model
         self.model, self.tokens, self.layers = model, tokens, layers
         pipeline = VideoPipeline(cfg, 1 if every else None)
         self.read_clips: WholeVideos | EveryClip = WholeVideos(pipeline)
@@ -119,26 +116,15 @@ class FeatureExtractor:
 
     def _features(self, clips: Sequence[Clip]) -> list[torch.Tensor]:
         """Compute features (D,) of each clip, or tokens (views, T, H, W, D)."""
-        if self._stages is None:
-            features = self._run(self.model, clips)
-        else:  # one by one, since clips share frames
+        if self._stages is not None:  # one by one, since clips share frames
             shared = [self._shared_frames_of(clip.name) for clip in clips]
             pairs = zip(shared, clips, strict=True)
-            features = [window_features(frames, clip.sample).mean(dim=0) for frames, clip in pairs]
-        if self.check is not None:
-            self.check.compare(
-                [{"features": values} for values in features],
-                lambda exact: [{"features": values} for values in self._run(exact, clips)],
-            )
-        return features
-
-    def _run(self, model: nn.Module, clips: Sequence[Clip]) -> list[torch.Tensor]:
-        """Run a model on clips, those of one shape together."""
+            return [window_features(frames, clip.sample).mean(dim=0) for frames, clip in pairs]
         views = [clip.sample["inputs"] for clip in clips]  # (views, C, T, H, W)
         features: dict[int, torch.Tensor] = {}
         for numbers in group_by_shape([clip[0] for clip in views]):
             stack = torch.cat([views[number] for number in numbers])
-            values = backbone_features(model, stack, self.tokens, layers=self.layers)
+            values = backbone_features(self.model, stack, self.tokens, layers=self.layers)
             parts = values.split([len(views[number]) for number in numbers])
             for number, of_views in zip(numbers, parts, strict=True):
                 features[number] = of_views if self.tokens else of_views.mean(dim=0)

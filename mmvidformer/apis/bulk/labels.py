@@ -58,7 +58,7 @@ class Labeler:
         self.recognizer = recognizer = Recognizer(
             config, checkpoint, device, options.classes, **options.inexact
         )
-        self.check, self.options = recognizer.check, options
+        self.options = options
         options.check(recognizer.task)
         self.boxes = options.read_boxes(videos)
         self.read_clips = self._reader(options)

@@ -16,7 +16,6 @@ from mmvidformer.apis.bulk.reading import (
     read_groups,
     say_fault,
 )
-from mmvidformer.apis.self_check import SelfCheck
 from mmvidformer.storage.parts import Answer
 from mmvidformer.video.processes import Lost, Named, run_groups
 
@@ -29,12 +28,10 @@ class Answerer(Protocol):
     Attributes:
         read_clips: Reads a video.
         columns: Type of each column: str, float, list of float32, or tuple of whole numbers.
-        check: What compares inexact answers with exact ones, if they are inexact.
     """
 
     read_clips: ReadClips
     columns: Mapping[str, type]
-    check: SelfCheck | None
 
     def answer(self, clips: Sequence[Clip]) -> list[list[dict[str, Any]]]:
         """Make the rows of each clip."""
