@@ -233,6 +233,24 @@ def test_host_time_of_blocks() -> None:
         assert table_row("speed.md", " | ".join(title), name) == cells
 
 
+@pytest.mark.parametrize("block", ["timm", "joint", "divided", "feature fixation"])
+def test_core_before_and_after(block: str) -> None:
+    """The page of the core has the figures of the page of speed."""
+    after = table_row("speed.md", "block | us", block)
+    cells = table_row("core.md", "block, before and after", block)
+    counts = [cell.rpartition("→")[2].strip() for cell in cells[5:]]
+    assert [*cells[2:4], *counts] == after
+
+
+@pytest.mark.parametrize(
+    "row", ["inference, plain", "inference, optimized", "training, plain", "training, optimized"]
+)
+def test_core_beside_other_projects(row: str) -> None:
+    page = (REPORTS / "speed.md").read_text()
+    cells = " | ".join(table_row("core.md", "`timesformer_b_k400`", row))
+    assert f"| {row} | {cells} |" in page
+
+
 def test_savings_of_passes() -> None:
     with open(REPORTS / "benchmark" / "passes.csv", newline="") as file:
         rows = {(row["pass"], row["way"]): row for row in csv.DictReader(file)}
