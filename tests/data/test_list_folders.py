@@ -206,7 +206,9 @@ def test_one_file_in_two_folders(tmp_path) -> None:
     assert [path for path, _ in rows] == ["run/a.mp4", "run/c.mp4", "sit/d.mp4"]
     assert skipped == {"run/b.mp4": f"it is the same file as {tmp_path / 'run/a.mp4'}"}
     (tmp_path / "sit" / "gone.mp4").symlink_to("nowhere")
-    assert read_folders(tmp_path)[1]["sit/gone.mp4"] == "it is a link to nothing"
+    os.mkfifo(tmp_path / "sit" / "pipe.mp4")
+    for name in ("sit/gone.mp4", "sit/pipe.mp4"):
+        assert read_folders(tmp_path)[1][name] == "it is no file, or a link to nothing"
     (tmp_path / "sit" / "e.mp4").symlink_to("../run/c.mp4")
     with pytest.raises(ValueError, match="sit/e.mp4: it is the same file as .*c.mp4, in another"):
         read_folders(tmp_path)

@@ -38,8 +38,8 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         if name.count("/") < 1 + has_splits:
             export.skipped[video] = "it is in no folder of a class"
             continue
-        if not (folder / name).exists():
-            export.skipped[video] = "it is a link to nothing"
+        if not (folder / name).is_file():
+            export.skipped[video] = "it is no file, or a link to nothing"
             continue
         first, first_folders = firsts.setdefault(identity_of(video), (name, folders))
         if first != name:
