@@ -28,11 +28,12 @@ from benchmarks.data_cost import (
 )
 from benchmarks.mmaction_pipeline import use_mmaction_classes
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.model_options import ConfigOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.engine.tables import print_table
-from mmvidformer.video.readers import BACKENDS
+from mmvidformer.video.choices import BACKENDS
 
 
 def rows_of(parts: Sequence[Part]) -> list[list[str]]:
@@ -61,7 +62,7 @@ def compare(parts: Sequence[Part], model: float, workers: int, cores: int) -> st
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser, checkpoint=False, device=False)
+    add_options(parser, ConfigOptions)
     parser.add_argument("--split", choices=["train", "val", "test"], default="train")
     parser.add_argument("--samples", type=int, default=32, help="samples to load (default 32)")
     parser.add_argument("--workers", type=int, help="dataloader workers; default: the config's")

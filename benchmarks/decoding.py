@@ -25,8 +25,8 @@ from mmengine.registry import init_default_scope
 from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer.data.transforms.decode import VideoInit
 from mmvidformer.engine.tables import print_table
+from mmvidformer.video.choices import BACKENDS
 from mmvidformer.video.encode import encode_video
-from mmvidformer.video.readers import BACKENDS
 
 # Recipe: frames of a clip, and frames between them.
 CLIPS = {"ViViT 32x2": (32, 2), "TimeSformer 8x32": (8, 32)}

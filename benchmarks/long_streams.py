@@ -25,7 +25,8 @@ from benchmarks.outputs import parse_with_results, with_suffixes
 from benchmarks.stream import resident
 from mmvidformer.config import load_config, view_shape
 from mmvidformer.config.building import building
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.model_options import ConfigOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.export import export, make_graph
 from mmvidformer.registry import MODELS
 
@@ -96,7 +97,7 @@ def time_window(path: Path, size: Sequence[int]) -> float:
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser, checkpoint=False, device=False)
+    add_options(parser, ConfigOptions)
     parser.add_argument("--out", type=Path, required=True, help="table (.csv)")
     parser.add_argument("--frames", type=int, default=100_000, help="default: 100000")
     parser.add_argument("--clip", type=int, default=64, help="frames that are compared (64)")

@@ -27,8 +27,10 @@ from tqdm import tqdm
 
 from mmvidformer.config import clip_shape, is_recurrent, load_config
 from mmvidformer.config.building import building
-from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.engine.arguments import check_outputs
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.model_options import ForceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.engine.tables import print_table
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
@@ -46,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--precision", choices=PRECISIONS, default="fp32")
     parser.add_argument("--cp", choices=WITH_CP, nargs="+", default=[*WITH_CP], help="default: all")
     parser.add_argument("--csv", type=Path, help="csv file to write the table to")
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     if args.csv:
         check_outputs(vars(args), [("--csv", args.csv)], "csv")

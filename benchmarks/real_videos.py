@@ -22,8 +22,8 @@ from benchmarks.real_rivals import RIVALS, evaluate_rival
 from mmvidformer.__main__ import main as run_command
 from mmvidformer.data.list_folders import find_folds
 from mmvidformer.engine.tables import print_table
-from mmvidformer.finetune.settings import PROBES
 from mmvidformer.finetune.tally import Tally
+from mmvidformer.tasks.names import PROBES
 
 CONFIG = str(Path(__file__).with_name("real_videos_config.py"))
 COLUMNS = ["set", "method", "seed", "top-1 (95% interval)", "minutes"]

@@ -24,7 +24,8 @@ from benchmarks.outputs import parse_with_results
 from benchmarks.plots import draw_minutes
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_model_arguments
+from mmvidformer.engine.model_options import ConfigOptions, DeviceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.video.writer import VideoOutput
 
 COLUMNS = ("minute", "steps", "wall_ms", "cpu_ms", "rss_mib", "peak_mib")
@@ -78,7 +79,8 @@ def row(minute: int, steps: int, start: tuple[float, float]) -> dict[str, float]
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Parse the command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser, checkpoint=False)
+    add_options(parser, ConfigOptions)
+    add_options(parser, DeviceOptions)
     parser.add_argument("--out", type=Path, required=True, help="table (.csv)")
     parser.add_argument("--minutes", type=float, default=10, help="of the video (default: 10)")
     parser.add_argument("--fps", type=float, default=30, help="of the video (default: 30)")

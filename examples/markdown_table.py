@@ -10,8 +10,6 @@ from mmvidformer.sinks.base import Sink, SinkOptions
 class MarkdownTable(Sink):
     """A row for each prediction, written as it comes."""
 
-    help = "table of Markdown, a row for each prediction"
-
     def __init__(self, target: Path, options: SinkOptions) -> None:
         self._file = self.open_rows(target, options)
         self._has_header = False

@@ -14,7 +14,9 @@ import yaml
 
 from lab.verification import Verified, report, verify
 from mmvidformer.checkpoints import published
-from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import ForceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
@@ -49,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write hashes into the table")
     parser.add_argument("--out", type=Path, help="page of one (.md), to be shared", metavar="FILE")
     parser.add_argument("--by", default="", help="who verifies, for the page")
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     if (args.by or args.out) and not (args.out and len(args.names) == 1):
         parser.error("--by goes with --out, and --out with one NAME")

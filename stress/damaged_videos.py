@@ -33,8 +33,8 @@ from tqdm import tqdm
 from mmvidformer import get_config
 from mmvidformer.data.bad_videos import SafeDataset
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.video.choices import BACKENDS
 from mmvidformer.video.errors import BadVideo
-from mmvidformer.video.readers import BACKENDS
 
 CHUNK = 100
 CODECS = {"mp4v": ".mp4", "MJPG": ".avi", "XVID": ".avi", "VP80": ".webm"}

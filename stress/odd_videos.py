@@ -33,7 +33,7 @@ from tqdm import tqdm
 
 from mmvidformer.__main__ import main as run_command
 from mmvidformer.registry import MODELS, TRANSFORMS
-from mmvidformer.video.readers import BACKENDS
+from mmvidformer.video.choices import BACKENDS
 from stress.odd_kinds import KINDS, encode
 from stress.tiny_run import fork, prepare, write_config
 

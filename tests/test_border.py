@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import torch
 from mmengine.logging import HistoryBuffer
 
+from mmvidformer.__main__ import COMMANDS
 from mmvidformer.config.shipped import PACKAGE
 
 BLOCKED = ("mmaction", "mmcv", "mmengine.runner", "mmengine.model", "mmengine.optim")
@@ -107,8 +109,52 @@ def test_modules_that_are_loaded(step: str, most: int, printed: dict) -> None:
     assert loaded[step] - start <= most
 
 
+def words_of_commands(commands: dict, *group: str) -> Iterator[list[str]]:
+    """What is typed for each command."""
+    for name, title in commands.items():
+        if isinstance(title, dict):
+            yield from words_of_commands(title, *group, name)
+        else:
+            yield [*group, name]
+
+
+@pytest.fixture(scope="module")
+def loaded_for_help(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Packages, but Python's own, that each command's ``--help`` loads; in one process."""
+    code = """
+        import json, multiprocessing, sys
+        before = {*sys.modules}
+        from mmvidformer.__main__ import main
+
+        projects = {}
+        for words in json.loads(sys.argv[1]):
+            try:
+                main([*words, "--help"])
+            except SystemExit as end:
+                assert not end.code
+            names = {name.partition(".")[0] for name in {*sys.modules} - before}
+            projects[" ".join(words)] = sorted(names - sys.stdlib_module_names - {"mmvidformer"})
+        print("\\n" + json.dumps(projects))
+    """
+    commands = json.dumps([*words_of_commands(COMMANDS)])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), commands],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path_factory.mktemp("help"),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("words", words_of_commands(COMMANDS), ids=" ".join)
+def test_a_help_needs_python_alone(words: list[str], loaded_for_help: dict) -> None:
+    """Neither PyTorch, NumPy nor any other package: it is there at once."""
+    assert loaded_for_help[" ".join(words)] == []
+
+
 # A command, and what it writes.
-COMMANDS = {
+WRITTEN = {
     "demo camera_motion VIDEO --csv a.csv --timeline a.png --out a.mp4": "a.*",
     "label camera_motion VIDEO --out rows": "rows/*.parquet",
     "features camera_motion VIDEO --out features": "features/*",
@@ -125,7 +171,7 @@ def test_commands(tmp_path: Path) -> None:
         if __name__ == "__main__":
             from mmvidformer.__main__ import main
 
-            for command in {[*COMMANDS]}:
+            for command in {[*WRITTEN]}:
                 if main(command.split()):
                     sys.exit(command)
     """
@@ -137,5 +183,5 @@ def test_commands(tmp_path: Path) -> None:
         [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, cwd=tmp_path
     )
     assert result.returncode == 0, result.stderr[-2000:]
-    for command, results in COMMANDS.items():
+    for command, results in WRITTEN.items():
         assert [*tmp_path.glob(results)], command

@@ -14,7 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import ForceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.sinks.figures import save_figure, without_formulas
 
@@ -34,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--names", nargs="+", help="names of the runs (default: their paths)", metavar="NAME"
     )
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     names = args.names or list(map(str, args.runs))
     if len(names) != len(args.runs):

@@ -11,7 +11,9 @@ from pathlib import Path
 from lab.receptive_field import draw_receptive_field, receptive_field
 from mmvidformer.config import load_config
 from mmvidformer.config.building import building
-from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import ConfigOptions, ForceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.registry import MODELS
 from mmvidformer.sinks.figures import save_figure
 
@@ -19,7 +21,7 @@ from mmvidformer.sinks.figures import save_figure
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser, checkpoint=False, device=False)
+    add_options(parser, ConfigOptions)
     parser.add_argument(
         "--out", type=Path, required=True, help="picture (.png, .pdf, .svg)", metavar="FILE"
     )
@@ -27,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--grid", **axes, default=[4, 6, 6], help="tokens (default: 4 6 6)")
     parser.add_argument("--token", **axes, help="the token, from 0 (default: the middle)")
     parser.add_argument("--cls", action="store_true", help="follow the class token instead")
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     check_outputs(vars(args), [("--out", args.out)], "out")
     cfg = load_config(args.config, args.cfg_options)

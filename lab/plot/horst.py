@@ -16,12 +16,8 @@ from lab.horst import LookBack, look_back
 from mmvidformer.apis import Capture, Recognizer, StreamFrame
 from mmvidformer.apis.heat import enlarge
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import (
-    add_force_argument,
-    add_model_arguments,
-    check_outputs,
-)
-from mmvidformer.engine.model_options import ClassOptions
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import CheckpointOptions, ClassOptions, ForceOptions
 from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.annotate import list_bars
@@ -79,7 +75,7 @@ def best_classes(frame: StreamFrame) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser)
+    add_options(parser, CheckpointOptions)
     parser.add_argument("videos", type=Path, nargs="+", help="video files")
     parser.add_argument(
         "--out-dir", type=Path, required=True, help="folder for the pictures", metavar="FOLDER"
@@ -95,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="moments to draw: the last step up to then (default: the last step)",
     )
     add_options(parser, ClassOptions)
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_horst.png")
     check_outputs(vars(args), zip(map(str, args.videos), paths, strict=True), "out_dir")

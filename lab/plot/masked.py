@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from mmvidformer.apis.heat import to_frames
 from mmvidformer.config import load_config, type_name
 from mmvidformer.config.building import building
-from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
+from mmvidformer.engine.arguments import check_outputs
 from mmvidformer.engine.loading import load_recognizer
+from mmvidformer.engine.model_options import CheckpointOptions, ForceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import save_figure, without_formulas
 from mmvidformer.video.writer import picture_paths
@@ -30,7 +32,7 @@ ROWS = ("original", "masked", "reconstructed")
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser)
+    add_options(parser, CheckpointOptions)
     parser.add_argument("videos", type=Path, nargs="+", help="video files")
     parser.add_argument(
         "--out-dir", type=Path, default=Path("pictures"), help="default: pictures", metavar="FOLDER"
@@ -41,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, help="of the masks (default: 0)", metavar="N"
     )
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_masked.png")
     check_outputs(vars(args), zip(map(str, args.videos), paths, strict=True), "out_dir")

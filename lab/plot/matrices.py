@@ -13,7 +13,9 @@ from tqdm import tqdm
 from lab.attention_matrices import attention_matrices, draw_matrices
 from mmvidformer.apis import Recognizer, normalize
 from mmvidformer.config import load_config
-from mmvidformer.engine.arguments import add_force_argument, add_model_arguments, check_outputs
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import CheckpointOptions, ForceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.sinks.figures import save_figure
 from mmvidformer.video.writer import picture_paths
 
@@ -21,7 +23,7 @@ from mmvidformer.video.writer import picture_paths
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_model_arguments(parser)
+    add_options(parser, CheckpointOptions)
     parser.add_argument("videos", type=Path, nargs="+", help="video files")
     parser.add_argument(
         "--out-dir", type=Path, required=True, help="folder for the pictures", metavar="FOLDER"
@@ -29,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--block", type=int, default=-1, help="its index (default: the last)", metavar="N"
     )
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     paths = picture_paths(args.videos, args.out_dir, "_attention.png")
     check_outputs(vars(args), zip(map(str, args.videos), paths, strict=True), "out_dir")

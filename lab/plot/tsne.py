@@ -15,7 +15,9 @@ from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
 from mmvidformer.data.lists import read_list
-from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import ForceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import save_figure, without_formulas
 from mmvidformer.storage.atomic import write_atomically
@@ -39,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--seed", type=int, default=0, help="of the choice and of t-SNE", metavar="N"
     )
     parser.add_argument("--classes", type=Path, help="class names, one per line (default: numbers)")
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     table = args.out.with_suffix(".npz")
     check_outputs(vars(args), [("--out", args.out), ("the table of --out", table)], "out")

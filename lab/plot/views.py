@@ -12,7 +12,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import ForceOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import save_figure, without_formulas
 
@@ -25,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--out", type=Path, required=True, help="picture (.png, .pdf, .svg)", metavar="FILE"
     )
     parser.add_argument("--metric", default="acc/top1", help="default: %(default)s")
-    add_force_argument(parser)
+    add_options(parser, ForceOptions)
     args = parser.parse_args(argv)
     check_outputs(vars(args), [("--out", args.out)], "out")
     tests = [json.loads(file.read_text("utf-8")) for file in args.work_dir.glob("test_*x*_*.json")]

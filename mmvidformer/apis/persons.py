@@ -14,7 +14,7 @@ from mmvidformer.apis.tracks import PersonTracks, check_package
 from mmvidformer.apis.windows import times_of
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.stated_boxes import StatedBoxes
-from mmvidformer.video.cuts import NONE
+from mmvidformer.video.choices import NONE
 from mmvidformer.video.times import FrameTimes
 
 Detector = Callable[[np.ndarray, float], list[Person]]  # of an RGB frame, and the least score

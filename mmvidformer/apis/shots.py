@@ -10,7 +10,8 @@ import numpy as np
 
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.windows import in_frames, list_windows, times_of
-from mmvidformer.video.cuts import CONTENT, NONE, check_way, split_shots
+from mmvidformer.video.choices import CONTENT, NONE
+from mmvidformer.video.cuts import check_way, split_shots
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
 

@@ -7,7 +7,9 @@ from itertools import count
 import numpy as np
 
 from mmvidformer.apis.detector import Person
+from mmvidformer.engine.part_options import PartOptions
 from mmvidformer.errors import MissingPackage
+from mmvidformer.tasks.answers import Answers
 
 LOST = 1.0  # seconds after which a person who was not seen is another one
 FRAME_RATE = 30  # of the frames in which the package counts that time
@@ -16,6 +18,13 @@ FRAME_RATE = 30  # of the frames in which the package counts that time
 def has_package() -> bool:
     """Whether the package is installed."""
     return find_spec("trackers") is not None
+
+
+def check_asked(options: PartOptions, task: Answers) -> None:
+    """Raise a ``UserError`` if a model has no use for an option, or a package is missing."""
+    task.check_options(options.asked(options.boxes))
+    if options.track:
+        check_package()
 
 
 def check_package() -> None:

@@ -21,6 +21,7 @@ from mmvidformer.sinks.base import Begun
 from mmvidformer.sinks.film import WindowClosed
 from mmvidformer.sinks.group import Sinks
 from mmvidformer.storage.names import spell
+from mmvidformer.tasks.stated_boxes import VideoBoxes
 from mmvidformer.video.capture import Capture, Frame, FrameSource
 
 ENDS = (KeyboardInterrupt, WindowClosed)  # how somebody ends a camera
@@ -41,7 +42,8 @@ class Answering:
     def __init__(self, recognizer: Recognizer, options: DemoOptions, sinks: Sinks) -> None:
         self.recognizer, self.options, self.sinks = recognizer, options, sinks
         self.is_closed = False
-        self.boxes = options.read_boxes([source.name for source in options.sources])
+        names = [source.name for source in options.sources]
+        self.boxes = VideoBoxes(options.boxes, names) if options.boxes else None
 
     def answer(self, source: Source) -> None:
         """Answer for a source; what is wrong with it is sent to the outputs as ``fail``.

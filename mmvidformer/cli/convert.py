@@ -8,16 +8,14 @@ which weights were ignored and missing, and the shipped config that they belong 
 is 2 if the weights do not fit, or are those of an image model, which init_from reads as it is.
 """
 
-from argparse import ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from mmvidformer.apis.checkpoint_config import config_of_checkpoint
-from mmvidformer.checkpoints import convert_file
-from mmvidformer.checkpoints.convert import OUTPUTS
-from mmvidformer.checkpoints.huggingface import FILES
-from mmvidformer.checkpoints.partial import base_file
-from mmvidformer.engine.arguments import add_force_argument, check_outputs
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import ForceOptions
+from mmvidformer.engine.options import argument, option, parse_options
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
@@ -29,40 +27,50 @@ def _grid(text: str) -> tuple[int, int, int]:
     return sizes
 
 
+@dataclass(frozen=True)
+class ConvertOptions(ForceOptions):
+    """A checkpoint, what it becomes, and what its names do not tell."""
+
+    source: str = argument("checkpoint file, folder or address", metavar="SRC")
+    target: str = argument(
+        ".pth, .safetensors, HuggingFace folder, or official file", metavar="DST"
+    )
+    to: str = option(
+        "format of DST: mmvidformer (the default), huggingface or official",
+        "mmvidformer",
+        metavar="FORMAT",
+    )
+    grid: tuple[int, int, int] | None = option(
+        "tokens of the positions, if ambiguous", type=_grid, metavar="T,H,W"
+    )
+    scheme: str | None = option("attention scheme, if the names are ambiguous")
+    num_heads: int | None = option("attention heads, if SRC does not tell", type=int)
+    half: bool = option("store matrices of layers as float16", False, action="store_true")
+    config_out: Path | None = option(
+        "write the config of the model (.py)", type=Path, metavar="FILE"
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Convert the checkpoint and return the exit status."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("source", metavar="SRC", help="checkpoint file, folder or address")
-    parser.add_argument(
-        "target", metavar="DST", help=".pth, .safetensors, HuggingFace folder, or official file"
-    )
-    parser.add_argument("--to", choices=OUTPUTS, default="mmvidformer", help="format of DST")
-    parser.add_argument(
-        "--grid", type=_grid, metavar="T,H,W", help="tokens of the positions, if ambiguous"
-    )
-    parser.add_argument("--scheme", help="attention scheme, if the names are ambiguous")
-    parser.add_argument(
-        "--num-heads", type=int, help="attention heads, if SRC does not tell", metavar="N"
-    )
-    parser.add_argument("--half", action="store_true", help="store matrices of layers as float16")
-    parser.add_argument(
-        "--config-out", type=Path, help="write the config of the model (.py)", metavar="FILE"
-    )
-    add_force_argument(parser)
-    parsed = parser.parse_args(argv)
-    args = {**vars(parsed)}
-    config, _ = args.pop("config_out"), args.pop("force")
-    target = Path(args["target"])
-    files = [target / name for name in FILES] if args["to"] == "huggingface" else [target]
+    options = parse_options(ConvertOptions, argv, __doc__)
+    from mmvidformer.apis.checkpoint_config import config_of_checkpoint
+    from mmvidformer.checkpoints import convert_file
+    from mmvidformer.checkpoints.huggingface import FILES
+    from mmvidformer.checkpoints.partial import base_file
+
+    arguments = {**vars(options)}
+    config, _ = arguments.pop("config_out"), arguments.pop("force")
+    source, target = Path(options.source), Path(options.target)
+    files = [target / name for name in FILES] if options.to == "huggingface" else [target]
     targets = [("DST", file) for file in files] + [("--config-out", config)] * bool(config)
-    source = Path(parsed.source)
-    parsed.files = [*source.glob("*")]  # of a folder
+    inputs = [*source.glob("*")]  # of a folder
     if target.is_file() and source.is_file():
-        parsed.files.append(base_file(source))
-    check_outputs(vars(parsed), targets, "target", "config_out")
-    print(convert_file(**args))
+        inputs.append(base_file(source))
+    check_outputs({**vars(options), "files": inputs}, targets, "target", "config_out")
+    print(convert_file(**arguments))
     try:
-        fitting = config_of_checkpoint(args["target"], args["num_heads"])
+        fitting = config_of_checkpoint(options.target, options.num_heads)
     except ValueError as error:
         if config:
             raise UserError(f"{target} is written, but not {config}: {error}") from error

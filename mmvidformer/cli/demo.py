@@ -19,22 +19,26 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tqdm import tqdm
-
-from mmvidformer.apis import Recognizer
-from mmvidformer.apis.bulk.settings import model_settings
-from mmvidformer.apis.factory import find_model_of
-from mmvidformer.cli.answering import Answering
 from mmvidformer.cli.demo_options import AHEAD, parse_options
-from mmvidformer.sinks import Film, JsonLines, Timeline, WindowsCsv
-from mmvidformer.sinks.base import SinkOptions
-from mmvidformer.sinks.group import Sinks
-from mmvidformer.sinks.lines import Counts, Lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     options = parse_options(argv, __doc__)
+    from tqdm import tqdm
+
+    from mmvidformer.apis import Recognizer
+    from mmvidformer.apis.bulk.settings import model_settings
+    from mmvidformer.apis.factory import find_model_of
+    from mmvidformer.cli.answering import Answering
+    from mmvidformer.sinks.base import SinkOptions
+    from mmvidformer.sinks.film import Film
+    from mmvidformer.sinks.group import Sinks
+    from mmvidformer.sinks.jsonl import JsonLines
+    from mmvidformer.sinks.lines import Counts, Lines
+    from mmvidformer.sinks.timeline import Timeline
+    from mmvidformer.sinks.windows import WindowsCsv
+
     cfg, checkpoint = find_model_of(options)
     recognizer = Recognizer(cfg, checkpoint, options.device, options.classes, **options.inexact)
     print(recognizer, file=sys.stderr)

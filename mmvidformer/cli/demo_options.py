@@ -1,16 +1,14 @@
 """The command line of the demo, checked before the model is loaded."""
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from mmvidformer.apis.part_options import PartOptions, check_needs
-from mmvidformer.apis.recognizer import Recognizer
-from mmvidformer.apis.windows import WINDOW
-from mmvidformer.config import config_name, load_config
-from mmvidformer.config.shipped import PACKAGE
-from mmvidformer.data.sources import Source, is_source, list_sources
+from mmvidformer.engine import options as engine_options
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.arguments import (
     check_outputs,
@@ -18,24 +16,36 @@ from mmvidformer.engine.arguments import (
     positive,
     positive_number,
 )
-from mmvidformer.engine.model_options import NamedModelOptions
-from mmvidformer.engine.options import add_options, option, read_options
+from mmvidformer.engine.model_options import CONFIG, ForceOptions, NamedModelOptions
+from mmvidformer.engine.options import argument, option, part, read_options
+from mmvidformer.engine.part_options import PartOptions, check_needs
 from mmvidformer.errors import UserError
-from mmvidformer.sinks import SINKS, Film, Sink, Timeline, WindowsCsv
-from mmvidformer.sinks.film import SHOWN
-from mmvidformer.tasks.annotations import Span, match_spans
-from mmvidformer.tasks.imports import select_rows
-from mmvidformer.video.writer import check_display
+from mmvidformer.sinks import SINKS
+
+if TYPE_CHECKING:
+    from mmvidformer.apis.recognizer import Recognizer
+    from mmvidformer.data.sources import Source
+    from mmvidformer.sinks.base import Sink
+    from mmvidformer.tasks.annotations import Span
 
 AHEAD = 1.0  # seconds ahead that are shown of a model that anticipates at several times
 SAMPLE_WINDOW = 1.0  # seconds of a window of the clip that comes with a model
 
 
 @dataclass(frozen=True)
-class DemoOptions(PartOptions, NamedModelOptions):
+class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
     """A model, its sources, what is asked and written; what has no help is read by hand."""
 
-    sources: Sequence[Source] = ()
+    title: ClassVar = "answers"
+    usage: ClassVar = "mmvidformer demo MODEL [CHECKPOINT] [SOURCE ...] [options]"
+    config: str = argument(CONFIG, metavar="MODEL")
+    sources: Sequence[Source] = argument(
+        "video, folder, camera or address (default: the clip that comes with camera_motion); "
+        "before them CHECKPOINT: file, published://NAME, hf://ORG/NAME or URL (default: the "
+        "published one of the config)",
+        nargs="*",
+        metavar="SOURCE",
+    )
     targets: Sequence[tuple[type[Sink], Path]] = ()
     true_spans: dict[str, list[Span]] = field(default_factory=dict)
     skip_static: float | None = option(
@@ -73,13 +83,8 @@ class DemoOptions(PartOptions, NamedModelOptions):
         type=Path,
         metavar="FILE",
     )
-    force: bool = option(
-        "replace results that are there already, when the new ones are whole; without it that is "
-        "an error before the work begins",
-        False,
-        action="store_true",
-    )
     show: bool = option("show in a window; q or Esc ends it", False, action="store_true")
+    annotations: AnnotationOptions = part(AnnotationOptions)
 
     def shown_ahead(self, recognizer: Recognizer) -> float | None:
         """Return the seconds ahead of what is printed and drawn; None: the model names no time."""
@@ -90,8 +95,11 @@ class DemoOptions(PartOptions, NamedModelOptions):
 
     def check_model(self, recognizer: Recognizer) -> None:
         """Raise a ``UserError`` if an option has no effect with the model, or without another."""
+        from mmvidformer.apis.tracks import check_asked
+        from mmvidformer.sinks.timeline import Timeline
+
         task = recognizer.task
-        self.check(task)
+        check_asked(self, task)
         sinks, by_frame = (
             [sink for sink, _ in self.targets],
             recognizer.is_frame_by_frame(self.asked()),
@@ -122,6 +130,14 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
     """Parse the command line, and check what can be checked before the model is loaded."""
     parser = make_parser(description)
     args = parser.parse_intermixed_args(argv)
+    from mmvidformer.apis.windows import WINDOW
+    from mmvidformer.data.sources import is_source, list_sources
+    from mmvidformer.sinks.film import SHOWN, Film
+    from mmvidformer.sinks.windows import WindowsCsv
+    from mmvidformer.tasks.annotations import match_spans
+    from mmvidformer.tasks.imports import select_rows
+    from mmvidformer.video.writer import check_display
+
     if not args.sources:
         args.sources = [sample_of(args.config, parser)]
         args.window = args.window or SAMPLE_WINDOW
@@ -129,7 +145,7 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
     args.checkpoint = args.sources.pop(0) if has_checkpoint else None
     words, args.sources = args.sources, list_sources(args.sources)
     files = {name: getattr(args, name) for name in SINKS}
-    args.targets = [(SINKS[name], path) for name, path in files.items() if path]
+    args.targets = [(SINKS[name].load(), path) for name, path in files.items() if path]
     if args.show and not args.out:
         args.targets.append((Film, SHOWN))
     options = read_options(DemoOptions, args)
@@ -145,7 +161,7 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
         options = replace(options, window=WINDOW)
     if options.truth is None:
         return options
-    table = read_options(AnnotationOptions, args).open(options.truth)
+    table = options.annotations.open(options.truth)
     videos = [source.name for source in options.sources]
     true_spans = match_spans(select_rows(table, ("segment", "moment")), videos)
     return replace(options, true_spans=true_spans)
@@ -153,32 +169,19 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
 
 def make_parser(description: str | None) -> ArgumentParser:
     """Make the parser of the command line."""
-    parser = ArgumentParser(
-        usage="mmvidformer demo MODEL [CHECKPOINT] [SOURCE ...] [options]",
-        description=description,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("config", metavar="MODEL", help="config file, or name of a shipped config")
-    parser.add_argument(
-        "sources",
-        nargs="*",
-        metavar="SOURCE",
-        help="video, folder, camera or address (default: the clip that comes with "
-        "camera_motion); before them CHECKPOINT: file, published://NAME, "
-        "hf://ORG/NAME or URL (default: the published one of the config)",
-    )
-    add_options(parser, NamedModelOptions)
+    parser = engine_options.make_parser(DemoOptions, description)
     files = parser.add_argument_group("files")
-    for name, sink in SINKS.items():
+    for name, output in SINKS.items():
         flag = f"--{name.replace('_', '-')}"
-        files.add_argument(flag, type=Path, help=sink.help, metavar="PATH")
-    add_options(parser, DemoOptions, "answers", without=NamedModelOptions)
-    add_options(parser, AnnotationOptions, "annotations of --truth")
+        files.add_argument(flag, type=Path, help=output.help, metavar="PATH")
     return parser
 
 
 def sample_of(config: str, parser: ArgumentParser) -> str:
     """Return the video that comes with the weights of a config, or end with an error."""
+    from mmvidformer.config import config_name, load_config
+    from mmvidformer.config.shipped import PACKAGE
+
     video = PACKAGE / "weights" / f"{config_name(config)}.mp4"
     if not Path(config).exists():
         load_config(config)  # names the mistake in a name
@@ -189,15 +192,17 @@ def sample_of(config: str, parser: ArgumentParser) -> str:
 
 def check_targets(args: Namespace, words: Sequence[str]) -> None:
     """Raise an error if a file to write is read, or there already, but a table that goes on."""
+    from mmvidformer.sinks.film import SHOWN
+
     inputs = {**vars(args), "sources": [*words, *(source.name for source in args.sources)]}
-    options = {sink: f"--{name.replace('_', '-')}" for name, sink in SINKS.items()}
     new = []
     for sink, path in args.targets:
         if path == SHOWN:
             continue
+        flag = next(f"--{name.replace('_', '-')}" for name in SINKS if getattr(args, name) == path)
         for what, file in sink.targets(path, args.sources):
             of_what = "" if what == str(path) else f" of {what}"
-            new.append((f"{options[sink]}{of_what}", file))
+            new.append((f"{flag}{of_what}", file))
     outputs = (*SINKS, "targets")
     check_outputs(inputs, new, *outputs)
     if args.windows:

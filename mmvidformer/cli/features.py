@@ -8,28 +8,26 @@ runs on a cluster.
 Exit status: 0, or 1 if a video failed.
 """
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
-from mmvidformer.apis.bulk.extraction import FeatureExtractor
-from mmvidformer.apis.bulk.options import BulkOptions, add_bulk_arguments
-from mmvidformer.apis.bulk.settings import row_settings
-from mmvidformer.data.sources import list_inputs
 from mmvidformer.engine.arguments import positive
-from mmvidformer.engine.options import add_options, option, read_options
-from mmvidformer.sinks.parquet import ParquetTable
-from mmvidformer.sinks.video_files import VideoFiles
-from mmvidformer.storage.parts import PartTable
+from mmvidformer.engine.bulk_options import BulkOptions
+from mmvidformer.engine.options import option, parse_options
+from mmvidformer.errors import UserError
+
+if TYPE_CHECKING:
+    from mmvidformer.storage.parts import PartTable
 
 
 @dataclass(frozen=True)
-class FormOptions:
+class FeatureOptions(BulkOptions):
     """The form of features."""
 
+    title: ClassVar = "form"
     tokens: bool = option(
         "the tokens of each view (views, T, H, W, D) instead of one vector (D,)",
         False,
@@ -52,21 +50,22 @@ class FormOptions:
         metavar="N",
     )
 
-
-@dataclass(frozen=True)
-class FeatureOptions(FormOptions, BulkOptions):
-    """Options of features."""
+    def _check(self) -> None:
+        has_files = self.every and self.files
+        if (self.tokens and self.every) or (self.rows and not has_files):
+            raise UserError("--rows needs --every and --files, and --every is not for --tokens")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_bulk_arguments(parser)
-    add_options(parser, FormOptions, "form")
-    options = read_options(FeatureOptions, parser.parse_intermixed_args(argv))
-    has_files = options.every and options.files
-    if (options.tokens and options.every) or (options.rows and not has_files):
-        parser.error("--rows needs --every and --files, and --every is not for --tokens")
+    options = parse_options(FeatureOptions, argv, __doc__)
+    from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
+    from mmvidformer.apis.bulk.extraction import FeatureExtractor
+    from mmvidformer.apis.bulk.settings import row_settings
+    from mmvidformer.data.sources import list_inputs
+    from mmvidformer.sinks.parquet import ParquetTable
+    from mmvidformer.sinks.video_files import VideoFiles
+
     inputs = list_inputs(options.input)
     cfg, checkpoint = find_bulk_model(options, inputs)
     form = dict(every=options.every, tokens=options.tokens, layers=options.layers)

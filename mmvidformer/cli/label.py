@@ -7,30 +7,22 @@ continue. With --ray it runs on a cluster.
 Exit status: 0, or 1 if a video failed.
 """
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from functools import partial
 
-from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
-from mmvidformer.apis.bulk.labels import Labeler, LabelOptions
-from mmvidformer.apis.bulk.options import add_bulk_arguments
-from mmvidformer.apis.bulk.settings import hash_text, row_settings
-from mmvidformer.apis.part_options import PartOptions, check_needs
-from mmvidformer.data.sources import list_inputs
-from mmvidformer.engine.model_options import ClassOptions
-from mmvidformer.engine.options import add_options, read_options
-from mmvidformer.sinks.parquet import ParquetTable
+from mmvidformer.engine.bulk_options import LabelOptions
+from mmvidformer.engine.options import parse_options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    add_bulk_arguments(parser)
-    add_options(parser, ClassOptions)
-    add_options(parser, PartOptions, "answers")
-    options = read_options(LabelOptions, parser.parse_intermixed_args(argv))
-    has_windows = options.window is not None or options.stride is not None
-    check_needs(vars(options), {"cuts": (has_windows or options.track, "--window or --track")})
+    options = parse_options(LabelOptions, argv, __doc__)
+    from mmvidformer.apis.bulk.command import answer_all, find_bulk_model
+    from mmvidformer.apis.bulk.labels import Labeler
+    from mmvidformer.apis.bulk.settings import hash_text, row_settings
+    from mmvidformer.data.sources import list_inputs
+    from mmvidformer.sinks.parquet import ParquetTable
+
     inputs = list_inputs(options.input)
     cfg, checkpoint = find_bulk_model(options, inputs)
     load = partial(Labeler, cfg, checkpoint, options, inputs.names if options.boxes else ())

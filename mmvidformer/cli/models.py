@@ -4,42 +4,48 @@ Sizes are those of one view (docs/model_zoo.md); the accuracy is as published, n
 """
 
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 
-import yaml
+from mmvidformer.engine.options import Options, argument, option, parse_options
 
-from mmvidformer.checkpoints.published import Published, by_name
-from mmvidformer.checkpoints.published import rows as published_rows
-from mmvidformer.config import list_models
-from mmvidformer.config.shipped import config_folder
-from mmvidformer.engine.tables import print_table
+
+@dataclass(frozen=True)
+class ModelsOptions(Options):
+    """Which configs and weights are listed."""
+
+    filter: str = argument("part of the name; may have * and ?", nargs="?")
+    pretrained: bool = option(
+        "only those with published weights, and weights without a config of that name",
+        False,
+        action="store_true",
+    )
+    license: str | None = option(
+        "as --pretrained, only weights with this license, such as apache-2.0"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; returns 1 if no name matches."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("filter", nargs="?", default="", help="part of the name; may have * and ?")
-    parser.add_argument(
-        "--pretrained",
-        action="store_true",
-        help="only those with published weights, and weights without a config of that name",
-    )
-    parser.add_argument(
-        "--license",
-        help="as --pretrained, only weights with this license, such as apache-2.0",
-    )
-    args = parser.parse_args(argv)
-    pattern = f"*{args.filter}*"
-    with_weights = args.pretrained or bool(args.license)
+    options = parse_options(ModelsOptions, argv, __doc__)
+    import yaml
+
+    from mmvidformer.checkpoints.published import Published, by_name
+    from mmvidformer.checkpoints.published import rows as published_rows
+    from mmvidformer.config import list_models
+    from mmvidformer.config.shipped import config_folder
+    from mmvidformer.engine.tables import print_table
+
+    pattern = f"*{options.filter or ''}*"
+    with_weights = options.pretrained or bool(options.license)
     names, weights = list_models(pattern, with_weights), by_name()
     listed = published_rows()
-    if args.license:
-        listed = tuple(row for row in listed if row.license.lower() == args.license.lower())
+    if options.license:
+        listed = tuple(row for row in listed if row.license.lower() == options.license.lower())
         if not listed:
             known = ", ".join(sorted({row.license for row in published_rows() if row.license}))
-            text = f"no weights have the license {args.license!r}; there are {known}"
+            text = f"no weights have the license {options.license!r}; there are {known}"
             print(f"error: {text}", file=sys.stderr)
             return 1
         names = [name for name in names if weights[name] in listed]
@@ -48,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         shown = [weights[name] for name in names]
         apart = [row for row in listed if row not in shown and fnmatch(row.name, pattern)]
     if not names and not apart:
-        print(f"error: no name has {args.filter!r} in it", file=sys.stderr)
+        print(f"error: no name has {options.filter!r} in it", file=sys.stderr)
         return 1
     file = config_folder() / "metafile.yml"
     models = yaml.safe_load(file.read_text(encoding="utf-8"))["Models"]

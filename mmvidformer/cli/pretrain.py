@@ -4,30 +4,35 @@ The model of the config learns to predict the pixels of masked positions (VideoM
 it with mmvidformer finetune --weights CHECKPOINT.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import join
 
-from mmvidformer.cli import train
-from mmvidformer.cli.run_options import add_run_options
-from mmvidformer.config import merge_overrides
-from mmvidformer.data.sources import list_video_files
-from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
-from mmvidformer.engine.options import read_options
-from mmvidformer.finetune import Pretraining, apply_pretraining
-from mmvidformer.finetune.prepare import config_path, read_config
-from mmvidformer.finetune.settings import RunOptions
-from mmvidformer.storage.files import write_file
+from mmvidformer.engine.options import option, parse_options, part
+from mmvidformer.finetune.settings import Pretraining, RunOptions
+
+
+@dataclass(frozen=True)
+class PretrainOptions(RunOptions):
+    """Videos, the settings of the training, and where it writes."""
+
+    data: str = option("folder of videos, also in its subfolders, or a list of them", required=True)
+    settings: Pretraining = part(Pretraining)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the config, train, print the commands that follow, and return the exit status."""
-    parser = ArgumentParser(description=__doc__)
-    data = "folder of videos, also in its subfolders, or a list of them"
-    add_run_options(parser, data, RunOptions, Pretraining)
-    args = parser.parse_args(argv)
-    options, settings = read_options(RunOptions, args), read_options(Pretraining, args)
+    options = parse_options(PretrainOptions, argv, __doc__)
+    from mmvidformer.cli import train
+    from mmvidformer.config import merge_overrides
+    from mmvidformer.data.sources import list_video_files
+    from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
+    from mmvidformer.finetune.prepare import config_path, read_config
+    from mmvidformer.finetune.pretraining import apply_pretraining
+    from mmvidformer.storage.files import write_file
+
+    settings = options.settings
     path = config_path(options, "pretrain")
     base, videos = read_config(options), [Path(path) for path in list_video_files(options.data)]
     cfg, notes = apply_pretraining(base, videos, path.parent, settings)

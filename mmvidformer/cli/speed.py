@@ -10,85 +10,72 @@ nothing is still.
 import json
 import math
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from mmvidformer.apis import Recognizer
-from mmvidformer.apis.factory import PUBLISHED, find_model
-from mmvidformer.apis.speed import as_batches, measure, read_clips, with_random_weights
-from mmvidformer.data.sources import is_source
-from mmvidformer.engine.arguments import (
-    add_force_argument,
-    check_outputs,
-    positive,
-)
-from mmvidformer.engine.model_options import OverrideOptions
-from mmvidformer.engine.options import add_options
+from mmvidformer.engine.arguments import check_outputs, positive
+from mmvidformer.engine.model_options import CONFIG, DeviceOptions, ForceOptions, OverrideOptions
+from mmvidformer.engine.options import argument, option, parse_options
 from mmvidformer.errors import UserError
-from mmvidformer.storage.atomic import write_atomically
+
+
+@dataclass(frozen=True)
+class TimingOptions(ForceOptions, DeviceOptions, OverrideOptions):
+    """A model, the clips on which it is timed, and the file of the figures."""
+
+    usage: ClassVar = "mmvidformer speed MODEL [CHECKPOINT] [VIDEO] [options]"
+    config: str = argument(CONFIG, metavar="MODEL")
+    inputs: Sequence[str] = argument(
+        "video whose windows are the clips; before it CHECKPOINT: file, published://NAME, "
+        "hf://ORG/NAME or URL (default: the published one of the config)",
+        nargs="*",
+        metavar="VIDEO",
+    )
+    random: bool = option("random weights, for times alone", False, action="store_true")
+    clips: int = option("number of them", 8, type=positive, metavar="N")
+    rounds: int = option("how often each is timed", 5, type=positive, metavar="N")
+    static: float = option(
+        "parts are still that change by at most T of 255", 6.0, type=float, metavar="T"
+    )
+    compile: bool = option("compile, too; takes minutes", False, action="store_true")
+    json: Path | None = option("file for the figures", type=Path, metavar="FILE")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
-    parser = ArgumentParser(
-        usage="mmvidformer speed MODEL [CHECKPOINT] [VIDEO] [options]",
-        description=__doc__,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("config", metavar="MODEL", help="config file, or name of a shipped config")
-    parser.add_argument(
-        "inputs",
-        nargs="*",
-        metavar="VIDEO",
-        help="video whose windows are the clips; before it CHECKPOINT: file, published://NAME, "
-        "hf://ORG/NAME or URL (default: the published one of the config)",
-    )
-    parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
-    add_options(parser, OverrideOptions)
-    parser.add_argument("--random", action="store_true", help="random weights, for times alone")
-    parser.add_argument(
-        "--clips", type=positive, default=8, help="number of them (default: 8)", metavar="N"
-    )
-    parser.add_argument(
-        "--rounds", type=positive, default=5, help="default: %(default)s", metavar="N"
-    )
-    parser.add_argument(
-        "--static",
-        type=float,
-        default=6.0,
-        metavar="T",
-        help="parts are still that change by at most T of 255 (default: %(default)s)",
-    )
-    parser.add_argument("--compile", action="store_true", help="compile, too; takes minutes")
-    parser.add_argument("--json", type=Path, help="file for the figures", metavar="FILE")
-    add_force_argument(parser)
-    args = parser.parse_intermixed_args(argv)
-    videos = [word for word in args.inputs if is_source(word)]
-    checkpoints = [word for word in args.inputs if not is_source(word)]
-    if len(videos) > 1 or len(checkpoints) + args.random > 1:
-        parser.error(f"at most a checkpoint and a video, got {args.inputs}")
-    if args.json:
-        check_outputs(vars(args), [("--json", args.json)], "json")
-    weights = next(iter(checkpoints), PUBLISHED)
-    cfg, weights = find_model(args.config, weights, args.cfg_options)
-    if args.random:
-        recognizer = Recognizer(with_random_weights(cfg), None, args.device)
+    options = parse_options(TimingOptions, argv, __doc__)
+    if options.json:
+        check_outputs(vars(options), [("--json", options.json)], "json")
+    from mmvidformer.apis import Recognizer
+    from mmvidformer.apis.factory import PUBLISHED, find_model
+    from mmvidformer.apis.speed import as_batches, measure, read_clips, with_random_weights
+    from mmvidformer.data.sources import is_source
+    from mmvidformer.storage.atomic import write_atomically
+
+    videos = [word for word in options.inputs if is_source(word)]
+    checkpoints = [word for word in options.inputs if not is_source(word)]
+    if len(videos) > 1 or len(checkpoints) + options.random > 1:
+        raise UserError(f"at most a checkpoint and a video, got {options.inputs}")
+    checkpoint = next(iter(checkpoints), PUBLISHED)
+    cfg, weights = find_model(options.config, checkpoint, options.cfg_options)
+    if options.random:
+        recognizer = Recognizer(with_random_weights(cfg), None, options.device)
     else:
-        recognizer = Recognizer(cfg, weights, args.device)
-    batches = as_batches(read_clips(recognizer, next(iter(videos), None), args.clips))
-    static = args.static if videos else None
-    print(f"{recognizer}, {len(batches)} clips, {args.rounds} rounds", file=sys.stderr)
-    variants = measure(recognizer.model, batches, args.rounds, static, args.compile)
+        recognizer = Recognizer(cfg, weights, options.device)
+    batches = as_batches(read_clips(recognizer, next(iter(videos), None), options.clips))
+    static = options.static if videos else None
+    print(f"{recognizer}, {len(batches)} clips, {options.rounds} rounds", file=sys.stderr)
+    variants = measure(recognizer.model, batches, options.rounds, static, options.compile)
     rows = [variant.row() for variant in variants]
     if not any("seconds" in row for row in rows):
         raise UserError(f"no variant can run: {rows[0]['note']}")
     print("\n".join(table(rows)))
-    if args.json:
-        with write_atomically(args.json) as part:
+    if options.json:
+        with write_atomically(options.json) as part:
             part.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-        print(f"written: {args.json}", file=sys.stderr)
+        print(f"written: {options.json}", file=sys.stderr)
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:

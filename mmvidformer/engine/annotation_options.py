@@ -1,21 +1,25 @@
 """How a file of annotations is read: options of all commands that read one."""
 
-from argparse import Action, ArgumentParser, Namespace
+from __future__ import annotations
+
+from argparse import Action, ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mmvidformer.data.importers import IMPORTERS, open_annotations
-from mmvidformer.data.tables import Table
+from mmvidformer.data.formats import FORMATS
 from mmvidformer.engine.arguments import positive_number
-from mmvidformer.engine.options import option
+from mmvidformer.engine.options import Options, option
+
+if TYPE_CHECKING:
+    from mmvidformer.data.tables import Table
 
 
 class _Pairs(Action):
     """Pairs of names and values, of ``NAME=VALUE``."""
 
-    def __call__(self, parser: ArgumentParser, args: Namespace, texts: Any, *_: object) -> None:
+    def __call__(self, parser: ArgumentParser, args: Any, texts: Any, *_: object) -> None:
         pairs = [text.partition("=") for text in texts]
         if wrong := [name for name, _, value in pairs if not (name and value)]:
             parser.error(f"{self.option_strings[0]} must be {self.metavar}, got {wrong[0]!r}")
@@ -23,7 +27,7 @@ class _Pairs(Action):
 
 
 @dataclass(frozen=True)
-class AnnotationOptions:
+class AnnotationOptions(Options):
     """What ``open_annotations`` takes besides the file."""
 
     root: str | None = option(
@@ -45,7 +49,7 @@ class AnnotationOptions:
         metavar="COLUMN=VALUE",
     )
     format: str | None = option(
-        f"tool that wrote the annotations: {', '.join(IMPORTERS)}, or a module of your own "
+        f"tool that wrote the annotations: {', '.join(FORMATS)}, or a module of your own "
         "(default: found by the content)",
         metavar="NAME",
     )
@@ -58,6 +62,8 @@ class AnnotationOptions:
 
     def open(self, path: str | Path) -> Table:
         """Read annotations, as ``open_annotations``."""
+        from mmvidformer.data.importers import open_annotations
+
         return open_annotations(
             path, self.root, dict(self.columns), self.format, self.fps, self.only
         )

@@ -1,36 +1,11 @@
 import math
-from argparse import ArgumentParser, ArgumentTypeError
+import re
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mmvidformer.engine.model_options import OverrideOptions
-from mmvidformer.engine.options import add_options
 from mmvidformer.storage.targets import Target, check_targets
-
-
-def add_model_arguments(
-    parser: ArgumentParser, checkpoint: bool | None = True, device: bool = True
-) -> None:
-    """Add config, ``--cfg-options``, and checkpoint (None: optional) and ``--device`` if wanted."""
-    parser.add_argument("config", help="config file, or name of a shipped config")
-    if checkpoint is not False:
-        text = "file, published://NAME, hf://ORG/NAME or URL"
-        text += "" if checkpoint else " (default: the published one of the config)"
-        parser.add_argument("checkpoint", nargs=None if checkpoint else "?", help=text)
-    if device:
-        parser.add_argument("--device", help="such as cuda:1 (default: a GPU if there is one)")
-    add_options(parser, OverrideOptions)
-
-
-def add_force_argument(parser: ArgumentParser) -> None:
-    """Add ``--force``, which ``storage.targets.check_targets`` takes."""
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="replace results that are there already, when the new ones are whole; without it that "
-        "is an error before the work begins",
-    )
 
 
 def check_outputs(options: Mapping[str, Any], targets: Iterable[Target], *outputs: str) -> None:
@@ -77,3 +52,11 @@ def positive_number(text: str) -> float:
     if not 0 < number < math.inf:
         raise ArgumentTypeError(f"must be a number above 0, got {text!r}")
     return number
+
+
+def parse_views(text: str) -> tuple[int, int]:
+    """Read views written as clips x crops, such as ``4x3``, else raise an ``ArgumentTypeError``."""
+    if not re.fullmatch(r"[1-9]\d*x(1|3|10)", text):
+        raise ArgumentTypeError(f"must be CLIPSxCROPS with 1, 3 or 10 crops, got {text!r}")
+    clips, crops = map(int, text.split("x"))
+    return clips, crops

@@ -1,14 +1,12 @@
 """Options of commands that say which model is asked, and how."""
 
 import re
-from argparse import ArgumentTypeError
+from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mmengine.config import DictAction
-
-from mmvidformer.engine.options import option
+from mmvidformer.engine.options import Options, argument, option
 
 
 def override(text: str) -> str:
@@ -23,8 +21,35 @@ def override(text: str) -> str:
     return text
 
 
+class _Overrides(Action):
+    """Values by dotted key, which MMEngine reads of ``KEY=VALUE``."""
+
+    def __call__(self, parser: ArgumentParser, args: Any, texts: Any, *_: object) -> None:
+        from mmengine.config import DictAction  # not for --help
+
+        DictAction(self.option_strings, self.dest)(parser, args, texts)
+
+
+CONFIG = "config file, or name of a shipped config"
+CHECKPOINT = (
+    "file, published://NAME, hf://ORG/NAME or URL (default: the published one of the config)"
+)
+
+
 @dataclass(frozen=True)
-class OverrideOptions:
+class ForceOptions(Options):
+    """What ``storage.targets.check_targets`` takes."""
+
+    force: bool = option(
+        "replace results that are there already, when the new ones are whole; without it that is "
+        "an error before the work begins",
+        False,
+        action="store_true",
+    )
+
+
+@dataclass(frozen=True)
+class OverrideOptions(Options):
     """Changes of a config."""
 
     cfg_options: dict[str, Any] | None = option(
@@ -33,14 +58,14 @@ class OverrideOptions:
         None,
         False,
         nargs="+",
-        action=DictAction,
+        action=_Overrides,
         type=override,
         metavar="KEY=VALUE",
     )
 
 
 @dataclass(frozen=True)
-class ClassOptions:
+class ClassOptions(Options):
     """Names of classes, which ``apis.class_names`` takes."""
 
     classes: Sequence[str] = option(
@@ -54,7 +79,7 @@ class ClassOptions:
 
 
 @dataclass(frozen=True)
-class SpeedOptions:
+class SpeedOptions(Options):
     """What makes a model faster and its answers inexact (``apis.fast``)."""
 
     int8: bool = option(
@@ -79,12 +104,32 @@ class SpeedOptions:
 
 
 @dataclass(frozen=True)
-class ModelOptions(SpeedOptions, OverrideOptions):
-    """A model that answers; config and checkpoint are read by hand."""
+class DeviceOptions(Options):
+    """Where a model runs."""
+
+    device: str | None = option("such as cuda:1 (default: a GPU if there is one)", None, False)
+
+
+@dataclass(frozen=True)
+class ConfigOptions(OverrideOptions):
+    """A config, and changes of it."""
+
+    config: str = argument(CONFIG)
+
+
+@dataclass(frozen=True)
+class CheckpointOptions(DeviceOptions, ConfigOptions):
+    """A model whose checkpoint is named."""
+
+    checkpoint: str = argument("file, published://NAME, hf://ORG/NAME or URL")
+
+
+@dataclass(frozen=True)
+class ModelOptions(DeviceOptions, SpeedOptions, OverrideOptions):
+    """A model that answers. Commands differ in how config and checkpoint are given."""
 
     config: str = ""
     checkpoint: str | None = None
-    device: str | None = option("such as cuda:1 (default: a GPU if there is one)", None, False)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,4 @@
 import re
-from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,14 +28,6 @@ META_KEYS = ("img_shape", "img_key", "video_id", "timestamp")
 
 # Arguments of datasets that do not say how a list is read.
 KEPT_WITH_SHARDS = ("pipeline", "test_mode", "metainfo", "multi_class", "num_classes", "indices")
-
-
-def parse_views(text: str) -> tuple[int, int]:
-    """Read views written as clips x crops, such as ``4x3``, else raise an ``ArgumentTypeError``."""
-    if not re.fullmatch(r"[1-9]\d*x(1|3|10)", text):
-        raise ArgumentTypeError(f"must be CLIPSxCROPS with 1, 3 or 10 crops, got {text!r}")
-    clips, crops = map(int, text.split("x"))
-    return clips, crops
 
 
 def set_views(cfg: Config, clips: int, crops: int) -> None:
@@ -148,7 +139,7 @@ def set_video_backend(cfg: Config, backend: str, **options: object) -> None:
 
     Args:
         cfg: Config; changed in place.
-        backend: Name in ``readers.BACKENDS``, such as ``'pyav'``.
+        backend: Name in ``choices.BACKENDS``, such as ``'pyav'``.
         **options: Other arguments of ``VideoInit``.
 
     Raises:

@@ -1,24 +1,26 @@
-"""Options that training and testing have in common, with MMAction2's names."""
+"""Options of training and testing, with MMAction2's names."""
+
+from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from mmengine.config import Config
-
-from mmvidformer.config import config_name
-from mmvidformer.engine.arguments import positive
-from mmvidformer.engine.options import option
-from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.engine.arguments import parse_views, positive
+from mmvidformer.engine.model_options import CHECKPOINT, ConfigOptions, ForceOptions, SpeedOptions
+from mmvidformer.engine.options import argument, option
 from mmvidformer.errors import UserError
-from mmvidformer.video.readers import BACKENDS
+from mmvidformer.video.choices import BACKENDS
+
+if TYPE_CHECKING:
+    from mmengine.config import Config
 
 
 @dataclass(frozen=True)
-class RunnerOptions:
-    """Where a run writes, what it reads, and its processes; the config is read by hand."""
+class RunnerOptions(ConfigOptions):
+    """A config, where its run writes, what it reads, and its processes."""
 
-    config: str = ""
     work_dir: str | None = option(
         "folder of logs and results (default: the config's work_dir, or "
         "work_dirs/<name of the config>)",
@@ -51,6 +53,9 @@ class RunnerOptions:
 
     def merge(self, cfg: Config) -> None:
         """Write the options into a config."""
+        from mmvidformer.config import config_name
+        from mmvidformer.engine.pipelines import set_video_backend
+
         os.environ.setdefault("LOCAL_RANK", "0")
         cfg.launcher = self.launcher
         preflight = dict(type="mmvidformer.PreflightHook")
@@ -64,6 +69,89 @@ class RunnerOptions:
         elif cfg.get("work_dir") is None:
             cfg.work_dir = str(Path("work_dirs") / config_name(self.config))
         check_work_dir(cfg.work_dir)
+
+
+@dataclass(frozen=True)
+class TrainOptions(RunnerOptions):
+    """A run of training."""
+
+    force: bool = option(
+        "start again in a work dir with checkpoints, and replace those of the same name",
+        False,
+        action="store_true",
+    )
+    resume: str | None = option(
+        "resume from this checkpoint; without a path, from the last complete one in the work "
+        "dir, or start from the beginning if there is none",
+        nargs="?",
+        const="auto",
+    )
+    epochs: int | None = option(
+        "train for N epochs in all, with the schedule stretched; with --resume, a finished "
+        "run goes on",
+        type=positive,
+        metavar="N",
+    )
+    amp: str | None = option(
+        "use mixed precision; auto is fp16 on a GPU and bf16 on a CPU",
+        nargs="?",
+        const="auto",
+        choices=["auto", "fp16", "bf16"],
+    )
+    no_validate: bool = option("train without validation", False, action="store_true")
+    auto_scale_lr: bool = option(
+        "scale the learning rate by the real batch over auto_scale_lr.base_batch_size",
+        False,
+        action="store_true",
+    )
+    seed: int | None = option("random seed (default: the config's)", type=int)
+    diff_rank_seed: bool | None = option(
+        "add the number of a process to its seed", action="store_true"
+    )
+    deterministic: bool | None = option(
+        "use deterministic algorithms of cuDNN", action="store_true"
+    )
+    strategy: str = option(
+        "how several processes share the model: a copy in each, or a shard in each",
+        "ddp",
+        choices=["ddp", "fsdp"],
+    )
+    tensorboard: bool = option(
+        "also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data",
+        False,
+        action="store_true",
+    )
+
+    def _check(self) -> None:
+        if self.force and self.resume:
+            raise UserError("--force starts again, and --resume goes on: give one of them")
+
+
+@dataclass(frozen=True)
+class TestOptions(ForceOptions, RunnerOptions, SpeedOptions):
+    """A model, what it is tested on, and how."""
+
+    __test__: ClassVar = False  # it is no test of pytest
+
+    checkpoint: str | None = argument(CHECKPOINT, nargs="?")
+    views: tuple[int, int] | None = option(
+        "temporal clips x spatial crops (1, 3 or 10) of each video (default: the config's)",
+        type=parse_views,
+        metavar="KxC",
+    )
+    split: str = option("list to test on; both are tested alike", "test", choices=["test", "val"])
+    fuse: str | None = option(
+        "average the logits of the views, or their probabilities (default: the config's)",
+        choices=["score", "prob"],
+    )
+    align: bool = option(
+        "move clips by a few frames, so that models of single frames compute those that clips "
+        "share once; the scores are not those of the published protocols",
+        False,
+        action="store_true",
+    )
+    dump: str | None = option("file of scores and labels: .npz or .pkl", metavar="FILE")
+    amp: bool = option("mixed precision: fp16 on a GPU, bf16 on a CPU", False, action="store_true")
 
 
 def check_work_dir(folder: str) -> None:

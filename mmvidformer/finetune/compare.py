@@ -41,7 +41,7 @@ COLUMNS = {
     "cpu_seconds": "processor, s",
     "seconds": "time, s",
 }
-UNRECORDED = ("methods", "method", "force", "compare")  # options that a table may differ in
+UNRECORDED = ("method", "force", "compare")  # options that a table may differ in
 UNIT = 2**-20 if sys.platform == "darwin" else 2**-10  # MiB in that of ``ru_maxrss``
 
 
@@ -96,7 +96,7 @@ def compare_methods(options: FinetuneOptions, argv: Sequence[str], lists: VideoL
     on after the methods that it has.
 
     Args:
-        options: Options of ``mmvidformer finetune``; ``methods`` are compared (default: all).
+        options: Options of ``mmvidformer finetune``; ``method`` names those to compare (all).
         argv: The arguments, with which each run starts.
         lists: Lists of one class a video.
 
@@ -108,7 +108,7 @@ def compare_methods(options: FinetuneOptions, argv: Sequence[str], lists: VideoL
     if not task.probes:
         raise UserError(f"--compare needs the task classes, got {task.name}")
     available = fitting_methods(read_config(options), task)
-    methods = options.methods or available
+    methods = options.method or available
     for method in methods:
         if method not in available:
             raise UserError(

@@ -87,7 +87,7 @@ def _check_no_annotations(options: FinetuneOptions) -> None:
 def _open_table(options: FinetuneOptions) -> tuple[FinetuneOptions, Table, Path]:
     """Return the options with the task of annotations, their rows, and the folder of the lists."""
     table = options.annotations.open(options.data)
-    guesses_task = options.guesses_task and table.importer
+    guesses_task = options.task is None and table.importer
     task = name_task(table, None if guesses_task else options.recipe.task)
     options = replace(options, recipe=replace(options.recipe, task=task))
     may_exist = options.force or options.compare or options.folds is not None or options.fold

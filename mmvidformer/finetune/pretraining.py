@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mmengine.config import Config
@@ -11,29 +10,17 @@ from mmvidformer.config import leaf_datasets
 from mmvidformer.config.fragments import Fragment, merge, replace, without
 from mmvidformer.data.list_folders import choose_delimiter
 from mmvidformer.engine.loading import build_meta_model
-from mmvidformer.engine.options import option
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.data import without_split
 from mmvidformer.finetune.methods import FREEZING
 from mmvidformer.finetune.recipe import UNREAD, copy_without
-from mmvidformer.finetune.settings import RunSettings
+from mmvidformer.finetune.schedule import run_fragment
+from mmvidformer.finetune.settings import Pretraining
 from mmvidformer.tasks.annotated import write_lines
 
 BASE_BATCH = 256  # of the learning rate
 WARMUP = 0.05  # share of the steps
 MAX_BAD_SHARE = 0.5  # of videos that cannot be read; others take their places
-
-
-@dataclass(frozen=True)
-class Pretraining(RunSettings):
-    """Settings of masked pretraining; the defaults are VideoMAE's (Tong et al. 2022, table 8)."""
-
-    epochs: int = option("number of epochs", 800, type=int)
-    batch: int = option(
-        "batch size per process, at most the number of videos per process", 32, type=int
-    )
-    mask_ratio: float = option("share of the places that are masked", 0.9, type=float)
-    lr: float = option("learning rate for a total batch of 256", 1.5e-4, type=float)
 
 
 def apply_pretraining(
@@ -70,7 +57,7 @@ def apply_pretraining(
     merge(cfg, {"train_dataloader": _loader_config(cfg, folder, batch_size, delimiter)})
     merge(cfg, _schedule_fragment(cfg, rate, settings.epochs, steps))
     merge(cfg, replace(cfg, "auto_scale_lr", dict(enable=False, base_batch_size=total)))
-    merge(cfg, settings.fragment(cfg))
+    merge(cfg, run_fragment(cfg, settings))
     bad_videos = dict(on_bad_video="resample", max_bad_share=MAX_BAD_SHARE)
     merge(cfg, replace(cfg, "bad_videos", bad_videos))
     whole = ", ".join(dict.fromkeys(build_meta_model(cfg).whole))

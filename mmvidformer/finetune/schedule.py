@@ -1,6 +1,7 @@
 """Batches, learning rates, epochs, workers and precision of a fine-tuning config, as fragments."""
 
 import math
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,9 +10,11 @@ from mmengine.config import Config
 
 from mmvidformer.config.fragments import Change, Fragment, replace
 from mmvidformer.data.list_folders import VideoLists
+from mmvidformer.data.splits import SPLITS
+from mmvidformer.engine.optim.precision import precision_fragment
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.coverage import has_weights, samples_per_process, steps_to_learn
-from mmvidformer.finetune.settings import Recipe
+from mmvidformer.finetune.settings import Recipe, RunSettings
 
 ADDED_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
 # Settings of a learning rate scheduler that count epochs.
@@ -137,7 +140,23 @@ def stretch(cfg: Config, epochs: int | None = None) -> Fragment:
 
 def choose_run(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Set workers, precision and seed."""
-    return recipe.fragment(cfg), []
+    return run_fragment(cfg, recipe), []
+
+
+def run_fragment(cfg: Config, settings: RunSettings) -> Fragment:
+    """Return the workers, the precision and the seed, as a fragment of a config."""
+    fragment: Fragment = {}
+    for split in SPLITS:
+        loader = cfg.get(f"{split}_dataloader")
+        if loader:
+            workers = settings.workers
+            if workers is None:
+                workers = min(loader.num_workers, os.cpu_count() or 1)
+            fragment[f"{split}_dataloader"] = {"num_workers": workers}
+    if settings.amp:
+        fragment |= precision_fragment(cfg)
+    randomness = {**(cfg.get("randomness") or {}), "seed": settings.seed}
+    return fragment | replace(cfg, "randomness", randomness)
 
 
 def _stretch(scheduler: Mapping[str, Any], factor: float) -> dict[str, Any]:

@@ -1,30 +1,23 @@
 """The settings of the commands that train on your videos, and their options."""
 
-import os
 from argparse import BooleanOptionalAction
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
-from mmengine.config import Config
-
-from mmvidformer.config.fragments import Fragment, replace
-from mmvidformer.data.splits import SPLITS
 from mmvidformer.engine.annotation_options import AnnotationOptions
-from mmvidformer.engine.optim.precision import precision_fragment
-from mmvidformer.engine.options import option
+from mmvidformer.engine.model_options import CONFIG, OverrideOptions
+from mmvidformer.engine.options import Options, option, part
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.table import DEFAULT, TASKS, describe_tasks, find_task
+from mmvidformer.tasks.names import DEFAULT_NAME, FIELD_NAMES, PROBES, describe_tasks
 
-PROBES = DEFAULT.probes  # on features that are computed once
 WHOLE = ("full", "lora", "adapter")  # the backbone computes in each step
 METHODS = (*WHOLE, *PROBES)
 AUTO = "auto"  # chooses one of them
 
 
 @dataclass(frozen=True)
-class RunSettings:
+class RunSettings(Options):
     """Settings of any run; None keeps the config's."""
 
     epochs: int | None = option("number of epochs", type=int)
@@ -47,42 +40,22 @@ class RunSettings:
             if value is not None and value < 1:
                 raise UserError(f"{name} must be at least 1, got {value}")
 
-    def fragment(self, cfg: Config) -> Fragment:
-        """Return the workers, the precision and the seed, as a fragment of a config."""
-        fragment: Fragment = {}
-        for split in SPLITS:
-            loader = cfg.get(f"{split}_dataloader")
-            if loader:
-                workers = self.workers
-                if workers is None:
-                    workers = min(loader.num_workers, os.cpu_count() or 1)
-                fragment[f"{split}_dataloader"] = {"num_workers": workers}
-        if self.amp:
-            fragment |= precision_fragment(cfg)
-        randomness = {**(cfg.get("randomness") or {}), "seed": self.seed}
-        return fragment | replace(cfg, "randomness", randomness)
-
 
 @dataclass(frozen=True)
 class Recipe(RunSettings):
-    """Fine-tuning settings; None keeps the config's, whose schedule is stretched to the epochs."""
+    """Fine-tuning settings; None keeps the config's, whose schedule is stretched to the epochs.
 
+    Attributes:
+        method: What is trained, of ``METHODS``; or ``'auto'``.
+        task: What to predict: a name, or ``MODULE:CLASS``.
+    """
+
+    method: str = "full"
+    task: str = DEFAULT_NAME
     lr: float | None = option(
         "learning rate (default: the config's, scaled by the total batch size; ten times "
         "that for LoRA and adapters)",
         type=float,
-    )
-    method: str = option(
-        "what is trained: what suits the number of videos, the weights and the processor, "
-        "as a line explains (auto, the default); all weights (full); low-rank updates and the "
-        "head (lora); adapters with a convolution over time, and the head (adapter); the head "
-        "alone, for classes on features that are computed once: a linear "
-        "one (logistic regression), one on the changes between frames (temporal), for up to "
-        "2,000 videos, or one with attention over the tokens (attentive); or nothing: the "
-        "nearest neighbors vote, and their accuracy is printed (knn)",
-        "full",
-        choices=(AUTO, *METHODS),
-        nargs="+",
     )
     lora_rank: int = option("rank of the updates of LoRA", 8, type=int)
     lora_alpha: float = option(
@@ -103,11 +76,6 @@ class Recipe(RunSettings):
     layer_decay: float | None = option(
         "factor between the learning rates of a layer and the next one, such as 0.75", type=float
     )
-    task: str = option(
-        f"what to predict: {describe_tasks()}; or MODULE:CLASS of a task of your own",
-        DEFAULT.name,
-        metavar=f"{{{','.join(TASKS)}}}",
-    )
     balance: str | None = option(
         "balance the classes by weights of the loss, or by sampling",
         choices=("weights", "sampling"),
@@ -116,18 +84,35 @@ class Recipe(RunSettings):
     @property
     def is_probe(self) -> bool:
         """Whether a classifier is fit on features that are computed once."""
+        from mmvidformer.tasks.table import find_task  # not for --help
+
         return self.method in find_task(self.task).probes
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class Pretraining(RunSettings):
+    """Settings of masked pretraining; the defaults are VideoMAE's (Tong et al. 2022, table 8)."""
+
+    epochs: int = option("number of epochs", 800, type=int)
+    batch: int = option(
+        "batch size per process, at most the number of videos per process", 32, type=int
+    )
+    mask_ratio: float = option("share of the places that are masked", 0.9, type=float)
+    lr: float = option("learning rate for a total batch of 256", 1.5e-4, type=float)
+
+
+@dataclass(frozen=True)
+class RunOptions(OverrideOptions):
     """What a command that trains on your videos reads, and where it writes."""
 
-    config: str
-    data: str
-    cfg_options: dict[str, Any] | None = None
-    force: bool = False
-    resume: bool = False
+    config: str = option(CONFIG, required=True)
+    data: str = option("", required=True)
+    force: bool = option("start again in a used work dir", False, action="store_true")
+    resume: bool = option(
+        "go on with the run in the work dir, with these settings, such as more --epochs",
+        False,
+        action="store_true",
+    )
     work_dir: str | None = option("default: work_dirs/<config>_<command>", metavar="FOLDER")
 
     @property
@@ -135,26 +120,48 @@ class RunOptions:
         """Whether the run can go on after an interruption."""
         return True
 
+    def _check(self) -> None:
+        if self.force and self.resume:
+            raise UserError("--force starts again, and --resume goes on: give one of them")
+
 
 @dataclass(frozen=True)
 class FinetuneOptions(RunOptions):
     """All options of ``mmvidformer finetune``.
 
     Attributes:
-        recipe: The settings of the training.
+        recipe: The settings of the training, with the first method and the task.
         annotations: How ``data`` is read if it is no folder of lists.
-        guesses_task: Whether no task is given: that of an export is found.
-        methods: Those that ``compare`` runs; empty for all that fit.
-        fold: The fold to train and test on.
-        folds: Train and test on all folds; how many are drawn of annotations, 0 if they state them.
     """
 
-    recipe: Recipe = Recipe()
-    annotations: AnnotationOptions = AnnotationOptions()
-    guesses_task: bool = False
-    methods: Sequence[str] = ()
-    fold: str | None = None
-    folds: int | None = None
+    data: str = option("folder of the lists, or what mmvidformer data list reads", required=True)
+    recipe: Recipe = part(Recipe)
+    method: Sequence[str] = option(
+        "what is trained: what suits the number of videos, the weights and the processor, "
+        "as a line explains (auto, the default); all weights (full); low-rank updates and the "
+        "head (lora); adapters with a convolution over time, and the head (adapter); the head "
+        "alone, for classes on features that are computed once: a linear "
+        "one (logistic regression), one on the changes between frames (temporal), for up to "
+        "2,000 videos, or one with attention over the tokens (attentive); or nothing: the "
+        "nearest neighbors vote, and their accuracy is printed (knn)",
+        (),
+        choices=(AUTO, *METHODS),
+        nargs="+",
+    )
+    task: str | None = option(
+        f"what to predict: {describe_tasks()}; or MODULE:CLASS of a task of your own "
+        f"(default: {DEFAULT_NAME}, or that of an export)",
+        metavar=f"{{{','.join(FIELD_NAMES)}}}",
+    )
+    annotations: AnnotationOptions = part(AnnotationOptions)
+    fold: str | None = option("train and test on one fold of data list --folds", metavar="NAME")
+    folds: int | None = option(
+        "train and test on each fold, and print what they reach together; of annotations that "
+        "state none, N are drawn. The same command goes on after an interruption",
+        nargs="?",
+        type=int,
+        const=0,
+    )
     weights: str | None = option(
         "checkpoint or address to start from, of this project or any that mmvidformer convert "
         "reads (default: as in the config)",
@@ -174,6 +181,31 @@ class FinetuneOptions(RunOptions):
     def trains(self) -> bool:
         """Whether the run can go on after an interruption: no probe can."""
         return self.recipe.method not in PROBES
+
+    def _check(self) -> None:
+        super()._check()
+        methods, has_folds = self.method or [AUTO], self.fold is not None or self.folds is not None
+        if len(methods) > 1 and not self.compare:
+            raise UserError("several methods need --compare")
+        if self.resume and (self.compare or methods[0] in PROBES):
+            probes = ", ".join(PROBES)
+            raise UserError(f"--resume goes on with one run, not with --compare or {probes}")
+        if self.fold is not None and self.folds is not None:
+            raise UserError("--fold is one of --folds: give one of them")
+        if has_folds and (self.compare or self.prepare or self.resume or self.shards):
+            what = "--fold and --folds go without --compare, --prepare, --resume and --shards"
+            raise UserError(what)
+        if self.shards and (self.compare or {*methods} & {*PROBES}):
+            what = f"--compare, {', '.join(PROBES)} read the files of the lists, not --shards"
+            raise UserError(what)
+        if self.compare is not None:  # what --compare passes on is another matter
+            return
+        names = ("lora_rank", "lora_alpha", "lora_layers")
+        has_lora = any(getattr(self.recipe, name) != getattr(Recipe, name) for name in names)
+        if has_lora and "lora" not in methods:
+            raise UserError("--lora-rank, --lora-alpha and --lora-layers need --method lora")
+        if self.features and methods[0] not in (AUTO, *PROBES):
+            raise UserError(f"--features is for {', '.join(PROBES)}")
 
     def describe(self, *unrecorded: str) -> dict[str, str]:
         """Return the options by name as text, but some, to compare commands with each other."""

@@ -67,7 +67,6 @@ class Sink(AbstractContextManager):
     a source follow each other. What a file writes of one is ``Prediction.row``.
 
     Attributes:
-        help: What the command line says of it.
         has_all_times: Whether it takes the predictions at all times ahead, where a model that
             anticipates has several; else it takes those at one of them.
         parts: What alone it is for, such as ``'boxes'`` (``Answers.part``); empty: for all.
@@ -78,7 +77,6 @@ class Sink(AbstractContextManager):
         options: How to write.
     """
 
-    help = ""
     has_all_times = False
     parts: tuple[str, ...] = ()
     needs_parts = False

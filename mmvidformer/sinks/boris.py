@@ -48,8 +48,6 @@ class Boris(VideoSink):
     The comment of an event is its score. Paths of videos are relative to the folder of the file.
     """
 
-    help = "project of BORIS (.boris): segments and moments, to be corrected there"
-
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()
         self.target = target

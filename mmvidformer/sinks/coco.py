@@ -21,7 +21,6 @@ class Coco(VideoSink):
     """
 
     parts = ("boxes",)
-    help = "boxes in COCO's format (.json): pictures are the frames, with video and number"
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()

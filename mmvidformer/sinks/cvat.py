@@ -24,11 +24,6 @@ class Cvat(VideoSink):
 
     suffix = ".xml"
 
-    help = (
-        "pre-annotations for CVAT (CVAT 1.1, .xml, of one video), to be corrected there and "
-        "imported by data list; a name without a suffix is a folder, with a file for each video"
-    )
-
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()
         self.target, self._force = target, options.force

@@ -26,7 +26,6 @@ class Elan(VideoSink):
     """
 
     suffix = ".eaf"
-    help = "files of ELAN, to be corrected there: .eaf of one video, or a folder of them"
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()

@@ -35,7 +35,6 @@ class Film(Sink):
         WindowClosed: By ``see`` and ``end``, if the window was closed.
     """
 
-    help = "annotated video (.mp4) with its sound; a name without a suffix is a folder"
     has_all_times = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:

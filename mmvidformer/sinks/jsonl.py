@@ -15,8 +15,6 @@ class JsonLines(Sink):
     ``-`` is the standard output.
     """
 
-    help = "file of JSON lines, each written after its prediction; - is the standard output"
-
     has_all_times = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:

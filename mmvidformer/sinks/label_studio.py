@@ -29,11 +29,6 @@ class LabelStudio(VideoSink):
     elsewhere are relative to ``/``.
     """
 
-    help = (
-        "pre-annotations for Label Studio (.json), to be corrected there and imported by data "
-        "list; beside it NAME.interface.xml is the labeling interface"
-    )
-
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()
         self.target, self._version = target, str(options.settings.get("model", "mmvidformer"))

@@ -20,7 +20,6 @@ class SegmentsCsv(Sink):
     run. Errors are those of ``open_rows``.
     """
 
-    help = "csv file of segments of one class, or of values, each written when it has ended"
     needs_parts = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:

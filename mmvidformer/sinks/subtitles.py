@@ -21,7 +21,6 @@ class Subtitles(Sink):
         UserError: If the file is neither ``.srt`` nor ``.vtt``, or has several videos.
     """
 
-    help = "subtitles of one video, a line for each segment of one class: .srt or .vtt"
     needs_parts = True
 
     @classmethod

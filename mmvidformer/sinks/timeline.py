@@ -29,7 +29,6 @@ Span = tuple[float, float, str]  # start and end in seconds, and class
 class Timeline(Sink):
     """A picture of each video (``draw_timeline``)."""
 
-    help = "picture of the classes over time; a name without a suffix is a folder of them"
     needs_parts = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:

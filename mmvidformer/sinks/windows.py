@@ -33,11 +33,6 @@ class WindowsCsv(Sink, ResumingTable):
         UserError: If it is another table.
     """
 
-    help = (
-        "csv file with a row for each window, for long videos; run the same command again to "
-        "continue after the last row; beside it FILE.settings.json tells what the rows depend on"
-    )
-
     needs_parts, parts = True, ("windows",)
 
     @classmethod

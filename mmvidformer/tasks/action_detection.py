@@ -35,7 +35,6 @@ class ActionDetection(Task):
     """The classes of boxes at moments."""
 
     name, sample_unit = "boxes", "moments"
-    field_names = ("action-detection", "spatio-temporal-action-detection")
     nouns = ("box",)
     has_classes_file = has_seconds = needs_places = True
     head = "mmvidformer.BoxesHead"

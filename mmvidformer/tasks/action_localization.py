@@ -22,7 +22,6 @@ class ActionLocalization(ActionSegmentation):
     """Segments: start, end, class and score of each. They may overlap."""
 
     name, least_classes = "segments", 1
-    field_names = ("temporal-action-localization", "temporal-action-detection")
     balances = ()
     head = "mmvidformer.SegmentsHead"
     metric, best_metric = "mmvidformer.SegmentsMetric", "segments/mAP"

@@ -35,7 +35,6 @@ class ActionSegmentation(Task):
     """
 
     name, least_classes, size_unit = "frames", 2, "seconds"
-    field_names = ("action-segmentation", "temporal-action-segmentation")
     nouns = ("segment", "")
     has_seconds = True
     balances = ("weights",)

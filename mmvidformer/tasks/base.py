@@ -31,7 +31,6 @@ class Task(Answers, Exported, Annotated):
 
     Attributes:
         name: Name on the command line.
-        field_names: What papers call the task, as further names on the command line.
         balances: How classes can be balanced: by weights of the loss, or by sampling of the videos.
         loss: Type of the loss that takes weights of classes.
         probes: Methods of ``finetune`` that fit classifiers on features that are computed once.
@@ -45,7 +44,6 @@ class Task(Answers, Exported, Annotated):
     """
 
     name: str
-    field_names: tuple[str, ...] = ()
     balances: tuple[str, ...] = ()
     loss = "CrossEntropyLoss"
     probes: tuple[str, ...] = ()

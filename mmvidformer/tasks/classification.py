@@ -24,6 +24,7 @@ from mmvidformer.data.text import read_text
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.annotated import write_lines
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.names import PROBES
 from mmvidformer.tasks.reading import Annotations, unknown_class
 
 
@@ -32,9 +33,8 @@ class Classification(Task):
 
     name, suffix, least_classes = "classes", "txt", 2
     nouns = ("label",)
-    field_names = ("video-classification", "action-recognition")
     balances = ("weights", "sampling")
-    probes = ("temporal", "attentive", "linear", "knn")
+    probes = PROBES
     heads_by_classifier: Mapping[str, str] | None = {}
 
     def read(self, table: Table, classes: Sequence[str] = ()) -> Annotations:

@@ -17,7 +17,6 @@ class EventSpotting(ActionLocalization):
     """Moments: segments that end when they start, with class and score of each."""
 
     name, size_unit = "moments", "moments"
-    field_names = ("event-spotting", "action-spotting")
     nouns = ("moment", "")
     head = "mmvidformer.MomentsHead"
     metric, best_metric = "mmvidformer.MomentsMetric", "moments/mean"

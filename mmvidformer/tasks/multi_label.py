@@ -11,7 +11,6 @@ class MultiLabel(Classification):
     """Any number of classes a video."""
 
     name, least_classes = "labels", 1
-    field_names = ("multi-label-classification",)
     probes = ()
     loss = "BCELossWithLogits"
     head = "mmvidformer.MultiLabelHead"

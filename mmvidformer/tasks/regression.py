@@ -26,7 +26,6 @@ class Regression(Task):
     """One number a video, or several."""
 
     name, has_classes = "number", False
-    field_names = ("regression",)
     head = "mmvidformer.NumberHead"
     metric, best_metric = "mmvidformer.NumberMetric", "number/r2"
     has_one_class, activation = False, None

@@ -15,6 +15,7 @@ from mmvidformer.tasks.camera_motion import CameraMotion
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.event_spotting import EventSpotting
 from mmvidformer.tasks.multi_label import MultiLabel
+from mmvidformer.tasks.names import FIELD_NAMES
 from mmvidformer.tasks.regression import Regression
 
 DEFAULT = Classification()
@@ -43,9 +44,9 @@ def find_task(name: str) -> Task:
         UserError: If there is none of that name. Other errors of a module are raised unchanged.
     """
     spelling = "-".join(name.lower().split())
-    for task in TASKS.values():
-        if spelling in (task.name, *task.field_names):
-            return task
+    for task_name, field_names in FIELD_NAMES.items():
+        if spelling in (task_name, *field_names):
+            return TASKS[task_name]
     module, colon, class_name = name.partition(":")
     if not colon or not module or module.startswith("."):
         known = ", ".join(TASKS)
@@ -60,15 +61,6 @@ def find_task(name: str) -> Task:
     if not (isinstance(task_class, type) and issubclass(task_class, Task)):
         raise UserError(f"task {name}: {class_name} is no subclass of mmvidformer.tasks.base.Task")
     return task_class()
-
-
-def describe_tasks() -> str:
-    """Return the names of all tasks, each with what papers call it, for the help of commands."""
-    texts = []
-    for task in TASKS.values():
-        names = ", ".join(task.field_names)
-        texts.append(f"{task.name} ({names})" if names else task.name)
-    return ", ".join(texts)
 
 
 def spell_task(task: Task) -> str:

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 
 from mmvidformer.errors import UserError
+from mmvidformer.video.choices import CONTENT, NONE, WAYS
 from mmvidformer.video.reader import Reader
 from mmvidformer.video.readers import READERS
 
@@ -21,7 +22,6 @@ SIZE = (64, 36)  # width and height of the pictures that are compared
 AROUND = 4  # pictures before and after a step that it is compared with
 LEAST, RATIO = 10.0, 2.5  # of a step: its size, and how much larger than those around it
 DARK = 8.0  # mean brightness, of 255, of a black picture
-WAYS = CONTENT, NONE = "content", "none"  # how cuts are found, the default first
 
 Picture = TypeVar("Picture")
 

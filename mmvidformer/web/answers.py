@@ -16,10 +16,10 @@ from mmvidformer.apis.persons import TRACK_RATE
 from mmvidformer.apis.tracks import has_package
 from mmvidformer.engine.errors import describe
 from mmvidformer.errors import UserError
-from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.film import annotate_video
 from mmvidformer.sinks.heatmaps import draw_clip
+from mmvidformer.sinks.segments import SegmentsCsv
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput

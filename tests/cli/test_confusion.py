@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lab.plot.views import draw_views
-from mmvidformer.cli.plot.confusion import (
+from mmvidformer.cli.plot.scores import (
     draw_class_accuracy,
     draw_confusion,
     read_scores,

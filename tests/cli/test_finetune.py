@@ -93,7 +93,7 @@ def test_the_checkpoint_is_the_one_of_this_run(
     for file in (*old, "finetune/config.py"):
         (tmp_path / file).write_text("old")
     tool = load("finetune")
-    monkeypatch.setattr(tool.torch.cuda, "max_memory_allocated", lambda: 0)  # as with --procs
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 0)  # as with --procs
     options = ["--config", config, "--data", own, "--weights", checkpoint, "--work-dir"]
     options += [str(tmp_path), "--epochs", "1", "--batch", "4", "--workers", "0", "--force"]
     hook = [f"by_epoch={by_epoch}", "interval=1", "save_best=None"]
@@ -151,12 +151,12 @@ def test_memory_of_a_gpu_that_other_processes_use_is_not_told(
         "--weights",
         pretrained[1],
     ]
-    monkeypatch.setattr(tool.train, "main", lambda arguments: 0)
+    monkeypatch.setattr("mmvidformer.cli.train.main", lambda arguments: 0)
     for memory, told in ((0, {}), (2**21, {"gpu_memory": 2.0})):
-        monkeypatch.setattr(tool.torch.cuda, "max_memory_allocated", lambda memory=memory: memory)
+        monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda memory=memory: memory)
         folder = tmp_path / str(memory)
         with monkeypatch.context() as gpu:
-            gpu.setattr(tool.torch.cuda, "is_available", lambda: True)
+            gpu.setattr(torch.cuda, "is_available", lambda: True)
             assert tool.main([*options, "--work-dir", str(folder), "--procs", "2"]) == 0
         assert json.loads((folder / "finetune" / "result.json").read_text()) == told
 

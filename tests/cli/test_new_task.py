@@ -14,6 +14,7 @@ from mmvidformer.config import load_config
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.registry import METRICS, MODELS
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.names import FIELD_NAMES
 from mmvidformer.tasks.table import TASKS, find_task, spell_task, task_of
 from mmvidformer.web.answers import Limits, answer
 
@@ -122,12 +123,11 @@ def test_a_config_without_a_task_has_that_of_its_head(head: str, name: str) -> N
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_a_task_has_the_names_of_papers_too(task: Task) -> None:
     """The commands take them, and the pages say them; configs state the short one."""
-    assert task.field_names
     page, readme = (
         (ROOT / name).read_text().replace("-", " ") for name in ("docs/tasks.md", "README.md")
     )
-    for name in task.field_names:
+    for name in FIELD_NAMES[task.name]:
         for spelling in (name, name.replace("-", " "), name.replace("-", " ").capitalize()):
             assert spell_task(find_task(spelling)) == task.name
         assert name.replace("-", " ") in page
-    assert task.field_names[0].replace("-", " ") in readme
+    assert FIELD_NAMES[task.name][0].replace("-", " ") in readme

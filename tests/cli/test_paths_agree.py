@@ -22,7 +22,8 @@ from mmengine.registry import DefaultScope
 from mmvidformer import get_config
 from mmvidformer.apis import Recognizer
 from mmvidformer.engine.pipelines import set_views
-from mmvidformer.finetune import Recipe, apply_recipe
+from mmvidformer.finetune.recipe import apply_recipe
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATASETS, MODELS
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.web.answers import Limits, answer

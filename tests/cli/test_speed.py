@@ -66,7 +66,7 @@ def test_run_lengths_of_the_config_are_a_variant_alone(tmp_path: Path) -> None:
 def test_what_no_variant_can(main_of, model, monkeypatch, capsys) -> None:
     """Such as memory for one clip."""
     fail = Variant("plain", note="out of memory")
-    monkeypatch.setattr("mmvidformer.cli.speed.measure", lambda *_: [fail])
+    monkeypatch.setattr("mmvidformer.apis.speed.measure", lambda *_: [fail])
     with pytest.raises(UserError, match="no variant can run: out of memory"):
         main_of("speed")([*model, "--clips", "1", "--device", "cpu"])
 
@@ -93,7 +93,7 @@ def test_noise_without_weights(main_of, model, capsys) -> None:
     main_of("speed")([model[0], *options, "--cfg-options", start])
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert names == ["variant", "plain", "optimized", "bfloat16", "int8"]  # nothing is still
-    with pytest.raises(SystemExit):
+    with pytest.raises(UserError, match="at most a checkpoint and a video"):
         main_of("speed")([*model, *options])
 
 

@@ -8,7 +8,6 @@ import torch
 from mmengine.config import Config
 
 from mmvidformer.apis import Capture, Recognizer
-from mmvidformer.cli import train as train_command
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.models.fast import onednn, training
 
@@ -131,6 +130,6 @@ def test_a_finished_run_trains_longer_with_a_longer_schedule(
 
 
 def test_tensorboard_without_its_package_is_noticed_at_once(train, make_config, monkeypatch):
-    monkeypatch.setattr(train_command, "find_spec", lambda name: None)
+    monkeypatch.setattr("mmvidformer.cli.training.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match="pip install tensorboard"):
         train([str(make_config("board")), "--tensorboard"])

@@ -15,9 +15,11 @@ from mmengine.dataset import pseudo_collate
 from mmengine.hooks import Hook
 from mmengine.registry import init_default_scope
 
-from mmvidformer.cli.test import merge_arguments, parse_args
+from mmvidformer.cli import testing
+from mmvidformer.cli.testing import merge_options
 from mmvidformer.config import load_config
 from mmvidformer.engine.pipelines import set_views
+from mmvidformer.engine.run_options import TestOptions
 from mmvidformer.models.recognizers import MultiViewRecognizer
 from mmvidformer.tasks.evaluator import BadVideoEvaluator
 from mmvidformer.tasks.frames_metric import FramesMetric
@@ -119,9 +121,9 @@ def test_views_and_fusion_are_what_was_asked(trained, test, weights, tmp_path, f
 
 
 def test_fusion_has_no_effect_on_a_head_that_merges_parts():
-    args = parse_args(["thumos", "--fuse", "prob"])
+    args = TestOptions(config="thumos", fuse="prob")
     with pytest.raises(ValueError, match="--fuse has no effect on the mmvidformer.SegmentsHead"):
-        merge_arguments(load_config("features_thumos14"), args)
+        merge_options(load_config("features_thumos14"), args)
 
 
 def test_limited_views_give_the_same_scores(trained, test, tmp_path, monkeypatch):
@@ -223,13 +225,13 @@ def test_testing_is_optimized_and_leaves_the_model_as_it_was(
 ):
     tool, checkpoint = load("test"), trained[1] / "epoch_3.pth"
     runners, tested, scores = [], [], {}
-    monkeypatch.setattr(tool, "report", lambda metrics, runner, args: runners.append(runner))
+    monkeypatch.setattr(testing, "report", lambda metrics, runner, args: runners.append(runner))
     step = MultiViewRecognizer.test_step
     spy = lambda model, data: tested.append(model) or step(model, data)  # noqa: E731
     monkeypatch.setattr(MultiViewRecognizer, "test_step", spy)
     for name, extra in (("fast", []), ("amp", ["--amp"]), ("plain", [])):
         if name == "plain":
-            monkeypatch.setattr(tool, "OptimizeHook", lambda **unused: Hook())
+            monkeypatch.setattr(testing, "OptimizeHook", lambda **unused: Hook())
         config = make_config(name, **changes)
         dump = ["--dump", str(tmp_path / f"{name}.pkl")]
         tool.main([str(config), str(checkpoint), "--work-dir", str(tmp_path / name), *dump, *extra])
@@ -279,4 +281,4 @@ def test_only_what_metrics_declare_is_printed_as_percentages(load, name, value, 
         ]
     )
     share = is_share(name, evaluator.metrics)
-    assert load("test").in_words(value, share) == text
+    assert testing.in_words(value, share) == text

@@ -11,6 +11,7 @@ import yaml
 
 from mmvidformer import __version__
 from mmvidformer.tasks.base import Task
+from mmvidformer.tasks.names import FIELD_NAMES
 from mmvidformer.tasks.table import TASKS
 
 ROOT = Path(__file__).parents[2]
@@ -106,7 +107,7 @@ def test_agents_are_told_all_pages_and_tasks() -> None:
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=lambda task: task.name)
 def test_agents_are_told_the_words_of_papers(task: Task) -> None:
-    names = {name.replace("-", " ") for name in task.field_names}
+    names = {name.replace("-", " ") for name in FIELD_NAMES[task.name]}
     for name in ("README.md", "AGENTS.md"):
         (row,) = re.findall(rf"(?m)^\| `{task.name}` \| ([^|]+) \|", (ROOT / name).read_text())
         assert {*row.replace("-", " ").split(", ")} & names

@@ -26,10 +26,11 @@ from lab.papers.kernels.performer import orthogonal_gaussian
 from mmvidformer import get_config
 from mmvidformer.data.lists import read_list
 from mmvidformer.engine import errors
-from mmvidformer.engine.arguments import add_model_arguments
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.loading import warn_of_pixels
+from mmvidformer.engine.model_options import CheckpointOptions, ConfigOptions
+from mmvidformer.engine.options import add_options
 from mmvidformer.engine.training_guard import LossNotFinite
 from mmvidformer.errors import UserError
 from mmvidformer.layers.drop import DropPath
@@ -269,7 +270,7 @@ def test_the_exit_status_is_that_of_main(result, status):
 
 def test_arguments_of_a_model():
     parser = ArgumentParser()
-    add_model_arguments(parser)
+    add_options(parser, CheckpointOptions)
     args = parser.parse_args(["a.py", "b.pth", "--cfg-options", "x.y=[1,2]", "z=a=b"])
     assert (args.config, args.checkpoint, args.device) == ("a.py", "b.pth", None)
     assert args.cfg_options == {"x.y": [1, 2], "z": "a=b"}
@@ -278,7 +279,7 @@ def test_arguments_of_a_model():
 @pytest.mark.parametrize("wrong", ["x", "x=[1", "x=[(1,2]", "x=dict(a=1,b=2)", "x=[dict(a=1,b=2)]"])
 def test_wrong_overrides_are_named(wrong, capsys):
     parser = ArgumentParser()
-    add_model_arguments(parser, checkpoint=False, device=False)
+    add_options(parser, ConfigOptions)
     with pytest.raises(SystemExit) as end:
         parser.parse_args(["a.py", "--cfg-options", wrong])
     assert end.value.code == 2
@@ -288,7 +289,7 @@ def test_wrong_overrides_are_named(wrong, capsys):
 
 def test_spaces_in_overrides_are_not_lost(capsys):
     parser = ArgumentParser()
-    add_model_arguments(parser, checkpoint=False, device=False)
+    add_options(parser, ConfigOptions)
     assert parser.parse_args(["a.py", "--cfg-options", "x=[1, 2]"]).cfg_options == {"x": [1, 2]}
     with pytest.raises(SystemExit):
         parser.parse_args(["a.py", "--cfg-options", "model.init_from=my runs/a.pth"])

@@ -6,7 +6,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 import pytest
 from mmengine.config import Config, DictAction
 
-from mmvidformer.engine.pipelines import check_views, get_views, parse_views, set_views
+from mmvidformer.engine.arguments import parse_views
+from mmvidformer.engine.pipelines import check_views, get_views, set_views
 
 
 def config(*crop: dict, resize: dict | None = None) -> Config:

@@ -6,8 +6,9 @@ import pytest
 
 from mmvidformer import get_config
 from mmvidformer.data.list_folders import VideoLists
-from mmvidformer.finetune import Recipe, automatic
+from mmvidformer.finetune import automatic
 from mmvidformer.finetune.automatic import Pass, choose_method, measure_pass
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.tasks.table import find_task
 from tests.tiny_configs import shrink
 

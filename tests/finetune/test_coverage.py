@@ -10,9 +10,10 @@ import pytest
 from mmvidformer import get_config
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
-from mmvidformer.finetune import Recipe, apply_recipe
 from mmvidformer.finetune.coverage import CoverSampler
+from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.schedule import note_few_steps
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATA_SAMPLERS, DATASETS
 from mmvidformer.tasks.lists import read_task_lists
 

@@ -8,7 +8,8 @@ import pytest
 from mmvidformer import get_config
 from mmvidformer.config.building import building
 from mmvidformer.data.importers import open_annotations
-from mmvidformer.finetune import Recipe, apply_recipe
+from mmvidformer.finetune.recipe import apply_recipe
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.lists import split_annotations
 

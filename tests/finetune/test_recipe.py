@@ -7,7 +7,9 @@ from mmengine.config import Config
 
 from mmvidformer import get_config
 from mmvidformer.data.list_folders import VideoLists
-from mmvidformer.finetune import Pretraining, Recipe, apply_pretraining, apply_recipe
+from mmvidformer.finetune.pretraining import apply_pretraining
+from mmvidformer.finetune.recipe import apply_recipe
+from mmvidformer.finetune.settings import Pretraining, Recipe
 from mmvidformer.tasks.lists import read_task_lists
 
 LISTS = VideoLists(Path("/own"), ("clap", "run", "wave"), dict(train=40, val=9, test=8), "\t")

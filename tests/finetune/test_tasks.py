@@ -12,7 +12,8 @@ from mmvidformer.config import get_config
 from mmvidformer.config.building import building
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import check_classes
-from mmvidformer.finetune import Recipe, apply_recipe
+from mmvidformer.finetune.recipe import apply_recipe
+from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATASETS
 from mmvidformer.tasks.lists import read_task_lists
 

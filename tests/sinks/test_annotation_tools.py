@@ -63,7 +63,7 @@ def boxes(videos: Path) -> list[Prediction]:
 def write(name: str, target: Path, predictions: list[Prediction]) -> None:
     names = {prediction.source for prediction in predictions}
     sources = [source for source in list_sources([str(target.parent)]) if source.name in names]
-    with SINKS[name](target, SinkOptions(dict(model="model"))) as sink:
+    with SINKS[name].load()(target, SinkOptions(dict(model="model"))) as sink:
         for source in sources:
             sink.begin(Begun(source))
             for prediction in predictions:
@@ -190,21 +190,21 @@ def test_coco_counts_frames_and_boxes(videos) -> None:
 def test_mistakes_are_told_before_a_run(name, file, sources, error, tmp_path) -> None:
     given = [Source(source, None if source == "0" else Path(source).parent) for source in sources]
     with pytest.raises(UserError, match=error):
-        check_distinct(SINKS[name].targets(tmp_path / file, given))
+        check_distinct(SINKS[name].load().targets(tmp_path / file, given))
 
 
 def test_outputs_of_classes_get_no_values() -> None:
     for name in ("label_studio", "cvat", "elan", "boris"):
         with pytest.raises(UserError, match="has no place for values, only for classes"):
-            SINKS[name].check_task(TASKS["number"])
+            SINKS[name].load().check_task(TASKS["number"])
     with pytest.raises(UserError, match="Coco is of boxes, not of windows"):
-        SINKS["coco"].check_task(TASKS["classes"])
+        SINKS["coco"].load().check_task(TASKS["classes"])
 
 
 def test_a_video_without_answers_has_its_place(videos) -> None:
     """Somebody may find what the model did not."""
     for name, file in (("label_studio", "o.json"), ("cvat", "o")):
-        with SINKS[name](videos / file, SinkOptions()) as sink:
+        with SINKS[name].load()(videos / file, SinkOptions()) as sink:
             for source in list_sources([str(videos)]):
                 sink.begin(Begun(source))
                 sink.end()

@@ -16,7 +16,7 @@ from lab.plot.tsne import draw_classes
 from lab.plot.views import draw_views
 from lab.receptive_field import Field, draw_receptive_field
 from mmvidformer.apis import Prediction
-from mmvidformer.cli.plot.confusion import draw_class_accuracy, draw_confusion
+from mmvidformer.cli.plot.scores import draw_class_accuracy, draw_confusion
 from mmvidformer.sinks.heatmaps import HeatStrip, draw_strips
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.table import find_task

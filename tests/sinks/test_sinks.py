@@ -12,9 +12,10 @@ import pytest
 from examples.markdown_table import MarkdownTable
 from mmvidformer.apis import Prediction
 from mmvidformer.cli.demo_options import make_parser
-from mmvidformer.sinks import SINKS, Subtitles
+from mmvidformer.sinks import SINKS, Output
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.group import Sinks
+from mmvidformer.sinks.subtitles import Subtitles
 from mmvidformer.tasks.table import TASKS
 
 NAMES = {"class": ["left", "<b>& right"]}
@@ -39,7 +40,7 @@ def windows(video: str = "x.mp4") -> list[Prediction]:
 
 
 def write(name: str, target: Path, predictions: list[Prediction]) -> None:
-    with SINKS[name](target, SinkOptions()) as sink:
+    with SINKS[name].load()(target, SinkOptions()) as sink:
         for prediction in predictions:
             sink.append(prediction)
 
@@ -108,13 +109,14 @@ def test_no_output_writes_over_another_file(tmp_path) -> None:
         target = tmp_path / f"{name}.srt"
         target.write_text("mine")
         with pytest.raises(FileExistsError, match="exists already"):
-            SINKS[name](target, SinkOptions())
+            SINKS[name].load()(target, SinkOptions())
         assert target.read_text() == "mine"
 
 
 def test_the_output_of_the_guide(tmp_path, monkeypatch) -> None:
     """``docs/extending.md``: in the table of outputs, it is an option of the demo."""
-    monkeypatch.setitem(SINKS, "markdown", MarkdownTable)
+    output = Output("examples.markdown_table:MarkdownTable", "table of Markdown")
+    monkeypatch.setitem(SINKS, "markdown", output)
     target = tmp_path / "a.md"
     write("markdown", target, windows())
     assert target.read_text().splitlines() == [

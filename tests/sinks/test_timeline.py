@@ -8,8 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from mmvidformer.apis import Prediction
-from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.sinks.segments import SegmentsCsv
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.table import find_task

@@ -116,7 +116,7 @@ def test_rows(name: str, tmp_path: Path) -> None:
     target = tmp_path / "a.srt"
 
     def write() -> None:
-        with SINKS[name](target, SinkOptions()) as sink:
+        with SINKS[name].load()(target, SinkOptions()) as sink:
             for number in range(100):
                 for prediction in windows(f"{number}.mp4"):
                     sink._video = prediction.source  # of subtitles, which are of one video
@@ -140,7 +140,7 @@ def test_a_file_of_elan_is_not_tried_twice(tiny_videos, tmp_path: Path) -> None:
     target = tmp_path / "a.eaf"
 
     def write() -> None:
-        with SINKS["elan"](target, SinkOptions()) as sink:
+        with SINKS["elan"].load()(target, SinkOptions()) as sink:
             sink.begin(Begun(Source(str(video))))
             for number in range(100):
                 span = (number / 100, number / 100 + 0.01)

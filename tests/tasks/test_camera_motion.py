@@ -11,9 +11,9 @@ from lab.synthetic.camera.paths import CLASSES
 from lab.synthetic.camera.textures import texture
 from mmvidformer.data.transforms.structure import MeasureStructure, structure_of
 from mmvidformer.models.camera_head import PER_SPEED, THRESHOLD
-from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.annotate import prediction_bars
 from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.sinks.segments import SegmentsCsv
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.camera_motion import LEAST_SHAKE, LIMITS
 from mmvidformer.tasks.joined_windows import list_segments

@@ -13,8 +13,8 @@ from mmvidformer.apis.detector import Person
 from mmvidformer.config.fragments import merge
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.sinks import SegmentsCsv
 from mmvidformer.sinks.base import SinkOptions
+from mmvidformer.sinks.segments import SegmentsCsv
 from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.stated_boxes import StatedBoxes

@@ -13,11 +13,11 @@ from mmengine.config import Config
 from tqdm import tqdm
 
 from mmvidformer.apis.bulk.on_ray import answer_on_ray
-from mmvidformer.apis.bulk.options import BulkOptions
 from mmvidformer.apis.bulk.run import Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.settings import write_failed
 from mmvidformer.apis.factory import find_model_of
 from mmvidformer.data.sources import VideoInputs
+from mmvidformer.engine.bulk_options import BulkOptions
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.storage.names import spell
 from mmvidformer.storage.parts import Answer, PartTable

@@ -1,14 +1,13 @@
 """Labels of many videos: the predictions of a recognizer as rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from mmengine.config import Config
 
-from mmvidformer.apis.bulk.options import BulkOptions
 from mmvidformer.apis.bulk.reading import (
     VIDEOS_AT_ONCE,
     Clip,
@@ -17,18 +16,15 @@ from mmvidformer.apis.bulk.reading import (
     WholeVideos,
     Windows,
 )
-from mmvidformer.apis.part_options import PartOptions
 from mmvidformer.apis.recognizer import Recognizer
+from mmvidformer.apis.tracks import check_asked
 from mmvidformer.data.sources import VideoSource
-from mmvidformer.engine.model_options import ClassOptions
+from mmvidformer.engine.bulk_options import LabelOptions
+from mmvidformer.engine.part_options import PartOptions
 from mmvidformer.layers.samples import Sample
 from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.tasks.prediction import Prediction
-
-
-@dataclass(frozen=True)
-class LabelOptions(PartOptions, BulkOptions, ClassOptions):
-    """Options of labels."""
+from mmvidformer.tasks.stated_boxes import VideoBoxes
 
 
 class Labeler:
@@ -59,8 +55,8 @@ class Labeler:
             config, checkpoint, device, options.classes, **options.inexact
         )
         self.options = options
-        options.check(recognizer.task)
-        self.boxes = options.read_boxes(videos)
+        check_asked(options, recognizer.task)
+        self.boxes = VideoBoxes(options.boxes, videos) if options.boxes else None
         self.read_clips = self._reader(options)
         # Of videos that are being answered: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())

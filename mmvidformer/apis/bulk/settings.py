@@ -9,10 +9,10 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmvidformer.apis.bulk.options import BulkOptions
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.config import config_name
 from mmvidformer.data.sources import VideoInputs
+from mmvidformer.engine.bulk_options import BulkOptions
 from mmvidformer.storage.files import join, write_to
 from mmvidformer.storage.names import spell
 from mmvidformer.storage.resuming import FAILED

@@ -7,58 +7,56 @@ without them. The exit code is 0 if all is good, and 1 if not.
 
 import errno
 import os
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from mmvidformer.data.folders import is_video
-from mmvidformer.data.importers import find_format
-from mmvidformer.data.importers.mmaction import open_list
-from mmvidformer.data.lists import (
-    VideoList,
-    check_report,
-    read_video_list,
-    say_count,
-    write_report,
-)
-from mmvidformer.data.sources import list_video_files
-from mmvidformer.data.tables import Table
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.arguments import positive
-from mmvidformer.engine.options import add_options, read_options
+from mmvidformer.engine.options import Options, argument, option, parse_options, part
 from mmvidformer.errors import UserError
 from mmvidformer.storage.files import is_remote
-from mmvidformer.tasks.checks import find_annotation_faults
-from mmvidformer.tasks.imports import guess_task, say_left_out, select_rows
-from mmvidformer.tasks.table import describe_tasks, find_task, spell_task
-from mmvidformer.video.check_files import find_faults, read_to_end
-from mmvidformer.video.errors import with_suffix
+from mmvidformer.tasks.names import describe_tasks
 
-LIMIT = "seconds without a new frame after which a file is given up (default: 60)"
+
+@dataclass(frozen=True)
+class CheckOptions(Options):
+    """Annotations, and how their videos are read."""
+
+    ann_file: str = argument("annotation file, folder of videos, or video")
+    task: str | None = option(f"what is annotated: {describe_tasks()}, or MODULE:CLASS")
+    annotations: AnnotationOptions = part(AnnotationOptions)
+    workers: int = option("number of processes", 4, type=positive, metavar="N")
+    time_limit: float = option(
+        "seconds without a new frame after which a file is given up",
+        60.0,
+        type=float,
+        metavar="SECONDS",
+    )
+    out_dir: str | None = option(
+        "folder to write to; default: that of the annotations", metavar="FOLDER"
+    )
+
+    def _check(self) -> None:
+        for place in (self.ann_file, self.annotations.root or ""):
+            if is_remote(place):
+                what = f"local files are checked, got {place}"
+                raise UserError(f"{what}; data shard checks what it packs")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Check the files and return the exit code."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("ann_file", help="annotation file, folder of videos, or video")
-    names = describe_tasks()
-    parser.add_argument("--task", help=f"what is annotated: {names}, or MODULE:CLASS")
-    add_options(parser, AnnotationOptions)
-    parser.add_argument(
-        "--workers", type=positive, default=4, help="number of processes (default: 4)", metavar="N"
-    )
-    parser.add_argument("--time-limit", type=float, default=60, help=LIMIT, metavar="SECONDS")
-    parser.add_argument(
-        "--out-dir", help="folder to write to; default: that of the annotations", metavar="FOLDER"
-    )
-    args = parser.parse_args(argv)
-    for place in (args.ann_file, str(args.root or "")):
-        if is_remote(place):
-            parser.error(f"local files are checked, got {place}; data shard checks what it packs")
-    source, out_dir = Path(args.ann_file), args.out_dir or Path(args.ann_file).parent
-    table, task = _open_table(args, source)
-    video_list = _read_list(table) if not args.columns else None
+    options = parse_options(CheckOptions, argv, __doc__)
+    from mmvidformer.cli.data.checking import open_table, read_list
+    from mmvidformer.data.lists import check_report, say_count, write_report
+    from mmvidformer.data.sources import list_video_files
+    from mmvidformer.tasks.checks import find_annotation_faults
+    from mmvidformer.video.check_files import find_faults, read_to_end
+    from mmvidformer.video.errors import with_suffix
+
+    source, out_dir = Path(options.ann_file), options.out_dir or Path(options.ann_file).parent
+    table, task = open_table(source, options.task, options.annotations)
+    video_list = read_list(table) if not options.annotations.columns else None
     if video_list:
         check_report(source, out_dir)
     wrong: list[str] = []
@@ -67,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         wrong, paths = find_annotation_faults(table, task)
     files = [(path,) for path in dict.fromkeys(map(str, paths.values()))]
-    faults = find_faults(read_to_end, files, args.workers, args.time_limit)
+    faults = find_faults(read_to_end, files, options.workers, options.time_limit)
     wrong += [f"{path}: {why}" for path, why in faults.items()]
     if not wrong:
         good = "its file is good" if len(files) == 1 else f"all {len(files)} files are good"
@@ -87,32 +85,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         bad, clean = write_report(source, out_dir, lines, faults, header=video_list.header)
         print(f"{len(faults)} files are bad: see {bad}, and {clean} without them")
     return 1
-
-
-def _open_table(args: Namespace, source: Path) -> tuple[Table | None, str]:
-    """Return the annotations and the name of their task; None of a video, or a folder of videos."""
-    if is_video(str(source)):
-        return None, ""
-    tool = args.format or find_format(source)
-    if tool == "class-folders":
-        return None, ""
-    if tool in (None, "mmaction2") and source.suffix.lower() == ".txt":
-        table = open_list(source, Path(args.root or source.parent))
-        one_label = len({place for _, place in table.rows}) == len(table.rows)
-        has_labels = all(label for (_, label), _ in table.rows)
-        return table, args.task or ("classes" if one_label and has_labels else "labels")
-    table = read_options(AnnotationOptions, args).open(source)
-    task = find_task(args.task) if args.task else guess_task(table)
-    table = select_rows(table, task.nouns)
-    if table.left_out:
-        print(f"{source}: left out: {say_left_out(table)}")
-    return table, spell_task(task)
-
-
-def _read_list(table: Table | None) -> VideoList | None:
-    """Return the list that annotations are, of which one without bad videos can be written."""
-    if table is None or table.importer or "video" not in table.names:
-        return None
-    with suppress(UserError):  # a row without a video, which is a fault of the annotations
-        return read_video_list(table.file)
-    return None

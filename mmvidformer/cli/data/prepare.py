@@ -5,43 +5,41 @@ without bad videos, which <name>_bad.csv lists. Run it again after an interrupti
 are skipped. The exit code is 1 if some videos are bad.
 """
 
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from mmvidformer.data.prepare import prepare_list
 from mmvidformer.engine.arguments import positive
+from mmvidformer.engine.options import Options, argument, option, parse_options
+from mmvidformer.errors import UserError
+
+
+@dataclass(frozen=True)
+class PrepareOptions(Options):
+    """Lists, and how their videos are encoded."""
+
+    ann_files: Sequence[str] = argument("annotation files", nargs="+")
+    out: str = option("folder to write to", required=True, metavar="FOLDER")
+    short_side: int = option("short side in pixels; smaller videos keep their size", 256, type=int)
+    key_frames: int = option("largest distance of key frames, in frames", 16, type=int)
+    crf: int = option("quality, from 0 (lossless) to 51", 20, type=int)
+    root: str = option("folder of the videos (the data_prefix)", "", metavar="FOLDER")
+    workers: int = option("number of processes", 4, type=positive, metavar="N")
+    time_limit: float = option("seconds for a file", 3600.0, type=float, metavar="SECONDS")
+
+    def _check(self) -> None:
+        if len({Path(file).stem for file in self.ann_files}) < len(self.ann_files):
+            names = ", ".join(self.ann_files)
+            raise UserError(f"annotation files must have different names, got {names}")
+        if min(self.short_side, self.key_frames) < 1 or not 0 <= self.crf <= 51:
+            raise UserError("side and key frames must be positive, and crf from 0 to 51")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare the videos and return the exit code."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("ann_files", nargs="+", help="annotation files")
-    parser.add_argument("--out", required=True, help="folder to write to", metavar="FOLDER")
-    for name, default, text in (
-        ("short-side", 256, "short side in pixels; smaller videos keep their size"),
-        ("key-frames", 16, "largest distance of key frames, in frames"),
-        ("crf", 20, "quality, from 0 (lossless) to 51"),
-    ):
-        text = f"{text} (default: {default})"
-        parser.add_argument(f"--{name}", type=int, default=default, help=text, metavar="N")
-    parser.add_argument(
-        "--root", default="", help="folder of the videos (the data_prefix)", metavar="FOLDER"
-    )
-    parser.add_argument(
-        "--workers", type=positive, default=4, help="number of processes (default: 4)", metavar="N"
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=float,
-        default=3600,
-        help="seconds for a file (3600)",
-        metavar="SECONDS",
-    )
-    args = vars(parser.parse_args(argv))
-    files = args.pop("ann_files")
-    if len({Path(file).stem for file in files}) < len(files):
-        parser.error(f"annotation files must have different names, got {', '.join(files)}")
-    if min(args["short_side"], args["key_frames"]) < 1 or not 0 <= args["crf"] <= 51:
-        parser.error("side and key frames must be positive, and crf from 0 to 51")
-    return int(sum(prepare_list(file, **args) for file in files) > 0)
+    options = parse_options(PrepareOptions, argv, __doc__)
+    from mmvidformer.data.prepare import prepare_list
+
+    arguments = {**vars(options)}
+    files = arguments.pop("ann_files")
+    return int(sum(prepare_list(file, **arguments) for file in files) > 0)

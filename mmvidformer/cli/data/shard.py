@@ -9,70 +9,65 @@ in training, too.
 
 import os
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from mmvidformer.config import load_config
 from mmvidformer.engine.arguments import positive
+from mmvidformer.engine.options import Options, argument, option, parse_options
+from mmvidformer.errors import UserError
 from mmvidformer.storage.files import join
-from mmvidformer.tasks.shards import shard_config, shard_list
-from mmvidformer.tasks.table import DEFAULT, describe_tasks
+from mmvidformer.tasks.names import DEFAULT_NAME, describe_tasks
 
 MOST_PRINTED = 20
 
 
+@dataclass(frozen=True)
+class ShardOptions(Options):
+    """Lists, and the shards of their videos."""
+
+    lists: Sequence[str] = argument("lists of videos, or addresses of them", nargs="*")
+    config: str | None = option("config whose lists are taken, of any datasets of videos")
+    out: str = option("folder, or address such as s3://BUCKET/DIR", required=True, metavar="FOLDER")
+    task: str = option(
+        f"what the lists annotate: {describe_tasks()}, or MODULE:CLASS", DEFAULT_NAME
+    )
+    root: str | None = option(
+        "folder or address of the videos (default: that of each list)", metavar="FOLDER"
+    )
+    videos_per_shard: int = option("videos in a tar file", 1000, type=positive, metavar="N")
+    workers: int = option(
+        "number of processes", min(4, os.cpu_count() or 1), type=positive, metavar="N"
+    )
+    force: bool = option(
+        "delete shards of an earlier list first, and overwrite files", False, action="store_true"
+    )
+
+    def _check(self) -> None:
+        if len({Path(file).stem for file in self.lists}) < len(self.lists):
+            raise UserError(f"lists must have different names, got {', '.join(self.lists)}")
+        if bool(self.lists) == bool(self.config):
+            raise UserError("give lists, or --config")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the shards and return the exit status."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("lists", nargs="*", help="lists of videos, or addresses of them")
-    parser.add_argument("--config", help="config whose lists are taken, of any datasets of videos")
-    parser.add_argument(
-        "--out", required=True, help="folder, or address such as s3://BUCKET/DIR", metavar="FOLDER"
+    options = parse_options(ShardOptions, argv, __doc__)
+    from mmvidformer.config import load_config
+    from mmvidformer.tasks.shards import shard_config, shard_list
+
+    form = dict(
+        videos_per_shard=options.videos_per_shard, workers=options.workers, force=options.force
     )
-    text = f"what the lists annotate: {describe_tasks()}, or MODULE:CLASS (default: classes)"
-    parser.add_argument("--task", default=DEFAULT.name, help=text)
-    parser.add_argument(
-        "--root",
-        help="folder or address of the videos (default: that of each list)",
-        metavar="FOLDER",
-    )
-    parser.add_argument(
-        "--videos-per-shard",
-        type=positive,
-        default=1000,
-        help="videos in a tar file (1000)",
-        metavar="N",
-    )
-    workers = min(4, os.cpu_count() or 1)
-    parser.add_argument(
-        "--workers",
-        type=positive,
-        default=workers,
-        help=f"number of processes ({workers})",
-        metavar="N",
-    )
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="delete shards of an earlier list first, and overwrite files",
-    )
-    args = parser.parse_args(argv)
-    options = dict(videos_per_shard=args.videos_per_shard, workers=args.workers, force=args.force)
-    stems = {Path(file).stem for file in args.lists}
-    if len(stems) < len(args.lists):
-        parser.error(f"lists must have different names, got {', '.join(args.lists)}")
-    if bool(args.lists) == bool(args.config):
-        parser.error("give lists, or --config")
-    if args.config:
-        faults = shard_config(load_config(args.config), args.out, **options)
-        statuses = [_report(file, args.out, bad) for file, bad in faults.items()]
+    if options.config:
+        faults = shard_config(load_config(options.config), options.out, **form)
+        statuses = [_report(file, options.out, bad) for file, bad in faults.items()]
         return max(statuses)
     status = 0
-    for file in args.lists:
-        out = join(args.out, Path(file).stem)
-        bad = shard_list(file, out, args.task, args.root, **options)
-        status = max(status, _report(file, args.out, bad))
+    for file in options.lists:
+        out = join(options.out, Path(file).stem)
+        bad = shard_list(file, out, options.task, options.root, **form)
+        status = max(status, _report(file, options.out, bad))
     return status
 
 

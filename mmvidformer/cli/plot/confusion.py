@@ -7,55 +7,66 @@ first.
 """
 
 import csv
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TextIO
 
-import numpy as np
-from matplotlib.figure import Figure
-from sklearn.metrics import confusion_matrix
-
-from mmvidformer.apis import class_names
-from mmvidformer.engine.arguments import add_force_argument, check_outputs
-from mmvidformer.engine.model_options import ClassOptions
-from mmvidformer.engine.options import add_options
+from mmvidformer.engine.arguments import check_outputs
+from mmvidformer.engine.model_options import ClassOptions, ForceOptions
+from mmvidformer.engine.options import argument, option, parse_options
 from mmvidformer.errors import UserError
-from mmvidformer.sinks.figures import save_figure, without_formulas
-from mmvidformer.storage.atomic import open_rows
 
 WRITTEN = ("confusion.png", "class_accuracy.png", "class_accuracy.csv", "wrong.csv")
 
 
+@dataclass(frozen=True)
+class ConfusionOptions(ForceOptions, ClassOptions):
+    """Scores, and the pictures of their errors."""
+
+    scores: Path = argument("file of mmvidformer test --dump SCORES.npz", type=Path)
+    out_dir: Path = option(
+        "folder for the pictures", Path(), type=Path, required=True, metavar="FOLDER"
+    )
+    most: int = option("most classes to draw", 30, type=int)
+    task: str | None = option("such as verb, if the head has several tasks")
+
+    def _check(self) -> None:
+        if self.most < 2:
+            raise UserError(f"--most must be at least 2, got {self.most}")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("scores", type=Path, help="file of mmvidformer test --dump SCORES.npz")
-    parser.add_argument(
-        "--out-dir", type=Path, required=True, help="folder for the pictures", metavar="FOLDER"
+    options = parse_options(ConfusionOptions, argv, __doc__)
+    targets = [("--out-dir", options.out_dir / name) for name in WRITTEN]
+    check_outputs(vars(options), targets, "out_dir")
+    import numpy as np
+    from sklearn.metrics import confusion_matrix
+
+    from mmvidformer.apis import class_names
+    from mmvidformer.cli.plot.scores import (
+        draw_class_accuracy,
+        draw_confusion,
+        read_scores,
+        write_wrong,
     )
-    add_options(parser, ClassOptions)
-    parser.add_argument(
-        "--most", type=int, default=30, help="most classes to draw (default: 30)", metavar="N"
-    )
-    parser.add_argument("--task", help="such as verb, if the head has several tasks")
-    add_force_argument(parser)
-    args = parser.parse_args(argv)
-    check_outputs(vars(args), [("--out-dir", args.out_dir / name) for name in WRITTEN], "out_dir")
-    if args.most < 2:
-        parser.error(f"--most must be at least 2, got {args.most}")
-    scores = read_scores(args.scores, args.task)
+    from mmvidformer.sinks.figures import save_figure
+    from mmvidformer.storage.atomic import open_rows
+
+    scores = read_scores(options.scores, options.task)
     predicted = scores.values.argmax(axis=1)
     counts = confusion_matrix(scores.labels, predicted, labels=range(scores.values.shape[1]))
-    task = args.task or "class"
-    names = class_names({task: len(counts)}, args.classes, scores.classes)[task]
+    task = options.task or "class"
+    names = class_names({task: len(counts)}, options.classes, scores.classes)[task]
     videos, correct = counts.sum(axis=1), counts.diagonal()
-    title = f"{args.scores.stem}: {correct.sum()} of {videos.sum()} videos correct"
-    save_figure(draw_confusion(counts, names, title, args.most), args.out_dir / "confusion.png")
-    bars = draw_class_accuracy(counts, names, title, args.most)
-    save_figure(bars, args.out_dir / "class_accuracy.png")
+    title = f"{options.scores.stem}: {correct.sum()} of {videos.sum()} videos correct"
+    save_figure(
+        draw_confusion(counts, names, title, options.most), options.out_dir / "confusion.png"
+    )
+    bars = draw_class_accuracy(counts, names, title, options.most)
+    save_figure(bars, options.out_dir / "class_accuracy.png")
     wrong = counts - np.diag(correct)
-    with open_rows(args.out_dir / "class_accuracy.csv", args.force) as file:
+    with open_rows(options.out_dir / "class_accuracy.csv", options.force) as file:
         rows = csv.writer(file)
         rows.writerow(["class", "name", "videos", "correct", "most often predicted as", "times"])
         for i, (name, other) in enumerate(zip(names, wrong.argmax(axis=1), strict=True)):
@@ -63,131 +74,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             rows.writerow([i, name, videos[i], correct[i], names[other] if times else "", times])
     written = list(WRITTEN[:3])
     if scores.videos is not None:
-        with open_rows(args.out_dir / "wrong.csv", args.force) as file:
+        with open_rows(options.out_dir / "wrong.csv", options.force) as file:
             write_wrong(file, scores, names)
         written.append(WRITTEN[3])
-    print(f"written: {', '.join(written)} in {args.out_dir}")
-
-
-class Scores(NamedTuple):
-    """What ``test --dump`` wrote of N videos.
-
-    Attributes:
-        values: (N, classes).
-        labels: (N,).
-        classes: Their names. None: the file has none for these classes.
-        videos: Files (N,). None: the file does not have them.
-    """
-
-    values: np.ndarray
-    labels: np.ndarray
-    classes: list[str] | None
-    videos: np.ndarray | None
-
-
-def read_scores(path: str | Path, task: str | None = None) -> Scores:
-    """Read a file of ``test --dump``, without the videos that were bad or have no label.
-
-    A head of several tasks needs the name of one.
-
-    Raises:
-        UserError: If it is not such a file, has no such task, not one class a video, or no
-            averaged views.
-    """
-    if Path(path).suffix != ".npz":
-        raise UserError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
-    name = "scores" if task is None else f"scores_{task}"
-    with np.load(path, allow_pickle=False) as file:
-        arrays = dict(file)
-    tasks = [key for key in arrays if key.startswith("scores")]
-    if name not in tasks or "labels" not in arrays:
-        raise UserError(f"{path} must have {name} and labels, got {', '.join(arrays)}")
-    # The scores of bad videos are those of the policy, not of the model.
-    good = ~arrays["bad_videos"] if "bad_videos" in arrays else slice(None)
-    values, labels = arrays[name][good], arrays["labels"][good]
-    videos = arrays["videos"][good] if "videos" in arrays else None
-    if labels.dtype.kind not in "iu" or (labels.ndim == 2 and task is None):
-        raise UserError(f"{path} must have one class a video, got several labels, or numbers")
-    labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
-    is_labeled = labels >= 0
-    if not is_labeled.any():
-        raise UserError(f"{path}: no readable video has a label")
-    values, labels = values[is_labeled], labels[is_labeled]
-    videos = None if videos is None else videos[is_labeled]
-    if values.ndim != 2 or values.shape[1] <= labels.max():
-        raise UserError(
-            f"{path} must have scores (videos, classes) and labels below the classes, got "
-            f"{values.shape} and labels up to {labels.max()}"
-        )
-    names = arrays["classes"].tolist() if "classes" in arrays and task is None else []
-    classes = names if len(names) == values.shape[1] else None
-    return Scores(values, labels, classes, videos)
-
-
-def draw_confusion(
-    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
-) -> Figure:
-    """Draw counts of videos by true class (rows) and predicted class (columns).
-
-    Colors are fractions of a row. Of more classes the ``most`` confused ones are drawn; a last
-    column then holds all other predictions.
-    """
-    wrong = counts - np.diag(counts.diagonal())
-    chosen = np.sort(np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")[:most])
-    shown, labels = counts[np.ix_(chosen, chosen)], [names[i] for i in chosen]
-    columns = labels
-    if len(chosen) < len(counts):
-        others = counts[chosen].sum(axis=1) - shown.sum(axis=1)
-        shown, columns = np.column_stack([shown, others]), [*labels, "any other"]
-        title = f"{title}\n{len(chosen)} most confused of {len(counts)} classes".strip()
-    fractions = shown / np.maximum(counts[chosen].sum(axis=1, keepdims=True), 1)
-    side = min(max(4.5, 0.36 * len(columns) + 2.5), 18)
-    figure = Figure(figsize=(side + 1, side), dpi=110, layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel="predicted class", ylabel="true class")
-    image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    for (row, column), count in np.ndenumerate(shown):
-        if count and len(columns) <= 12:
-            color = "white" if fractions[row, column] > 0.5 else "black"
-            axes.text(column, row, count, ha="center", va="center", color=color, fontsize=9)
-    figure.colorbar(image, ax=axes, label="fraction of the true class", fraction=0.05, pad=0.02)
-    return without_formulas(figure)
-
-
-def draw_class_accuracy(
-    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
-) -> Figure:
-    """Draw the accuracy of the ``most`` worst classes that have videos, the worst first.
-
-    Arguments are those of ``draw_confusion``.
-    """
-    videos = counts.sum(axis=1)
-    seen = np.flatnonzero(videos)
-    accuracy = 100 * counts.diagonal()[seen] / videos[seen]
-    worst = np.argsort(accuracy, kind="stable")[:most]
-    if len(worst) < len(seen):
-        title = f"{title}\n{len(worst)} worst of {len(seen)} classes".strip()
-    size = (7, max(2.5, 1.2 + 0.26 * len(worst)))
-    figure = Figure(figsize=size, dpi=110, layout="constrained")
-    axes = figure.add_subplot(title=title, xlim=(0, 125), xticks=range(0, 101, 20), ymargin=0.02)
-    axes.set_xlabel(f"accuracy in % (mean of {len(seen)} classes, {accuracy.mean():.1f}%)")
-    bars = axes.barh(range(len(worst)), accuracy[worst])
-    texts = [f"{accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
-    axes.bar_label(bars, texts, padding=3, fontsize=8)
-    axes.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
-    axes.invert_yaxis()
-    return without_formulas(figure)
-
-
-def write_wrong(file: TextIO, scores: Scores, names: Sequence[str]) -> None:
-    """Write a row for each video whose prediction is not its class, the surest errors first."""
-    every = np.arange(len(scores.labels))
-    predicted = scores.values.argmax(axis=1)
-    of_label, of_prediction = scores.values[every, scores.labels], scores.values[every, predicted]
-    order = np.argsort(of_label - of_prediction, kind="stable")
-    rows = csv.writer(file)
-    rows.writerow(["video", "class", "predicted", "score of class", "score of predicted"])
-    for i in order[predicted[order] != scores.labels[order]]:
-        pair = names[scores.labels[i]], names[predicted[i]]
-        rows.writerow([scores.videos[i], *pair, f"{of_label[i]:.4f}", f"{of_prediction[i]:.4f}"])
+    print(f"written: {', '.join(written)} in {options.out_dir}")

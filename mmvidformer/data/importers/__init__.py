@@ -5,27 +5,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from mmvidformer.data.folders import ANNOTATIONS, NamedVideos, is_video, walk_files
-from mmvidformer.data.importers import (
-    action_lists,
-    activitynet,
-    ava,
-    boris,
-    boris_events,
-    charades,
-    class_folders,
-    coco,
-    cvat,
-    elan,
-    epic_kitchens,
-    huggingface,
-    kinetics,
-    label_studio,
-    mmaction,
-    something_something,
-    spotting,
-    via,
-)
+from mmvidformer.data.folders import NamedVideos, is_video
+from mmvidformer.data.formats import FORMATS
 from mmvidformer.data.importers.export import Export
 from mmvidformer.data.list_folders import NO_TEXT, is_text
 from mmvidformer.data.lists import say_count
@@ -36,7 +17,7 @@ Rows = Iterator[tuple[Mapping[str, str], str]]
 
 
 class Importer(Protocol):
-    """A module with two functions. A new one has a line in ``IMPORTERS``."""
+    """A module with two functions. A new one has a line in ``data.formats``."""
 
     def recognize(self, export: Export) -> bool:
         """Whether the tool wrote the file or folder."""
@@ -54,56 +35,8 @@ class Importer(Protocol):
 
 
 IMPORTERS: dict[str, Importer] = {
-    "activitynet": activitynet,
-    "cvat": cvat,
-    "coco": coco,
-    "label-studio": label_studio,
-    "via": via,
-    "ava": ava,
-    "kinetics": kinetics,
-    "something-something": something_something,
-    "spotting": spotting,
-    "epic-kitchens": epic_kitchens,
-    "charades": charades,
-    "huggingface": huggingface,
-    "boris": boris,
-    "boris-events": boris_events,
-    "elan": elan,
-    "mmaction2": mmaction,
-    "action-lists": action_lists,
+    name: import_module(f"{__name__}.{name.replace('-', '_')}") for name in FORMATS
 }
-
-
-class FolderOfExports:
-    """An importer of a folder of exports, without videos: one of each video, or of each split."""
-
-    def recognize(self, export: Export) -> bool:
-        """Whether a file of the folder is an export, and nothing below it a video."""
-        path = export.path
-        if not path.is_dir() or any(map(is_video, walk_files(str(path)))):
-            return False
-        return any(recognize(export.part(file)) for file in self._list_files(path))
-
-    def read(self, export: Export) -> Rows:
-        """Yield the rows of all exports."""
-        for file in self._list_files(export.path):
-            part = export.part(file)
-            name = recognize(part)
-            if name is None:
-                export.leave_out("other file")
-                continue
-            yield from IMPORTERS[name].read(part)
-            export.has_frames |= part.has_frames
-
-    def _list_files(self, folder: Path) -> list[Path]:
-        files = (path for path in sorted(folder.iterdir()) if path.is_file())
-        return [
-            path for path in files if path.suffix.lower() in ANNOTATIONS and path.name[0] != "."
-        ]
-
-
-IMPORTERS["folder"] = FolderOfExports()
-IMPORTERS["class-folders"] = class_folders
 
 
 def open_annotations(

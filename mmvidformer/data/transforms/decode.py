@@ -8,8 +8,8 @@ from mmvidformer.errors import UserError
 from mmvidformer.lookup import look_up
 from mmvidformer.storage.files import is_remote
 from mmvidformer.storage.range_file import RangeFile
+from mmvidformer.video.choices import BACKENDS
 from mmvidformer.video.errors import with_suffix
-from mmvidformer.video.readers import BACKENDS
 from mmvidformer.video.video import Video
 
 

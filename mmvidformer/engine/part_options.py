@@ -1,25 +1,23 @@
 """What parts of videos are answered: options of the demo and of labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from mmvidformer.apis.tracks import check_package
 from mmvidformer.engine.arguments import positive_number
-from mmvidformer.engine.options import option
+from mmvidformer.engine.options import Options, option
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.answers import WINDOW_OPTIONS, Answers
-from mmvidformer.tasks.stated_boxes import StatedBoxes, VideoBoxes
-from mmvidformer.video.cuts import WAYS
+from mmvidformer.video.choices import WAYS
 
 Need = tuple[bool, str]  # whether what an option needs is there, and what that is
 
 
 @dataclass(frozen=True)
-class PartOptions:
+class PartOptions(Options):
     """What is asked of a model; None is what the model does by itself."""
 
+    title: ClassVar = "answers"
     window: float | None = option(
         "seconds of a window (default: whole videos; 2 where windows are needed)",
         type=positive_number,
@@ -55,29 +53,19 @@ class PartOptions:
         action="store_true",
     )
 
-    def asked(self, boxes: Sequence[StatedBoxes] | Path | None = None) -> dict[str, Any]:
+    def asked(self, boxes: Any = None) -> dict[str, Any]:
         """Return the options of ``Recognizer.timeline`` that are given.
 
         Args:
             boxes: What stands for the file of boxes: those of a video.
         """
-        names = (*WINDOW_OPTIONS, "cuts", "min_score", "rate", "track")
+        names = ("window", "stride", "skip_static", "cuts", "min_score", "rate", "track")
         options = {name: getattr(self, name, None) for name in names} | dict(boxes=boxes)
         return {
             name: value
             for name, value in options.items()
             if value is not None and value is not False
         }
-
-    def check(self, task: Answers) -> None:
-        """Raise a ``UserError`` if the model has no use for an option, or a package is missing."""
-        task.check_options(self.asked(self.boxes))
-        if self.track:
-            check_package()
-
-    def read_boxes(self, videos: Sequence[str]) -> VideoBoxes | None:
-        """Read the boxes of videos; None: persons are detected."""
-        return VideoBoxes(self.boxes, videos) if self.boxes else None
 
 
 def check_needs(options: Mapping[str, Any], needs: Mapping[str, Need]) -> None:

@@ -1,23 +1,39 @@
 """Options of the commands that answer for many videos."""
 
-from argparse import ArgumentParser
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mmvidformer.engine.arguments import (
     not_negative,
     positive,
     positive_number,
 )
-from mmvidformer.engine.model_options import ModelOptions
-from mmvidformer.engine.options import add_options, option
+from mmvidformer.engine.model_options import CHECKPOINT, CONFIG, ClassOptions, ModelOptions
+from mmvidformer.engine.options import argument, option
+from mmvidformer.engine.part_options import PartOptions, check_needs
 
 
 @dataclass(frozen=True)
-class BulkOptions(ModelOptions):
-    """A model, its videos, and how they are answered; what has no help is read by hand."""
+class InputOptions(ModelOptions):
+    """A model, its videos, and where the results go."""
 
-    input: str = ""
-    out: str = ""
+    config: str = argument(CONFIG, metavar="MODEL")
+    checkpoint: str | None = argument(CHECKPOINT, metavar="CHECKPOINT", nargs="?")
+    input: str = argument(
+        "folder of videos, list of MMAction2 (.txt), csv file with a column video, folder of "
+        "shards, or a video; or an address of them, such as s3://BUCKET/FOLDER",
+        metavar="INPUT",
+    )
+    out: str = option(
+        "folder or address of the results", None, False, required=True, metavar="FOLDER"
+    )
+
+
+@dataclass(frozen=True)
+class BulkOptions(InputOptions):
+    """How many videos are answered."""
+
+    title: ClassVar = "many videos"
     batch: int = option("videos that the model sees at once", 4, False, type=positive, metavar="N")
     part: int = option(
         "most videos of a Parquet file, which is written as a whole, and each minute",
@@ -59,24 +75,10 @@ class BulkOptions(ModelOptions):
     )
 
 
-def add_bulk_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments of ``BulkOptions``."""
-    parser.add_argument("config", metavar="MODEL", help="config file, or name of a shipped config")
-    parser.add_argument(
-        "checkpoint",
-        metavar="CHECKPOINT",
-        nargs="?",
-        help="file, published://NAME, hf://ORG/NAME or URL (default: the published one of the "
-        "config)",
-    )
-    parser.add_argument(
-        "input",
-        metavar="INPUT",
-        help="folder of videos, list of MMAction2 (.txt), csv file with a column video, folder of "
-        "shards, or a video; or an address of them, such as s3://BUCKET/FOLDER",
-    )
-    parser.add_argument(
-        "--out", required=True, help="folder or address of the results", metavar="FOLDER"
-    )
-    add_options(parser, ModelOptions)
-    add_options(parser, BulkOptions, "many videos", without=ModelOptions)
+@dataclass(frozen=True)
+class LabelOptions(PartOptions, ClassOptions, BulkOptions):
+    """Arguments of ``label``."""
+
+    def _check(self) -> None:
+        has_windows = self.window is not None or self.stride is not None
+        check_needs(vars(self), {"cuts": (has_windows or self.track, "--window or --track")})

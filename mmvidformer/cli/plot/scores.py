@@ -1,0 +1,136 @@
+"""Scores of a test, and pictures and a table of its errors."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mmvidformer.errors import UserError
+from mmvidformer.sinks.figures import without_formulas
+
+
+class Scores(NamedTuple):
+    """What ``test --dump`` wrote of N videos.
+
+    Attributes:
+        values: (N, classes).
+        labels: (N,).
+        classes: Their names. None: the file has none for these classes.
+        videos: Files (N,). None: the file does not have them.
+    """
+
+    values: np.ndarray
+    labels: np.ndarray
+    classes: list[str] | None
+    videos: np.ndarray | None
+
+
+def read_scores(path: str | Path, task: str | None = None) -> Scores:
+    """Read a file of ``test --dump``, without the videos that were bad or have no label.
+
+    A head of several tasks needs the name of one.
+
+    Raises:
+        UserError: If it is not such a file, has no such task, not one class a video, or no
+            averaged views.
+    """
+    if Path(path).suffix != ".npz":
+        raise UserError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
+    name = "scores" if task is None else f"scores_{task}"
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    tasks = [key for key in arrays if key.startswith("scores")]
+    if name not in tasks or "labels" not in arrays:
+        raise UserError(f"{path} must have {name} and labels, got {', '.join(arrays)}")
+    # The scores of bad videos are those of the policy, not of the model.
+    good = ~arrays["bad_videos"] if "bad_videos" in arrays else slice(None)
+    values, labels = arrays[name][good], arrays["labels"][good]
+    videos = arrays["videos"][good] if "videos" in arrays else None
+    if labels.dtype.kind not in "iu" or (labels.ndim == 2 and task is None):
+        raise UserError(f"{path} must have one class a video, got several labels, or numbers")
+    labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
+    is_labeled = labels >= 0
+    if not is_labeled.any():
+        raise UserError(f"{path}: no readable video has a label")
+    values, labels = values[is_labeled], labels[is_labeled]
+    videos = None if videos is None else videos[is_labeled]
+    if values.ndim != 2 or values.shape[1] <= labels.max():
+        raise UserError(
+            f"{path} must have scores (videos, classes) and labels below the classes, got "
+            f"{values.shape} and labels up to {labels.max()}"
+        )
+    names = arrays["classes"].tolist() if "classes" in arrays and task is None else []
+    classes = names if len(names) == values.shape[1] else None
+    return Scores(values, labels, classes, videos)
+
+
+def draw_confusion(
+    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
+) -> Figure:
+    """Draw counts of videos by true class (rows) and predicted class (columns).
+
+    Colors are fractions of a row. Of more classes the ``most`` confused ones are drawn; a last
+    column then holds all other predictions.
+    """
+    wrong = counts - np.diag(counts.diagonal())
+    chosen = np.sort(np.argsort(-(wrong + wrong.T).sum(axis=1), kind="stable")[:most])
+    shown, labels = counts[np.ix_(chosen, chosen)], [names[i] for i in chosen]
+    columns = labels
+    if len(chosen) < len(counts):
+        others = counts[chosen].sum(axis=1) - shown.sum(axis=1)
+        shown, columns = np.column_stack([shown, others]), [*labels, "any other"]
+        title = f"{title}\n{len(chosen)} most confused of {len(counts)} classes".strip()
+    fractions = shown / np.maximum(counts[chosen].sum(axis=1, keepdims=True), 1)
+    side = min(max(4.5, 0.36 * len(columns) + 2.5), 18)
+    figure = Figure(figsize=(side + 1, side), dpi=110, layout="constrained")
+    axes = figure.add_subplot(title=title, xlabel="predicted class", ylabel="true class")
+    image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    for (row, column), count in np.ndenumerate(shown):
+        if count and len(columns) <= 12:
+            color = "white" if fractions[row, column] > 0.5 else "black"
+            axes.text(column, row, count, ha="center", va="center", color=color, fontsize=9)
+    figure.colorbar(image, ax=axes, label="fraction of the true class", fraction=0.05, pad=0.02)
+    return without_formulas(figure)
+
+
+def draw_class_accuracy(
+    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
+) -> Figure:
+    """Draw the accuracy of the ``most`` worst classes that have videos, the worst first.
+
+    Arguments are those of ``draw_confusion``.
+    """
+    videos = counts.sum(axis=1)
+    seen = np.flatnonzero(videos)
+    accuracy = 100 * counts.diagonal()[seen] / videos[seen]
+    worst = np.argsort(accuracy, kind="stable")[:most]
+    if len(worst) < len(seen):
+        title = f"{title}\n{len(worst)} worst of {len(seen)} classes".strip()
+    size = (7, max(2.5, 1.2 + 0.26 * len(worst)))
+    figure = Figure(figsize=size, dpi=110, layout="constrained")
+    axes = figure.add_subplot(title=title, xlim=(0, 125), xticks=range(0, 101, 20), ymargin=0.02)
+    axes.set_xlabel(f"accuracy in % (mean of {len(seen)} classes, {accuracy.mean():.1f}%)")
+    bars = axes.barh(range(len(worst)), accuracy[worst])
+    texts = [f"{accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
+    axes.bar_label(bars, texts, padding=3, fontsize=8)
+    axes.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
+    axes.invert_yaxis()
+    return without_formulas(figure)
+
+
+def write_wrong(file: TextIO, scores: Scores, names: Sequence[str]) -> None:
+    """Write a row for each video whose prediction is not its class, the surest errors first."""
+    every = np.arange(len(scores.labels))
+    predicted = scores.values.argmax(axis=1)
+    of_label, of_prediction = scores.values[every, scores.labels], scores.values[every, predicted]
+    order = np.argsort(of_label - of_prediction, kind="stable")
+    rows = csv.writer(file)
+    rows.writerow(["video", "class", "predicted", "score of class", "score of predicted"])
+    for i in order[predicted[order] != scores.labels[order]]:
+        pair = names[scores.labels[i]], names[predicted[i]]
+        rows.writerow([scores.videos[i], *pair, f"{of_label[i]:.4f}", f"{of_prediction[i]:.4f}"])
