@@ -228,7 +228,7 @@ def _of_prefix(config: EncoderConfig, passes_grid: bool) -> Iterator[Conflict]:
     elif not passes_grid and any(sublayer.cls == "skip" for sublayer in last):
         reason = (
             "of the last sub-layer (of all, if they are parallel) must not be 'skip', or "
-            "the output, which is the class token, would not depend on it"
+            "the output, which is the class token, would not depend on it; got 'skip'"
         )
         yield Conflict("clips", "cls", reason)
 

@@ -108,7 +108,7 @@ def test_frames_of_a_clip_share_stochastic_depth() -> None:
         (
             {"scheme": "factorized_dot_product", "pool": "cls"},
             ValueError,
-            "needs a class token.*'mean'",
+            "needs a class token; cls must not be None",
         ),
         ({"scheme": "spacetime", "pool": "max"}, KeyError, "'max'.*cls, mean, none"),
     ],
