@@ -16,7 +16,9 @@ from mmvidformer.errors import UserError
 from mmvidformer.finetune.coverage import has_weights, samples_per_process, steps_to_learn
 from mmvidformer.finetune.settings import Recipe, RunSettings
 
-ADDED_RATE = 10  # times the learning rate of all weights, as Schulman 2025 (LoRA Without Regret)
+# Of what is added to a frozen backbone, times the learning rate of all weights: Schulman 2025 (LoRA
+# Without Regret); AdaTAD's configurations have 1e-4 for adapters, and 1e-5 for all weights.
+ADDED_RATE = 10
 # Settings of a learning rate scheduler that count epochs.
 SPANS = ("begin", "end", "T_max", "step_size", "milestones", "warmup", "cosine_begin")
 
@@ -72,7 +74,7 @@ def scale_rate(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     else:
         scaled = rate * total / base * factor
         sizes = f"{total} / {base} (total batch size here / in the config)"
-        sizes += f" x {factor} (LoRA)" if factor > 1 else ""
+        sizes += f" x {factor} ({recipe.method})" if factor > 1 else ""
         note = f"learning rate {scaled:.4g} = {rate:g} x {sizes}"
     fragment: Fragment = {"optim_wrapper": {"optimizer": {"lr": scaled}}}
     if base is not None:  # of the rate set here

@@ -149,12 +149,16 @@ def test_sharded_training_resumes_and_equals_one_process(
 
 @pytest.mark.slow
 @pytest.mark.skipif(torch.__version__ < "2.7", reason="FSDP of PyTorch 2.6 needs a GPU")
-def test_lora_by_two_processes_resumes_sharded(
-    start, tiny_videos, make_config, run, tools, weights, tmp_path
+@pytest.mark.parametrize(
+    ("method", "added", "last"),
+    [("lora", "lora_", "lora_b"), ("adapter", ".adapter.", "adapter.up_proj.weight")],
+)
+def test_what_is_added_by_two_processes_resumes_sharded(
+    method, added, last, start, tiny_videos, make_config, run, tools, weights, tmp_path
 ):
     (tiny_videos.root / "classes.txt").write_text("red\ngreen\nblue\n")
-    options = ["--config", make_config("lora"), "--data", tiny_videos.root, "--weights", start]
-    options += ["--method", "lora", "--epochs", 2, "--workers", 0, "--work-dir", tmp_path / "whole"]
+    options = ["--config", make_config(method), "--data", tiny_videos.root, "--weights", start]
+    options += ["--method", method, "--epochs", 2, "--workers", 0, "--work-dir", tmp_path / "whole"]
     finish(run(sys.executable, "-m", "mmvidformer", "finetune", *options, "--procs", 2))
     config = tmp_path / "whole" / "finetune" / "config.py"
     command = [sys.executable, tools / "train.py", config, "--procs", 2, "--strategy", "fsdp"]
@@ -162,8 +166,8 @@ def test_lora_by_two_processes_resumes_sharded(
     finish(run(*command, *resumed))
     reached, expected = (weights(tmp_path / name / "epoch_2.pth") for name in ("rest", "whole"))
     torch.testing.assert_close(reached, expected, rtol=0, atol=1e-5)
-    assert all("lora_" in name or name.startswith("cls_head.") for name in expected)
-    assert any(value.any() for name, value in expected.items() if name.endswith("lora_b"))
+    assert all(added in name or name.startswith("cls_head.") for name in expected)
+    assert any(value.any() for name, value in expected.items() if name.endswith(last))
 
 
 @pytest.mark.slow

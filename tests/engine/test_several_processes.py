@@ -85,8 +85,9 @@ def step_through(model, wrapper, steps=range(STEPS), accumulate: int = 1) -> lis
 
 def train(kind: str, accumulate: int = 1) -> dict:
     """Train on this process's share, and return losses and full weights."""
-    lora = dict(lora=dict(rank=2), frozen_stages=2) if "lora" in kind else {}
-    model = recognizer(with_cp="with_cp" in kind, **lora)
+    added = dict(lora=dict(lora=dict(rank=2)), adapter=dict(adapter=0.5))
+    options = [dict(**added[name], frozen_stages=2) for name in added if name in kind]
+    model = recognizer(with_cp="with_cp" in kind, **(options[0] if options else {}))
     if kind == "ddp_compiled":
         model.backbone.compile(fullgraph=True, backend="aot_eager")
     if kind.startswith("ddp"):
@@ -147,10 +148,11 @@ def test_losses_and_weights_are_those_of_one_process(
     torch.testing.assert_close(reached["weights"], alone["weights"], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["ddp_lora", pytest.param("fsdp_lora", marks=fsdp)])
-def test_low_rank_updates_are_those_of_one_process(in_processes, kind) -> None:
-    alone = train("single_lora")
-    reached = in_processes(2, train, kind)[0]
+@pytest.mark.parametrize("added", ["lora", "adapter"])
+@pytest.mark.parametrize("way", ["ddp", pytest.param("fsdp", marks=fsdp)])
+def test_what_is_added_is_that_of_one_process(in_processes, way, added) -> None:
+    alone = train(f"single_{added}")
+    reached = in_processes(2, train, f"{way}_{added}")[0]
     assert reached["losses"] == pytest.approx(alone["losses"], abs=1e-5)
     torch.testing.assert_close(reached["weights"], alone["weights"], rtol=0, atol=1e-5)
 
