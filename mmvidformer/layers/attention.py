@@ -21,7 +21,8 @@ from mmvidformer.layers.linear import QueryValueBias
 from mmvidformer.layers.masks import Causal
 from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern
-from mmvidformer.layers.patterns.base import one_sequence, past_sequence, regroup, ungroup
+from mmvidformer.layers.patterns.base import one_sequence, regroup, ungroup
+from mmvidformer.layers.patterns.causal import past_sequence
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.tokens import Context, Grid

@@ -206,11 +206,11 @@ def test_options_may_be_lists_as_on_the_command_line() -> None:
             {"kernel": "lara"},
             "kernel 'lara' cannot mask keys that are not queries, as .*'lo",
         ),
-        ("local", {"kernel": "cosformer"}, "use kernel softmax, linear, performer, linformer, ort"),
+        ("local", {"kernel": "cosformer"}, "use kernel softmax, linear, capped, linformer, ort"),
         (
             "causal_time",
             {"kernel": "performer", "cls": "skip"},
-            "later frames.*capped, recurrence$",
+            "later frames.*capped, recurrence, cosformer$",
         ),
         ("causal_time", {}, "'causal_time'.*needs cls='sink' or 'skip', got cls='mean'"),
         (
