@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
+import numpy as np
 from matplotlib.figure import Figure
 
 
@@ -61,6 +62,30 @@ def draw_minutes(panels: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure:
         axes.set(xlabel="minute of the stream", ylabel=title, ylim=(0, top), xticks=minutes)
         axes.grid(alpha=0.3)
         axes.legend()
+    return figure
+
+
+def draw_losses(losses: Mapping[str, Sequence[Sequence[float]]], chance: float) -> Figure:
+    """Draw how losses fall with the share of the training that is done, the mean of runs.
+
+    Args:
+        losses: By model, those of the steps of each run.
+        chance: The loss of equal probabilities.
+    """
+    figure = Figure(figsize=(6, 3.6), dpi=110, layout="constrained")
+    axes = figure.subplots()
+    shares = np.linspace(0.05, 1, 20)
+    for model, runs in losses.items():
+        means = []
+        for run in runs:
+            parts = np.array_split(np.asarray(run), min(len(shares), len(run)))
+            ends = np.linspace(1 / len(parts), 1, len(parts))
+            means.append(np.interp(shares, ends, [part.mean() for part in parts]))
+        axes.plot(100 * shares, np.mean(means, axis=0), label=f"{model}, {len(runs)} folds")
+    axes.axhline(chance, color="gray", linestyle=":", label="equal probabilities")
+    axes.set(xlabel="share of the training, %", ylabel="training loss", ylim=(0, None))
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
     return figure
 
 

@@ -6,23 +6,26 @@
 LISTS are those of ``mmvidformer data list``, with or without ``--folds`` (``benchmarks.real_lists``
 makes the csv file of some data sets). Methods are those of ``mmvidformer finetune``, rivals those
 of ``benchmarks.real_rivals``, trained from random weights. Features are computed once. Nothing is
-chosen on a test. FOLDER/real_videos.csv is the table; the same command goes on after the rows that
-it has.
+chosen on a test. FOLDER/real_videos.csv is the table, FOLDER/LISTS_losses.png has the losses of
+rivals; the same command goes on after what it has.
 """
 
 import csv
 import json
+import math
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.plots import draw_losses
 from benchmarks.real_rivals import RIVALS, evaluate_rival
 from mmvidformer.__main__ import main as run_command
 from mmvidformer.data.list_folders import find_folds
 from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.tally import Tally
+from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.names import PROBES
 
 CONFIG = str(Path(__file__).with_name("real_videos_config.py"))
@@ -68,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                         done.add((name, baseline, "-"))
                 rows.append([name, method, str(seed), str(tally), minutes])
                 print_table(COLUMNS, rows, file=file)
+        _draw_losses(args, lists)
     return 0
 
 
@@ -101,6 +105,19 @@ def run_method(
     else:
         results = [json.loads((work_dir / "finetune" / "result.json").read_text())]
     return Tally.pool(Tally.read(row["tally"]) for row in results), _pool_baselines(results)
+
+
+def _draw_losses(args: Namespace, lists: Path) -> None:
+    """Draw the losses of the rivals of lists, as OUT/LISTS_losses.png."""
+    name = lists.resolve().name
+    losses = {}
+    for rival in args.rivals:
+        records = sorted((args.out / "runs").glob(f"{name}_{rival}_*/*.json"))
+        losses[rival] = [json.loads(record.read_text("utf-8"))["losses"] for record in records]
+    if losses:
+        folder, *_ = [*find_folds(lists).values()] or [lists]
+        classes = read_task_lists(str(folder), "classes").classes
+        draw_losses(losses, math.log(len(classes))).savefig(args.out / f"{name}_losses.png")
 
 
 def _pool_baselines(results: Sequence[Row]) -> dict[str, Tally]:

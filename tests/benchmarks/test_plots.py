@@ -1,6 +1,8 @@
 import warnings
 
-from benchmarks.plots import draw_bars, draw_costs, draw_growth, draw_minutes
+import pytest
+
+from benchmarks.plots import draw_bars, draw_costs, draw_growth, draw_losses, draw_minutes
 
 
 def test_curves_are_drawn_as_given() -> None:
@@ -34,6 +36,15 @@ def test_minutes_are_drawn_from_zero_up() -> None:
     (line,) = left.lines
     assert line.get_xydata().tolist() == [[1, 5], [2, 6]]
     assert (left.get_ylabel(), right.get_ylim()[0]) == ("ms", 0)
+
+
+def test_losses_are_means_of_runs() -> None:
+    (axes,) = draw_losses({"a": [[4.0] * 20 + [2.0] * 20, [2.0] * 60], "b": [[1.0]]}, 1.5).axes
+    first, second, chance = axes.lines
+    shares, means = first.get_xydata().T
+    assert shares.tolist() == pytest.approx(range(5, 101, 5))
+    assert means.tolist() == [3.0] * 10 + [2.0] * 10
+    assert set(second.get_ydata()) == {1.0} and set(chance.get_ydata()) == {1.5}
 
 
 def test_bars_have_their_floors() -> None:

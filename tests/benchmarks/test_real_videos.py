@@ -121,6 +121,7 @@ def test_a_table_goes_on(lists: Path, tmp_path: Path, monkeypatch, capsys) -> No
         rows = list(csv.reader(table))
     assert [row[:3] for row in rows[1:]] == [["lists", "videomae", x] for x in ("0", "1")]
     assert all("n = 8)" in row[3] for row in rows[1:])
+    assert (out / "lists_losses.png").stat().st_size > 1000
 
 
 def test_the_config_reads_a_video(lists: Path) -> None:
