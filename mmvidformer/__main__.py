@@ -35,15 +35,6 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     },
     "count": "Count parameters and multiply-accumulates",
 }
-# Commands of ``lab``, by where a user may look for them.
-IN_CLONE = {
-    "data generate": "generate",
-    "paper": "paper",
-    **{
-        f"plot {name}": f"plot {name}"
-        for name in ("curves", "field", "horst", "masked", "matrices", "tsne", "views")
-    },
-}
 
 
 class Program(NamedTuple):
@@ -101,9 +92,7 @@ def run_command(argv: Sequence[str] | None, program: Program) -> int:
         try:
             commands = look_up(commands, args[0], "command")
         except UserError as error:
-            moved = IN_CLONE.get(" ".join([*words, args[0]]))
-            hint = f"; in a clone: python -m lab {moved}" if moved else ""
-            print(f"error: {error}{hint}", file=sys.stderr)
+            print(f"error: {error}", file=sys.stderr)
             return 2
         words.append(args.pop(0))
     warnings.filterwarnings("ignore", "Fail to import ``MultiScale")  # of mmcv-lite

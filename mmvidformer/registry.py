@@ -113,9 +113,7 @@ HOOKS = _child(
     "mmvidformer.engine.checkpointing.hook",
     "mmvidformer.engine.preflight.hook",
     "mmvidformer.engine.training_guard",
-    "mmvidformer.engine.all_tokens_hook",
-    "mmvidformer.engine.compile_hook",
-    "mmvidformer.engine.training_hook",
+    "mmvidformer.engine.model_hooks",
 )
 LOOPS = _child("loop", _mmaction.LOOPS, "mmaction.engine", "mmvidformer.engine.checkpointing.loop")
 DATA_SAMPLERS = _child(

@@ -12,7 +12,7 @@ import pytest
 import mmvidformer.cli
 from lab.__main__ import LAB
 from mmvidformer import list_models
-from mmvidformer.__main__ import COMMANDS, IN_CLONE, MMVIDFORMER, Program, main
+from mmvidformer.__main__ import COMMANDS, MMVIDFORMER, Program, main
 from mmvidformer.checkpoints import published
 
 CLI = Path(mmvidformer.cli.__file__).parent
@@ -79,13 +79,6 @@ def test_mistakes_are_named(arguments: list[str], message: str, capsys, monkeypa
     monkeypatch.setattr(sys, "argv", ["mmvidformer"])
     assert main(arguments) == 2
     assert f"error: {message}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("words", IN_CLONE)
-def test_commands_of_a_clone_are_named(words: str, capsys) -> None:
-    assert f"{IN_CLONE[words].replace(' ', '/')}.py" in [*modules(LAB.commands)]
-    assert main([*words.split(), "x"]) == 2
-    assert f"; in a clone: python -m lab {IN_CLONE[words]}\n" in capsys.readouterr().err
 
 
 def test_version(capsys) -> None:

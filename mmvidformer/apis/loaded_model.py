@@ -1,6 +1,6 @@
 """A trained model with its config, class names and task, fast copies, and what reads videos."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.fast import in_words, make_fast
 from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.apis.stream import FrameRunner
+from mmvidformer.apis.stream import FrameRunner, StreamFrame
 from mmvidformer.config import config_name
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import Instances, Sample
@@ -21,6 +21,7 @@ from mmvidformer.models.fast.shared_frames import SharedFrames, split_stages
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.table import task_of
+from mmvidformer.video.capture import FrameSource
 
 
 class LoadedModel:
@@ -117,6 +118,35 @@ class LoadedModel:
                 stacks[key] = [samples[number][key] for number in numbers]
             outputs |= zip(numbers, model.test_step(stacks), strict=True)
         return [outputs[number] for number in range(len(samples))]
+
+    def frame_by_frame(
+        self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None
+    ) -> Iterator[StreamFrame]:
+        """Answer after each frame, by a recurrent model.
+
+        The model remembers its state, whose size does not grow (in a causal transformer, if its
+        past is bounded). A prediction equals that of the clip of all frames since the start. The
+        state is reset when an address comes back after it went away.
+
+        Args:
+            source: A video file, camera or address, or frames, which are consumed one by one.
+            restart: Interval in seconds at which the state is reset; default: never.
+
+        Yields:
+            Each frame that the model sees, with its predictions.
+
+        Raises:
+            UserError: If the model is not recurrent, or ``restart`` is not positive.
+        """
+        name = source.name if isinstance(source, FrameSource) else None
+        outputs = self.frame_runner.run(lambda: self.fast_model, source, restart)
+        for frame, start, scores_by_time in outputs:
+            seconds = start, frame.seconds
+            predictions = [
+                self.task.answer_frame(scores, self.names, *seconds, source=name, ahead=ahead)
+                for scores, ahead in zip(scores_by_time, self.frame_runner.times_ahead, strict=True)
+            ]
+            yield frame._replace(predictions=tuple(predictions))
 
     def predictions_of(self, output: Sample | Instances, **where: Any) -> list[Prediction]:
         """Make predictions of what the head returns.

@@ -12,7 +12,6 @@ from mmvidformer.apis.part_clock import without_gaps
 from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Foreign, Source
 from mmvidformer.apis.shots import ShotWindow
-from mmvidformer.apis.stream import StreamFrame
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.answers import asks_windows
 from mmvidformer.tasks.prediction import Prediction
@@ -266,35 +265,6 @@ class Recognizer(LoadedModel):
         if self.is_frame_by_frame(options):
             return 1
         return self.task.frames_late(PartReader(self), fps, options)
-
-    def frame_by_frame(
-        self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None
-    ) -> Iterator[StreamFrame]:
-        """Answer after each frame, by a recurrent model.
-
-        The model remembers its state, whose size does not grow (in a causal transformer, if its
-        past is bounded). A prediction equals that of the clip of all frames since the start. The
-        state is reset when an address comes back after it went away.
-
-        Args:
-            source: A video file, camera or address, or frames, which are consumed one by one.
-            restart: Interval in seconds at which the state is reset; default: never.
-
-        Yields:
-            Each frame that the model sees, with its predictions.
-
-        Raises:
-            UserError: If the model is not recurrent, or ``restart`` is not positive.
-        """
-        name = source.name if isinstance(source, FrameSource) else None
-        outputs = self.frame_runner.run(lambda: self.fast_model, source, restart)
-        for frame, start, scores_by_time in outputs:
-            seconds = start, frame.seconds
-            predictions = [
-                self.task.answer_frame(scores, self.names, *seconds, source=name, ahead=ahead)
-                for scores, ahead in zip(scores_by_time, self.frame_runner.times_ahead, strict=True)
-            ]
-            yield frame._replace(predictions=tuple(predictions))
 
     def _check_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the options that are given; raise a ``UserError`` if one is not for the task."""

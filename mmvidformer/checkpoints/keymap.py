@@ -18,6 +18,9 @@ from mmvidformer.lookup import look_up
 
 State = dict[str, Tensor]
 
+# Wrappers of official code; the keys of a teacher and a student are in ``checkpoints.reading``.
+OUTER_NAMES = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
+
 
 @dataclass(frozen=True)
 class Rule:

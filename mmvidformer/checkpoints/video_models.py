@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS, HUGGINGFACE_MODELS, VIDEO_VITS
 from mmvidformer.checkpoints.keymap import (
+    OUTER_NAMES,
     Conversion,
     Rule,
     State,
@@ -29,8 +30,6 @@ from mmvidformer.checkpoints.vjepa2_1 import vjepa2_1_rules
 from mmvidformer.errors import UserError
 from mmvidformer.layers.sines import flat_sine_positions
 
-# Wrappers of the official code; the keys of a teacher and a student are in ``checkpoints.reading``.
-OUTER_NAMES = ("module.", "_orig_mod.", "model.", "backbone.", "encoder.")
 # By table of names: the pooler of ViViT, which the classifier does not read, fixed positions of
 # VideoMAE, which ``from_videomae`` compares, a table that V-JEPA 2 does not read, other networks.
 UNUSED_WEIGHTS: dict[str, tuple[str, ...]] = {

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS
 from mmvidformer.checkpoints.keymap import (
+    OUTER_NAMES,
     Conversion,
     Rule,
     apply_rules,
@@ -22,8 +23,6 @@ from mmvidformer.checkpoints.keymap import (
 from mmvidformer.checkpoints.operations import Op
 from mmvidformer.errors import UserError
 
-# Wrappers of the official code, and of a compiled model.
-OUTER_NAMES = ("module.", "_orig_mod.", "backbone.", "encoder.")
 UNUSED_WEIGHTS = (r"predictor\..*",)
 # Blocks with norms of their own, by depth; the last block's is that of the output.
 LAYERS = {12: (2, 5, 8), 24: (5, 11, 17), 40: (9, 19, 29), 48: (11, 23, 37)}

@@ -54,23 +54,3 @@ class BCELossWithLogits(WeightedLoss):
         """Return the mean."""
         weights = self.weights(cls_score)
         return self.loss_weight * F.binary_cross_entropy_with_logits(cls_score, label, weights)
-
-
-@MODELS.add
-class FocalLoss(nn.Module):
-    """Focal loss (Lin et al. 2017) of several classes: torchvision's ``sigmoid_focal_loss``.
-
-    Args:
-        alpha: Weight of positive examples, 0 to 1; negative: no weights.
-        gamma: Exponent; 0 is the binary cross-entropy.
-    """
-
-    def __init__(self, alpha: float = 0.25, gamma: float = 2.0) -> None:
-        super().__init__()
-        self.options = dict(alpha=alpha, gamma=gamma)
-
-    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Return the sum over the classes, averaged over the clips, of (N, classes)."""
-        from torchvision.ops import sigmoid_focal_loss  # takes seconds to import
-
-        return sigmoid_focal_loss(scores, labels, **self.options).sum(dim=1).mean()

@@ -35,7 +35,7 @@ class SigmoidClasses(Head):
 
     For MMAction2's datasets with ``multi_class=True``. A subclass adds what maps features to
     logits. Arguments of ``Head`` have other defaults: ``loss_cls``, of logits and labels
-    (N, classes), is ``BCELossWithLogits``; others are ``dict(type='mmvidformer.FocalLoss')`` and,
+    (N, classes), is ``BCELossWithLogits``; another is,
     for many rare classes, ``dict(type='timm.loss.AsymmetricLossMultiLabel')``.
     ``average_clips='prob'`` averages the probabilities of the views, ``'score'`` their logits.
     """

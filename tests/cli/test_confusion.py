@@ -3,7 +3,6 @@ import pytest
 
 from lab.plot.views import draw_views
 from mmvidformer.cli.plot.scores import (
-    draw_class_accuracy,
     draw_confusion,
     read_scores,
 )
@@ -18,17 +17,6 @@ def test_a_large_matrix_shows_the_most_confused_classes() -> None:
     assert [t.get_text() for t in axes.get_yticklabels()] == ["class 7", "class 30"]
     assert axes.get_xticklabels()[-1].get_text() == "any other"
     assert "2 most confused of 40 classes" in axes.get_title()
-
-
-def test_classes_are_drawn_from_the_worst() -> None:
-    counts = np.array([[3, 1, 0], [0, 0, 0], [2, 0, 0]])
-    (axes,) = draw_class_accuracy(counts, "abc").axes
-    assert [t.get_text() for t in axes.get_yticklabels()] == ["c", "a"]  # b has no video
-    assert [bar.get_width() for bar in axes.patches] == [0, 75]
-    assert "mean of 2 classes, 37.5%" in axes.get_xlabel()
-    (axes,) = draw_class_accuracy(counts, "abc", "x.npz", most=1).axes
-    assert len(axes.patches) == 1 and axes.get_title() == "x.npz\n1 worst of 2 classes"
-    assert "mean of 2 classes, 37.5%" in axes.get_xlabel()
 
 
 def test_views_are_drawn_in_percent() -> None:

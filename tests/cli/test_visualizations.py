@@ -118,8 +118,7 @@ def test_confusions_of_a_saved_test(main_of, model_files, test, tmp_path: Path) 
     names.write_text("red\ngreen\nblue\n")
     options = ["--out-dir", str(tmp_path / "out"), "--classes", str(names)]
     main_of("plot.confusion")([str(scores), *options])
-    for name in ("confusion", "class_accuracy"):
-        assert cv2.imread(str(tmp_path / "out" / f"{name}.png")).std() > 5
+    assert cv2.imread(str(tmp_path / "out" / "confusion.png")).std() > 5
     with open(tmp_path / "out" / "class_accuracy.csv") as file:
         rows = list(csv.DictReader(file))
     assert [(row["name"], row["videos"]) for row in rows] == [

@@ -16,7 +16,7 @@ from lab.plot.tsne import draw_classes
 from lab.plot.views import draw_views
 from lab.receptive_field import Field, draw_receptive_field
 from mmvidformer.apis import Prediction
-from mmvidformer.cli.plot.scores import draw_class_accuracy, draw_confusion
+from mmvidformer.cli.plot.scores import draw_confusion
 from mmvidformer.sinks.heatmaps import HeatStrip, draw_strips
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.table import find_task
@@ -45,7 +45,6 @@ FIELD = Field(NAMES[0], torch.ones(1, 2, 2), None)
         (lambda: draw_timeline(WINDOWS, FILE, truth=[(0, 1, NAMES[0])]), 3),
         (lambda: draw_classes(np.eye(2), np.arange(2), NAMES, FILE), 3),
         (lambda: draw_confusion(COUNTS, NAMES, FILE), 3),
-        (lambda: draw_class_accuracy(COUNTS, NAMES, FILE), 3),
         (lambda: draw_views({FILE: {1: 0.5}}, NAMES[0], NAMES[1]), 3),
         (lambda: draw_training({FILE: LOG}), 2),
         (lambda: draw_strips([STRIP]), 3),

@@ -1,9 +1,8 @@
 """Draw the errors of a test: mmvidformer plot confusion SCORES.npz --out-dir FOLDER.
 
 SCORES.npz is the file of mmvidformer test --dump SCORES.npz. Writes a confusion matrix
-(confusion.png), the accuracy of each class (class_accuracy.png), both as a table
-(class_accuracy.csv), and the videos that are classified wrongly (wrong.csv), the surest errors
-first.
+(confusion.png), the accuracy of each class (class_accuracy.csv), and the videos that are classified
+wrongly (wrong.csv), the surest errors first.
 """
 
 import csv
@@ -16,7 +15,7 @@ from mmvidformer.engine.model_options import ClassOptions, ForceOptions
 from mmvidformer.engine.options import argument, option, parse_options
 from mmvidformer.errors import UserError
 
-WRITTEN = ("confusion.png", "class_accuracy.png", "class_accuracy.csv", "wrong.csv")
+WRITTEN = ("confusion.png", "class_accuracy.csv", "wrong.csv")
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from mmvidformer.apis import class_names
     from mmvidformer.cli.plot.scores import (
-        draw_class_accuracy,
         draw_confusion,
         read_scores,
         write_wrong,
@@ -63,8 +61,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     save_figure(
         draw_confusion(counts, names, title, options.most), options.out_dir / "confusion.png"
     )
-    bars = draw_class_accuracy(counts, names, title, options.most)
-    save_figure(bars, options.out_dir / "class_accuracy.png")
     wrong = counts - np.diag(correct)
     with open_rows(options.out_dir / "class_accuracy.csv", options.force) as file:
         rows = csv.writer(file)
@@ -72,9 +68,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for i, (name, other) in enumerate(zip(names, wrong.argmax(axis=1), strict=True)):
             times = wrong[i, other]
             rows.writerow([i, name, videos[i], correct[i], names[other] if times else "", times])
-    written = list(WRITTEN[:3])
+    written = list(WRITTEN[:2])
     if scores.videos is not None:
         with open_rows(options.out_dir / "wrong.csv", options.force) as file:
             write_wrong(file, scores, names)
-        written.append(WRITTEN[3])
+        written.append(WRITTEN[2])
     print(f"written: {', '.join(written)} in {options.out_dir}")

@@ -98,31 +98,6 @@ def draw_confusion(
     return without_formulas(figure)
 
 
-def draw_class_accuracy(
-    counts: np.ndarray, names: Sequence[str], title: str = "", most: int = 30
-) -> Figure:
-    """Draw the accuracy of the ``most`` worst classes that have videos, the worst first.
-
-    Arguments are those of ``draw_confusion``.
-    """
-    videos = counts.sum(axis=1)
-    seen = np.flatnonzero(videos)
-    accuracy = 100 * counts.diagonal()[seen] / videos[seen]
-    worst = np.argsort(accuracy, kind="stable")[:most]
-    if len(worst) < len(seen):
-        title = f"{title}\n{len(worst)} worst of {len(seen)} classes".strip()
-    size = (7, max(2.5, 1.2 + 0.26 * len(worst)))
-    figure = Figure(figsize=size, dpi=110, layout="constrained")
-    axes = figure.add_subplot(title=title, xlim=(0, 125), xticks=range(0, 101, 20), ymargin=0.02)
-    axes.set_xlabel(f"accuracy in % (mean of {len(seen)} classes, {accuracy.mean():.1f}%)")
-    bars = axes.barh(range(len(worst)), accuracy[worst])
-    texts = [f"{accuracy[i]:.0f}% of {videos[seen[i]]}" for i in worst]
-    axes.bar_label(bars, texts, padding=3, fontsize=8)
-    axes.set_yticks(range(len(worst)), [names[seen[i]] for i in worst], fontsize=8)
-    axes.invert_yaxis()
-    return without_formulas(figure)
-
-
 def write_wrong(file: TextIO, scores: Scores, names: Sequence[str]) -> None:
     """Write a row for each video whose prediction is not its class, the surest errors first."""
     every = np.arange(len(scores.labels))

@@ -8,7 +8,7 @@ import torch
 from mmengine.registry import DefaultScope
 from torch import nn
 
-from mmvidformer.engine.all_tokens_hook import AllTokensHook
+from mmvidformer.engine.model_hooks import AllTokensHook
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.fast.token_dropping import draw_tokens
 from mmvidformer.models.feature_maps import FeatureMaps
