@@ -7,9 +7,11 @@ from itertools import count
 import numpy as np
 
 from mmvidformer.apis.detector import Person
+from mmvidformer.data.folders import NamedVideos
 from mmvidformer.engine.part_options import PartOptions
 from mmvidformer.errors import MissingPackage
 from mmvidformer.tasks.answers import Answers
+from mmvidformer.tasks.stated_boxes import VideoBoxes
 
 LOST = 1.0  # seconds after which a person who was not seen is another one
 FRAME_RATE = 30  # of the frames in which the package counts that time
@@ -18,6 +20,14 @@ FRAME_RATE = 30  # of the frames in which the package counts that time
 def has_package() -> bool:
     """Whether the package is installed."""
     return find_spec("trackers") is not None
+
+
+def read_boxes(options: PartOptions, videos: Sequence[str]) -> VideoBoxes | None:
+    """Read the file of boxes of videos, by their paths; None: persons are detected."""
+    if not options.boxes:
+        return None
+    named = NamedVideos(videos=videos)
+    return VideoBoxes(options.reading.open(options.boxes, named), named)
 
 
 def check_asked(options: PartOptions, task: Answers) -> None:

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.shots import count_shots
+from mmvidformer.apis.tracks import read_boxes
 from mmvidformer.apis.windows import times_of
 from mmvidformer.cli.demo_options import DemoOptions
 from mmvidformer.data.sources import Source
@@ -21,7 +22,6 @@ from mmvidformer.sinks.base import Begun
 from mmvidformer.sinks.film import WindowClosed
 from mmvidformer.sinks.group import Sinks
 from mmvidformer.storage.names import spell
-from mmvidformer.tasks.stated_boxes import VideoBoxes
 from mmvidformer.video.capture import Capture, Frame, FrameSource
 
 ENDS = (KeyboardInterrupt, WindowClosed)  # how somebody ends a camera
@@ -43,7 +43,7 @@ class Answering:
         self.recognizer, self.options, self.sinks = recognizer, options, sinks
         self.is_closed = False
         names = [source.name for source in options.sources]
-        self.boxes = VideoBoxes(options.boxes, names) if options.boxes else None
+        self.boxes = read_boxes(options, names)
 
     def answer(self, source: Source) -> None:
         """Answer for a source; what is wrong with it is sent to the outputs as ``fail``.

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from mmvidformer.engine import options as engine_options
-from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.arguments import (
     check_outputs,
     not_negative,
@@ -17,7 +16,7 @@ from mmvidformer.engine.arguments import (
     positive_number,
 )
 from mmvidformer.engine.model_options import CONFIG, ForceOptions, NamedModelOptions
-from mmvidformer.engine.options import argument, option, part, read_options
+from mmvidformer.engine.options import argument, option, read_options
 from mmvidformer.engine.part_options import PartOptions, check_needs
 from mmvidformer.errors import UserError
 from mmvidformer.sinks import SINKS
@@ -84,7 +83,9 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
         metavar="FILE",
     )
     show: bool = option("show in a window; q or Esc ends it", False, action="store_true")
-    annotations: AnnotationOptions = part(AnnotationOptions)
+    root: Path | None = option(
+        "folder of the videos of --truth (default: that of the file)", type=Path, metavar="FOLDER"
+    )
 
     def shown_ahead(self, recognizer: Recognizer) -> float | None:
         """Return the seconds ahead of what is printed and drawn; None: the model names no time."""
@@ -159,9 +160,10 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
         check_display()
     if args.windows and options.window is None:  # or HORST would answer frame by frame
         options = replace(options, window=WINDOW)
+    options.reading.check(options.boxes or options.truth, "--boxes or --truth")
     if options.truth is None:
         return options
-    table = options.annotations.open(options.truth)
+    table = options.reading.open(options.truth, options.root)
     videos = [source.name for source in options.sources]
     true_spans = match_spans(select_rows(table, ("segment", "moment")), videos)
     return replace(options, true_spans=true_spans)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from mmvidformer.data.formats import FORMATS
 from mmvidformer.engine.arguments import positive_number
 from mmvidformer.engine.options import Options, option
+from mmvidformer.errors import UserError
 
 if TYPE_CHECKING:
+    from mmvidformer.data.folders import NamedVideos
     from mmvidformer.data.tables import Table
 
 
@@ -27,13 +29,9 @@ class _Pairs(Action):
 
 
 @dataclass(frozen=True)
-class AnnotationOptions(Options):
-    """What ``open_annotations`` takes besides the file."""
+class ReadingOptions(Options):
+    """How annotations are read, of videos that are known otherwise."""
 
-    root: str | None = option(
-        "folder of the annotated videos (default: that of the annotations)",
-        metavar="FOLDER",
-    )
     columns: Sequence[tuple[str, str]] = option(
         'other names of columns: start="Start (s)" label=Behavior',
         (),
@@ -60,10 +58,27 @@ class AnnotationOptions(Options):
         metavar="N",
     )
 
-    def open(self, path: str | Path) -> Table:
-        """Read annotations, as ``open_annotations``."""
+    def open(self, path: str | Path, videos: str | Path | NamedVideos | None = None) -> Table:
+        """Read annotations of videos, or those in a folder, as ``open_annotations``."""
         from mmvidformer.data.importers import open_annotations
 
-        return open_annotations(
-            path, self.root, dict(self.columns), self.format, self.fps, self.only
-        )
+        return open_annotations(path, videos, dict(self.columns), self.format, self.fps, self.only)
+
+    def check(self, file: object, needed: str) -> None:
+        """Raise a ``UserError`` if they are given without the option of the file that is read."""
+        if self != type(self)() and not file:
+            raise UserError(f"--columns, --only, --format and --fps need {needed}")
+
+
+@dataclass(frozen=True)
+class AnnotationOptions(ReadingOptions):
+    """What ``open_annotations`` takes besides the file."""
+
+    root: str | None = option(
+        "folder of the annotated videos (default: that of the annotations)",
+        metavar="FOLDER",
+    )
+
+    def open(self, path: str | Path, videos: str | Path | NamedVideos | None = None) -> Table:
+        """Read annotations of the videos in ``root``, if no others are given."""
+        return super().open(path, self.root if videos is None else videos)

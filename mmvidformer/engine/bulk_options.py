@@ -80,5 +80,6 @@ class LabelOptions(PartOptions, ClassOptions, BulkOptions):
     """Arguments of ``label``."""
 
     def _check(self) -> None:
+        self.reading.check(self.boxes, "--boxes")
         has_windows = self.window is not None or self.stride is not None
         check_needs(vars(self), {"cuts": (has_windows or self.track, "--window or --track")})

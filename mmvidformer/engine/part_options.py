@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from mmvidformer.engine.annotation_options import ReadingOptions
 from mmvidformer.engine.arguments import positive_number
-from mmvidformer.engine.options import Options, option
+from mmvidformer.engine.options import Options, option, part
 from mmvidformer.errors import UserError
 from mmvidformer.video.choices import WAYS
 
@@ -42,6 +43,7 @@ class PartOptions(Options):
         type=Path,
         metavar="FILE",
     )
+    reading: ReadingOptions = part(ReadingOptions)
     rate: float | None = option(
         "of persons that are detected: how often a second (default: 1, with --track 5)",
         type=positive_number,

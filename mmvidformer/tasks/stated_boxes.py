@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mmvidformer.data.folders import NamedVideos
+from mmvidformer.data.tables import Table
 from mmvidformer.tasks.boxes import Box, Corners, parse_boxes
+from mmvidformer.tasks.imports import select_rows
 
 
 class StatedBoxes(NamedTuple):
@@ -32,27 +34,21 @@ class VideoBoxes:
         has_tracks: Whether there is a track.
 
     Args:
-        file: All that ``open_annotations`` reads.
-        videos: Paths of the videos.
+        table: All that ``open_annotations`` reads of these videos.
+        videos: The videos.
 
     Raises:
         UserError: If something is wrong in the file, it has no boxes of these videos, or boxes are
             of two videos of the same name.
     """
 
-    def __init__(self, file: str | Path, videos: Sequence[str]) -> None:
-        # A detector's answers need none of the importers.
-        from mmvidformer.data.importers import open_annotations
-        from mmvidformer.tasks.imports import select_rows
-
-        named = NamedVideos(videos=videos)
-        table = select_rows(open_annotations(file, named), ["box"])
-        annotations = parse_boxes(table, has_labels=False).check()
+    def __init__(self, table: Table, videos: NamedVideos) -> None:
+        annotations = parse_boxes(select_rows(table, ["box"]), has_labels=False).check()
         self.has_tracks = False
         self._moments: dict[Path | None, list[StatedBoxes]] = {}
         for name, boxes in annotations.videos.items():
             self.has_tracks |= any(box.track for box in boxes)
-            self._moments[named.find(name, prefix="")] = list_moments(boxes)
+            self._moments[videos.find(name, prefix="")] = list_moments(boxes)
 
     def of(self, video: str | Path) -> list[StatedBoxes]:
         """Return the moments of a video, in the order of time."""

@@ -188,6 +188,14 @@ def check_labels(main_of, model: list[str], videos: Path, tmp_path: Path) -> Non
     file.write_text(file.read_text().replace("0.3,0.2", "0.4,0.2"))
     with pytest.raises(FileExistsError, match="has results with another boxes"):
         main_of("label")(command)
+    file.write_text("Clip,time,x1,y1,x2,y2\nval_3,1,0.3,0.2,0.9,0.8\n")
+    options = [*command[:-1], str(tmp_path / "others"), "--columns", "video=Clip"]
+    assert main_of("label")(options) == 0
+    rows = pq.read_table(tmp_path / "others").to_pylist()
+    assert [(row["video"], row["x1"]) for row in rows] == [("val_3.mp4", pytest.approx(0.3))]
+    with pytest.raises(SystemExit):
+        main_of("label")([*model, str(folder), "--out", "x", "--columns", "video=Clip"])
+    file.write_text("val_3,1,0.4,0.2,0.9,0.8,1,0\n")
     (folder / "y").mkdir()
     os.link(videos / "val_3.mp4", folder / "y" / "val_3.mp4")
     with pytest.raises(ValueError, match="two files have the name 'val_3': val_3.mp4 and y/"):

@@ -99,7 +99,7 @@ def test_options_that_change_no_row_are_not_recorded(main_of, model, videos, tmp
     command = [*model, str(videos), "--out", str(tmp_path / "out"), "--workers", "0"]
     assert main_of("label")([*command, "--window", "1"]) == 0
     recorded = json.loads((tmp_path / "out" / "_settings.json").read_text())
-    parts = {"window", "stride", "cuts", "min_score", "boxes", "rate", "track"}
+    parts = {"window", "stride", "cuts", "min_score", "boxes", "reading", "rate", "track"}
     model_words = {"command", "model", "config", "checkpoint", "input", "classes", "columns"}
     assert recorded.keys() == parts | model_words | {"int8", "static"}
 

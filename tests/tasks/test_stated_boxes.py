@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from mmvidformer.data.folders import NamedVideos
+from mmvidformer.data.importers import open_annotations
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.stated_boxes import StatedBoxes, VideoBoxes
 
@@ -45,6 +47,11 @@ FILES = {
 }
 
 
+def read(file: Path, videos: list[str]) -> VideoBoxes:
+    named = NamedVideos(videos=videos)
+    return VideoBoxes(open_annotations(file, named), named)
+
+
 @pytest.mark.parametrize("tool", FILES)
 def test_files_of_boxes(tool: str, tiny_videos, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
@@ -52,7 +59,7 @@ def test_files_of_boxes(tool: str, tiny_videos, tmp_path: Path) -> None:
     video.symlink_to(tiny_videos.root / "val_0.mp4")
     file = tmp_path / "boxes"
     file.write_text(FILES[tool])
-    boxes = VideoBoxes(file, [str(video), "y/cam2.mp4"])
+    boxes = read(file, [str(video), "y/cam2.mp4"])
     has_tracks = tool not in ("no classes", "bare", "via")
     assert boxes.of(video) == [StatedBoxes(0, [BOX], [7 if has_tracks else None])]
     assert boxes.has_tracks == has_tracks
@@ -63,8 +70,8 @@ def test_boxes_of_two_videos_of_one_name_are_refused(tmp_path: Path) -> None:
     rows = tmp_path / "boxes.csv"
     rows.write_text("cam1,1,0.1,0.2,0.9,0.8,1,0\ncam1,2,0.1,0.2,0.9,0.8,1,0\n")
     with pytest.raises(UserError, match=r"two files have the name 'cam1': x/cam1.mp4 and y/cam1.a"):
-        VideoBoxes(rows, ["x/cam1.mp4", "y/cam1.avi"])
-    boxes = VideoBoxes(rows, ["x/cam1.mp4", "x/cam1.mp4", "x/cam2.mp4", "y/cam2.mp4"])
+        read(rows, ["x/cam1.mp4", "y/cam1.avi"])
+    boxes = read(rows, ["x/cam1.mp4", "x/cam1.mp4", "x/cam2.mp4", "y/cam2.mp4"])
     expected = [StatedBoxes(time, [BOX], [0]) for time in (1, 2)]
     assert boxes.of("x/cam1.mp4") == expected and boxes.of("x/cam2.mp4") == []
 
@@ -73,6 +80,6 @@ def test_segments_are_no_boxes(tmp_path: Path) -> None:
     segment = {"segment": [0, 1], "label": "run"}
     (tmp_path / "anet.json").write_text(json.dumps({"cam1": {"annotations": [segment]}}))
     with pytest.raises(UserError, match="has no box; left out: 1 segment"):
-        VideoBoxes(tmp_path / "anet.json", ["x/cam1.mp4"])
+        read(tmp_path / "anet.json", ["x/cam1.mp4"])
     with pytest.raises(UserError, match="none of the 1 videos of .* is among these videos"):
-        VideoBoxes(tmp_path / "anet.json", ["x/cam2.mp4"])
+        read(tmp_path / "anet.json", ["x/cam2.mp4"])

@@ -17,14 +17,13 @@ from mmvidformer.apis.bulk.reading import (
     Windows,
 )
 from mmvidformer.apis.recognizer import Recognizer
-from mmvidformer.apis.tracks import check_asked
+from mmvidformer.apis.tracks import check_asked, read_boxes
 from mmvidformer.data.sources import VideoSource
 from mmvidformer.engine.bulk_options import LabelOptions
 from mmvidformer.engine.part_options import PartOptions
 from mmvidformer.layers.samples import Sample
 from mmvidformer.models.fast.shared_frames import frames_of_stage
 from mmvidformer.tasks.prediction import Prediction
-from mmvidformer.tasks.stated_boxes import VideoBoxes
 
 
 class Labeler:
@@ -40,7 +39,7 @@ class Labeler:
         device: See ``Recognizer``.
 
     Raises:
-        UserError: If the model has no use for an option; or as ``Recognizer``, ``VideoBoxes``.
+        UserError: If the model has no use for an option; or as ``Recognizer``, ``read_boxes``.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Labeler:
         )
         self.options = options
         check_asked(options, recognizer.task)
-        self.boxes = VideoBoxes(options.boxes, videos) if options.boxes else None
+        self.boxes = read_boxes(options, videos)
         self.read_clips = self._reader(options)
         # Of videos that are being answered: groups of videos take turns.
         self._shared_frames_of = lru_cache(VIDEOS_AT_ONCE)(lambda name: recognizer.share_frames())

@@ -3,7 +3,7 @@
 import csv
 import hashlib
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,11 @@ def row_settings(
     """
     settings = dict(**model_settings(cfg, checkpoint), input=inputs.address)
     for setting in fields(options):
-        if setting.metadata.get("changes_rows", "help" in setting.metadata):
-            settings[setting.name] = _describe(getattr(options, setting.name))
+        value = getattr(options, setting.name)
+        if "options" in setting.metadata:
+            settings[setting.name] = asdict(value)
+        elif setting.metadata.get("changes_rows", "help" in setting.metadata):
+            settings[setting.name] = _describe(value)
     return settings
 
 
