@@ -1,20 +1,22 @@
 """What all figures of matplotlib have in common."""
 
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
 
-from matplotlib.figure import Figure
-from matplotlib.text import Text
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.fonts import find_font
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.names import spell
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 def without_formulas(figure: Figure) -> Figure:
     """Let texts show names of files and classes, with ``$`` and all alphabets; in place."""
-    for text in figure.findobj(Text):
+    for text in figure.findobj(_is_text):
         text.set_parse_math(False)
         lines = text.get_text().split("\n")
         file, _ = find_font("".join(lines))
@@ -34,7 +36,11 @@ def save_figure(figure: Figure, path: str | Path, **options: Any) -> None:
     form = Path(path).suffix.lower().removeprefix(".") or "png"
     if form not in figure.canvas.get_supported_filetypes():
         raise UserError(f"{path} must be a picture such as .png")
-    for text in figure.findobj(Text):  # a name of a file may be no text
+    for text in figure.findobj(_is_text):  # a name of a file may be no text
         text.set_text(spell(text.get_text()))
     with write_atomically(path) as part:
         figure.savefig(part, format=form, **options)
+
+
+def _is_text(artist: object) -> bool:
+    return hasattr(artist, "set_parse_math")

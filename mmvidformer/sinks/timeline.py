@@ -1,16 +1,13 @@
 """The classes of a video over time, as a picture."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import color_sequences
-from matplotlib.axes import Axes
-from matplotlib.backend_bases import FigureCanvasBase
-from matplotlib.figure import Figure
-from matplotlib.typing import ColorType
 
 from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
@@ -21,6 +18,11 @@ from mmvidformer.tasks.answers import Answers
 from mmvidformer.tasks.joined_windows import list_segments
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.video import Video
+
+if TYPE_CHECKING:  # what draws nothing does without
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.typing import ColorType
 
 LEAST_PEAK = 0.05  # of a class that is drawn
 Span = tuple[float, float, str]  # start and end in seconds, and class
@@ -37,6 +39,8 @@ class Timeline(Sink):
     @classmethod
     def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
         """Return the pictures; raise a ``UserError`` if the name is none, or of a stream."""
+        from matplotlib.backend_bases import FigureCanvasBase
+
         suffix = target.suffix.lower().removeprefix(".")
         if suffix and not target.is_dir() and suffix not in FigureCanvasBase.filetypes:
             raise UserError(f"--timeline is a picture such as .png, or a folder, got {target}")
@@ -93,6 +97,9 @@ def draw_timeline(
         truth: Start and end in seconds, and class, of the annotated parts, drawn as bars above.
         duration: Seconds of the video, to the end of which segments that a model found are drawn.
     """
+    from matplotlib import color_sequences
+    from matplotlib.figure import Figure
+
     first, drawing = predictions[0], predictions[0].task.drawing
     lines = lines_of(predictions, most)
     names = [name for name, _ in lines]
