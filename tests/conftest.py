@@ -10,6 +10,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
+from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +19,7 @@ from types import ModuleType
 import pytest
 import torch
 import yaml
+from mmengine.config import Config
 
 import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2, which many tests use)
 import lab.papers.kernels  # noqa: F401  (the tests of kernels are theirs, too)
@@ -45,6 +48,25 @@ PRELOADED = [
 forkserver.set_forkserver_preload(PRELOADED)
 forkserver.set_forkserver_preload = lambda modules: None
 
+
+def read_configs_once() -> None:
+    """Parse each config of the repository once a process; a test gets a copy.
+
+    MMEngine copies a file and each of its bases into temporary folders to read them.
+    """
+    read = Config.fromfile
+    parse = cache(read)
+
+    def fromfile(filename: str | Path, *args: object, **options: object) -> Config:
+        path = Path(filename).absolute()
+        if not path.is_relative_to(ROOT):
+            return read(filename, *args, **options)
+        return deepcopy(parse(path, *args, **options))
+
+    Config.fromfile = staticmethod(fromfile)
+
+
+read_configs_once()
 # Tests share few cores, and a model of a few channels gains nothing from more.
 torch.set_num_threads(1)
 # Servers of tests are here: no proxy stands between, and libraries may ask them.
