@@ -11,12 +11,13 @@ ruff check .
 # Files have an encoding, whatever that of the system.
 ruff check --preview --select PLW1514 mmvidformer lab tools
 ruff format --check .
-# Tests wait for disks: their files are in memory, where there is much.
+# Tests wait for disks: their files are in memory, where there is much. Names of sockets are short.
 if [ "$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1)" -gt 6000 ] 2>/dev/null; then
-    TMPDIR=$(mktemp -d /dev/shm/mmvidformer.XXXXXX)
-    trap 'rm -rf "$TMPDIR"' EXIT
+    TMPDIR=$(mktemp -d /dev/shm/XXXXXX)
     export TMPDIR
+    trap 'rm -rf "$TMPDIR"' EXIT
+    set -- --basetemp="$TMPDIR/tests" "$@"
 fi
 # And for each other: three for two cores.
-cores=$(python -c "import os; print(len(os.sched_getaffinity(0)))" 2>/dev/null || echo 2)
+cores=$(python -c "import os; print(os.cpu_count())")
 python -m pytest -n $((cores < 6 ? cores + cores / 2 : 8)) --dist loadfile "$@"

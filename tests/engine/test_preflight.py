@@ -3,6 +3,7 @@
 import multiprocessing
 import re
 import runpy
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -250,6 +251,18 @@ def test_a_dataset_may_have_a_policy_of_its_own(config):
     safe = dict(type="mmvidformer.SafeDataset", dataset=inner, **policy)
     cfg.train_dataloader.dataset = WRAPPERS["RepeatDataset"](safe)
     assert [*map(len, found(cfg))] == [0, 1]
+
+
+@pytest.mark.parametrize("other, warnings", [("3.4.1.2", 1), (version("opencv-python"), 0)])
+def test_two_versions_of_opencv(config, monkeypatch, tmp_path, other, warnings) -> None:
+    package = tmp_path / "opencv_python_headless-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text(f"Name: opencv-python-headless\nVersion: {other}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    errors, said = found(config("a.mp4 0\nb.mp4 1\n"))
+    assert errors == [] and len(said) == warnings
+    for text in said:
+        assert f"opencv-python-headless {other} share one folder" in text
 
 
 def test_the_hook_ends_a_run(config):

@@ -1,4 +1,6 @@
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
@@ -15,6 +17,11 @@ from mmvidformer.registry import HOOKS
 
 # Whose parts behave in known ways.
 KNOWN = {"mmaction", "mmcv", "mmengine", "mmvidformer", "torchvision"}
+# All are installed into the folder cv2.
+OPENCV = (
+    *("opencv-python", "opencv-contrib-python"),
+    *("opencv-python-headless", "opencv-contrib-python-headless"),
+)
 
 
 class WrongSetup(UserError):
@@ -73,6 +80,7 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     from mmvidformer.engine.preflight import checks
     from mmvidformer.engine.preflight.pairs import check_pairs
 
+    yield from _check_opencv()
     for problem in idle_variables(runner.cfg.filename) if runner.cfg.filename else ():
         yield True, problem
     model = _model_of(runner)
@@ -101,3 +109,13 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
             yield from checks.check_training(runner, model)
             yield from checks.check_loss(model)
     yield from check_pairs(datasets)
+
+
+def _check_opencv() -> Iterator[tuple[bool, str]]:
+    versions = {}
+    for name in OPENCV:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    if len({*versions.values()}) > 1:
+        listed = ", ".join(f"{name} {number}" for name, number in versions.items())
+        yield False, f"{listed} share one folder: uninstall all, and install one version of them"
