@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mmvidformer.engine.arguments import check_outputs
 from mmvidformer.engine.model_options import ForceOptions
-from mmvidformer.engine.options import argument, option, parse_options
+from mmvidformer.engine.options import argument, flag, option, parse_options
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
@@ -45,7 +45,7 @@ class ConvertOptions(ForceOptions):
     )
     scheme: str | None = option("attention scheme, if the names are ambiguous")
     num_heads: int | None = option("attention heads, if SRC does not tell", type=int)
-    half: bool = option("store matrices of layers as float16", False, action="store_true")
+    half: bool = flag("store matrices of layers as float16")
     config_out: Path | None = option(
         "write the config of the model (.py)", type=Path, metavar="FILE"
     )

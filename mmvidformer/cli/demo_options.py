@@ -16,7 +16,7 @@ from mmvidformer.engine.arguments import (
     positive_number,
 )
 from mmvidformer.engine.model_options import CONFIG, ForceOptions, NamedModelOptions
-from mmvidformer.engine.options import argument, option, read_options
+from mmvidformer.engine.options import argument, flag, option, read_options
 from mmvidformer.engine.part_options import PartOptions, check_needs
 from mmvidformer.errors import UserError
 from mmvidformer.sinks import SINKS
@@ -69,20 +69,19 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
     queue: int | None = option(
         "most frames of a camera or an address that wait; then the oldest is dropped (default: 30)",
         type=positive,
-        metavar="N",
     )
     patience: int | None = option(
         "seconds for which a live address that went away is tried again (default: 30)",
         type=not_negative,
         metavar="SECONDS",
     )
-    topk: int = option("number of classes", 5, type=positive, metavar="N")
+    topk: int = option("number of classes", 5, type=positive)
     truth: Path | None = option(
         "true segments or moments, for the timeline: a csv file or an export of a tool",
         type=Path,
         metavar="FILE",
     )
-    show: bool = option("show in a window; q or Esc ends it", False, action="store_true")
+    show: bool = flag("show in a window; q or Esc ends it")
     root: Path | None = option(
         "folder of the videos of --truth (default: that of the file)", type=Path, metavar="FOLDER"
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mmvidformer.engine.arguments import check_outputs
 from mmvidformer.engine.model_options import CHECKPOINT, ClassOptions, ConfigOptions, ForceOptions
-from mmvidformer.engine.options import argument, option, parse_options
+from mmvidformer.engine.options import argument, flag, option, parse_options
 from mmvidformer.errors import UserError
 
 
@@ -39,11 +39,7 @@ class ExportOptions(ForceOptions, ClassOptions, ConfigOptions):
         "inputs are pixels from 0 to 255, which the graph normalizes (default: normalized)",
         choices=["uint8", "float32"],
     )
-    int8: bool = option(
-        "linear layers of an ONNX file multiply in 8 bits; outputs may differ by 0.1",
-        False,
-        action="store_true",
-    )
+    int8: bool = flag("linear layers of an ONNX file multiply in 8 bits; outputs may differ by 0.1")
     check: Sequence[str] = option(
         "with --int8: videos; nothing is written if more than a tenth of the answers change",
         (),

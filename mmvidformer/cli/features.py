@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mmvidformer.engine.arguments import positive
 from mmvidformer.engine.bulk_options import BulkOptions
-from mmvidformer.engine.options import option, parse_options
+from mmvidformer.engine.options import flag, option, parse_options
 from mmvidformer.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,14 +28,8 @@ class FeatureOptions(BulkOptions):
     """The form of features."""
 
     title: ClassVar = "form"
-    tokens: bool = option(
-        "the tokens of each view (views, T, H, W, D) instead of one vector (D,)",
-        False,
-        action="store_true",
-    )
-    every: int | None = option(
-        "a row for the clip that starts every N frames", type=positive, metavar="N"
-    )
+    tokens: bool = flag("the tokens of each view (views, T, H, W, D) instead of one vector (D,)")
+    every: int | None = option("a row for the clip that starts every N frames", type=positive)
     layers: Sequence[int] | None = option(
         "outputs of these blocks, from 0, one after the other in the width of the features "
         "(default: the last one)",
@@ -43,11 +37,9 @@ class FeatureOptions(BulkOptions):
         nargs="+",
         metavar="N",
     )
-    files: bool = option("a file for each video, for training", False, action="store_true")
+    files: bool = flag("a file for each video, for training")
     rows: int | None = option(
-        "with --files: resize the rows to N, for MMAction2 (100 for BMN)",
-        type=positive,
-        metavar="N",
+        "with --files: resize the rows to N, for MMAction2 (100 for BMN)", type=positive
     )
 
     def _check(self) -> None:

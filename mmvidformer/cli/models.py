@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from mmvidformer.engine.options import Options, argument, option, parse_options
+from mmvidformer.engine.options import Options, argument, flag, option, parse_options
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,8 @@ class ModelsOptions(Options):
     """Which configs and weights are listed."""
 
     filter: str = argument("part of the name; may have * and ?", nargs="?")
-    pretrained: bool = option(
-        "only those with published weights, and weights without a config of that name",
-        False,
-        action="store_true",
+    pretrained: bool = flag(
+        "only those with published weights, and weights without a config of that name"
     )
     license: str | None = option(
         "as --pretrained, only weights with this license, such as apache-2.0"

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from mmvidformer.engine.arguments import check_outputs, positive
 from mmvidformer.engine.model_options import CONFIG, DeviceOptions, ForceOptions, OverrideOptions
-from mmvidformer.engine.options import argument, option, parse_options
+from mmvidformer.engine.options import argument, flag, option, parse_options
 from mmvidformer.errors import UserError
 
 
@@ -33,13 +33,13 @@ class TimingOptions(ForceOptions, DeviceOptions, OverrideOptions):
         nargs="*",
         metavar="VIDEO",
     )
-    random: bool = option("random weights, for times alone", False, action="store_true")
-    clips: int = option("number of them", 8, type=positive, metavar="N")
-    rounds: int = option("how often each is timed", 5, type=positive, metavar="N")
+    random: bool = flag("random weights, for times alone")
+    clips: int = option("number of them", 8, type=positive)
+    rounds: int = option("how often each is timed", 5, type=positive)
     static: float = option(
         "parts are still that change by at most T of 255", 6.0, type=float, metavar="T"
     )
-    compile: bool = option("compile, too; takes minutes", False, action="store_true")
+    compile: bool = flag("compile, too; takes minutes")
     json: Path | None = option("file for the figures", type=Path, metavar="FILE")
 
 

@@ -75,8 +75,7 @@ class AnnotationOptions(ReadingOptions):
     """What ``open_annotations`` takes besides the file."""
 
     root: str | None = option(
-        "folder of the annotated videos (default: that of the annotations)",
-        metavar="FOLDER",
+        "folder of the annotated videos (default: that of the annotations)", metavar="FOLDER"
     )
 
     def open(self, path: str | Path, videos: str | Path | NamedVideos | None = None) -> Table:

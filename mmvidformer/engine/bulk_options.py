@@ -9,7 +9,7 @@ from mmvidformer.engine.arguments import (
     positive_number,
 )
 from mmvidformer.engine.model_options import CHECKPOINT, CONFIG, ClassOptions, ModelOptions
-from mmvidformer.engine.options import argument, option
+from mmvidformer.engine.options import argument, flag, option
 from mmvidformer.engine.part_options import PartOptions, check_needs
 
 
@@ -34,13 +34,12 @@ class BulkOptions(InputOptions):
     """How many videos are answered."""
 
     title: ClassVar = "many videos"
-    batch: int = option("videos that the model sees at once", 4, False, type=positive, metavar="N")
+    batch: int = option("videos that the model sees at once", 4, False, type=positive)
     part: int = option(
         "most videos of a Parquet file, which is written as a whole, and each minute",
         256,
         False,
         type=positive,
-        metavar="N",
     )
     workers: int | None = option(
         "processes that read videos for a model (default: 4, at most the number of cores; 1 on Ray "
@@ -48,7 +47,6 @@ class BulkOptions(InputOptions):
         None,
         False,
         type=not_negative,
-        metavar="N",
     )
     time_limit: float = option(
         "seconds without a new frame, after which a video counts as bad",
@@ -57,9 +55,7 @@ class BulkOptions(InputOptions):
         type=positive_number,
         metavar="S",
     )
-    retry: bool = option(
-        "try videos again that failed in an earlier run", False, False, action="store_true"
-    )
+    retry: bool = flag("try videos again that failed in an earlier run", False)
     ray: str | None = option(
         "run on this cluster of Ray, such as auto or ray://HOST:10001; local starts one here",
         None,
@@ -71,7 +67,6 @@ class BulkOptions(InputOptions):
         None,
         False,
         type=positive,
-        metavar="N",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mmvidformer.engine.options import Options, argument, option
+from mmvidformer.engine.options import Options, argument, flag, option
 
 
 def override(text: str) -> str:
@@ -40,11 +40,9 @@ CHECKPOINT = (
 class ForceOptions(Options):
     """What ``storage.targets.check_targets`` takes."""
 
-    force: bool = option(
+    force: bool = flag(
         "replace results that are there already, when the new ones are whole; without it that is "
-        "an error before the work begins",
-        False,
-        action="store_true",
+        "an error before the work begins"
     )
 
 
@@ -82,11 +80,9 @@ class ClassOptions(Options):
 class SpeedOptions(Options):
     """What makes a model faster and its answers inexact (``apis.fast``)."""
 
-    int8: bool = option(
+    int8: bool = flag(
         "linear layers multiply in 8 bits, on a CPU; measure first what that changes: mmvidformer "
-        "speed",
-        False,
-        action="store_true",
+        "speed"
     )
     static: float | None = option(
         "save time on still parts of a video: a patch that changes by at most T of 255 gray levels "

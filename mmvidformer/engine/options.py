@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
+from mmvidformer.engine.arguments import not_negative, positive
 from mmvidformer.errors import UserError
 
-METAVARS = {int: "N", float: "NUMBER"}
+METAVARS: dict[Any, str] = {int: "N", positive: "N", not_negative: "N", float: "NUMBER"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ def option(text: str, default: Any = None, changes_rows: bool = True, **settings
         **settings: Further arguments of ``ArgumentParser.add_argument``.
     """
     return field(default=default, metadata=dict(settings, help=text, changes_rows=changes_rows))
+
+
+def flag(text: str, changes_rows: bool = True) -> Any:
+    """Return a field that is an option without a value: False, or True if it is given."""
+    return option(text, False, changes_rows, action="store_true")
 
 
 def argument(text: str, **settings: Any) -> Any:

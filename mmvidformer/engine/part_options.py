@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mmvidformer.engine.annotation_options import ReadingOptions
 from mmvidformer.engine.arguments import positive_number
-from mmvidformer.engine.options import Options, option, part
+from mmvidformer.engine.options import Options, flag, option, part
 from mmvidformer.errors import UserError
 from mmvidformer.video.choices import WAYS
 
@@ -49,10 +49,8 @@ class PartOptions(Options):
         type=positive_number,
         metavar="N",
     )
-    track: bool = option(
-        "of models of boxes: number the persons, the same person alike (needs trackers)",
-        False,
-        action="store_true",
+    track: bool = flag(
+        "of models of boxes: number the persons, the same person alike (needs trackers)"
     )
 
     def asked(self, boxes: Any = None) -> dict[str, Any]:

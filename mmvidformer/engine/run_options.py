@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from mmvidformer.engine.arguments import parse_views, positive
 from mmvidformer.engine.model_options import CHECKPOINT, ConfigOptions, ForceOptions, SpeedOptions
-from mmvidformer.engine.options import argument, option
+from mmvidformer.engine.options import argument, flag, option
 from mmvidformer.errors import UserError
 from mmvidformer.video.choices import BACKENDS
 
@@ -30,10 +30,8 @@ class RunnerOptions(ConfigOptions):
         "library that decodes videos in all pipelines; default: the config's transforms",
         choices=BACKENDS,
     )
-    decode_on_device: bool = option(
-        "decode videos on the GPU of the model (TorchCodec), not in dataloader workers",
-        False,
-        action="store_true",
+    decode_on_device: bool = flag(
+        "decode videos on the GPU of the model (TorchCodec), not in dataloader workers"
     )
     shards: str | None = option(
         "folder or address with the shards of the config's lists (mmvidformer data shard)",
@@ -43,7 +41,6 @@ class RunnerOptions(ConfigOptions):
         "start N processes, one per GPU, or on the CPU without one; for several nodes run the "
         "command on each, with NNODES, NODE_RANK, MASTER_ADDR and PORT set",
         type=positive,
-        metavar="N",
     )
     launcher: str = option(
         "what started the processes, if --procs did not (default: none)",
@@ -75,10 +72,8 @@ class RunnerOptions(ConfigOptions):
 class TrainOptions(RunnerOptions):
     """A run of training."""
 
-    force: bool = option(
-        "start again in a work dir with checkpoints, and replace those of the same name",
-        False,
-        action="store_true",
+    force: bool = flag(
+        "start again in a work dir with checkpoints, and replace those of the same name"
     )
     resume: str | None = option(
         "resume from this checkpoint; without a path, from the last complete one in the work "
@@ -90,7 +85,6 @@ class TrainOptions(RunnerOptions):
         "train for N epochs in all, with the schedule stretched; with --resume, a finished "
         "run goes on",
         type=positive,
-        metavar="N",
     )
     amp: str | None = option(
         "use mixed precision; auto is fp16 on a GPU and bf16 on a CPU",
@@ -98,11 +92,9 @@ class TrainOptions(RunnerOptions):
         const="auto",
         choices=["auto", "fp16", "bf16"],
     )
-    no_validate: bool = option("train without validation", False, action="store_true")
-    auto_scale_lr: bool = option(
-        "scale the learning rate by the real batch over auto_scale_lr.base_batch_size",
-        False,
-        action="store_true",
+    no_validate: bool = flag("train without validation")
+    auto_scale_lr: bool = flag(
+        "scale the learning rate by the real batch over auto_scale_lr.base_batch_size"
     )
     seed: int | None = option("random seed (default: the config's)", type=int)
     diff_rank_seed: bool | None = option(
@@ -116,10 +108,8 @@ class TrainOptions(RunnerOptions):
         "ddp",
         choices=["ddp", "fsdp"],
     )
-    tensorboard: bool = option(
-        "also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data",
-        False,
-        action="store_true",
+    tensorboard: bool = flag(
+        "also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data"
     )
 
     def _check(self) -> None:
@@ -144,14 +134,12 @@ class TestOptions(ForceOptions, RunnerOptions, SpeedOptions):
         "average the logits of the views, or their probabilities (default: the config's)",
         choices=["score", "prob"],
     )
-    align: bool = option(
+    align: bool = flag(
         "move clips by a few frames, so that models of single frames compute those that clips "
-        "share once; the scores are not those of the published protocols",
-        False,
-        action="store_true",
+        "share once; the scores are not those of the published protocols"
     )
     dump: str | None = option("file of scores and labels: .npz or .pkl", metavar="FILE")
-    amp: bool = option("mixed precision: fp16 on a GPU, bf16 on a CPU", False, action="store_true")
+    amp: bool = flag("mixed precision: fp16 on a GPU, bf16 on a CPU")
 
 
 def check_work_dir(folder: str) -> None:

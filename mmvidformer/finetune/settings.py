@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.model_options import CONFIG, OverrideOptions
-from mmvidformer.engine.options import Options, option, part
+from mmvidformer.engine.options import Options, flag, option, part
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.names import DEFAULT_NAME, FIELD_NAMES, PROBES, describe_tasks
 
@@ -25,9 +25,7 @@ class RunSettings(Options):
         "batch size per process, at most the number of videos per process", type=int
     )
     procs: int = option("number of processes, one per GPU if there are GPUs", 1, type=int)
-    amp: bool = option(
-        "use mixed precision: fp16 on a GPU, bf16 on a CPU", False, action="store_true"
-    )
+    amp: bool = flag("use mixed precision: fp16 on a GPU, bf16 on a CPU")
     workers: int | None = option(
         "number of dataloader workers per process (default: the config's, but at most "
         "the number of cores)",
@@ -107,11 +105,9 @@ class RunOptions(OverrideOptions):
 
     config: str = option(CONFIG, required=True)
     data: str = option("", required=True)
-    force: bool = option("start again in a used work dir", False, action="store_true")
-    resume: bool = option(
-        "go on with the run in the work dir, with these settings, such as more --epochs",
-        False,
-        action="store_true",
+    force: bool = flag("start again in a used work dir")
+    resume: bool = flag(
+        "go on with the run in the work dir, with these settings, such as more --epochs"
     )
     work_dir: str | None = option("default: work_dirs/<config>_<command>", metavar="FOLDER")
 
@@ -175,7 +171,7 @@ class FinetuneOptions(RunOptions):
         "folder of features (default: WORK_DIR/features)", type=Path, metavar="FOLDER"
     )
     shards: str | None = option("folder or address with the shards of the lists", metavar="FOLDER")
-    prepare: bool = option("write the config, do not train", False, action="store_true")
+    prepare: bool = flag("write the config, do not train")
 
     @property
     def trains(self) -> bool:

@@ -26,7 +26,7 @@ class CheckOptions(Options):
     ann_file: str = argument("annotation file, folder of videos, or video")
     task: str | None = option(f"what is annotated: {describe_tasks()}, or MODULE:CLASS")
     annotations: AnnotationOptions = part(AnnotationOptions)
-    workers: int = option("number of processes", 4, type=positive, metavar="N")
+    workers: int = option("number of processes", 4, type=positive)
     time_limit: float = option(
         "seconds without a new frame after which a file is given up",
         60.0,

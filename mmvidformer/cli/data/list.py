@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mmvidformer.engine.annotation_options import AnnotationOptions
-from mmvidformer.engine.options import Options, argument, option, parse_options, part
+from mmvidformer.engine.options import Options, argument, flag, option, parse_options, part
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.names import describe_tasks
 
@@ -36,8 +36,8 @@ class ListOptions(Options):
         "draw folds, of which each is the test once: OUT/fold_1, OUT/fold_2, ...", type=int
     )
     seed: int = option("random seed of the split", 0, type=int)
-    force: bool = option("overwrite existing lists", False, action="store_true")
-    no_check: bool = option("do not check annotations and videos", False, action="store_true")
+    force: bool = flag("overwrite existing lists")
+    no_check: bool = flag("do not check annotations and videos")
 
     def _check(self) -> None:
         if self.folds and self.test is not None:

@@ -24,7 +24,7 @@ class PrepareOptions(Options):
     key_frames: int = option("largest distance of key frames, in frames", 16, type=int)
     crf: int = option("quality, from 0 (lossless) to 51", 20, type=int)
     root: str = option("folder of the videos (the data_prefix)", "", metavar="FOLDER")
-    workers: int = option("number of processes", 4, type=positive, metavar="N")
+    workers: int = option("number of processes", 4, type=positive)
     time_limit: float = option("seconds for a file", 3600.0, type=float, metavar="SECONDS")
 
     def _check(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmvidformer.engine.arguments import positive
-from mmvidformer.engine.options import Options, argument, option, parse_options
+from mmvidformer.engine.options import Options, argument, flag, option, parse_options
 from mmvidformer.errors import UserError
 from mmvidformer.storage.files import join
 from mmvidformer.tasks.names import DEFAULT_NAME, describe_tasks
@@ -35,13 +35,9 @@ class ShardOptions(Options):
     root: str | None = option(
         "folder or address of the videos (default: that of each list)", metavar="FOLDER"
     )
-    videos_per_shard: int = option("videos in a tar file", 1000, type=positive, metavar="N")
-    workers: int = option(
-        "number of processes", min(4, os.cpu_count() or 1), type=positive, metavar="N"
-    )
-    force: bool = option(
-        "delete shards of an earlier list first, and overwrite files", False, action="store_true"
-    )
+    videos_per_shard: int = option("videos in a tar file", 1000, type=positive)
+    workers: int = option("number of processes", min(4, os.cpu_count() or 1), type=positive)
+    force: bool = flag("delete shards of an earlier list first, and overwrite files")
 
     def _check(self) -> None:
         if len({Path(file).stem for file in self.lists}) < len(self.lists):
