@@ -49,7 +49,7 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
     tall = 1.6 * height / width
     size = (1.6 * columns + 1.2, len(strips) * (2 * tall + 0.7))
     figure = Figure(figsize=size, dpi=120, layout="constrained")
-    parts = np.atleast_1d(figure.subfigures(len(strips), 1))
+    parts = figure.subfigures(len(strips), 1, squeeze=False)[:, 0]
     for part, strip in zip(parts, strips, strict=True):
         part.suptitle(textwrap.fill(strip.title, int(12 * size[0])), fontsize=11)
         axes = part.subplots(2, columns, squeeze=False)
