@@ -38,6 +38,7 @@ NEVER = -1e4  # bias of a class without training videos
 
 # As V-JEPA 2's attentive probes (Assran et al. 2025); AdamW, cosine, no warm-up.
 RATES, EPOCHS, BATCH = (5e-3, 3e-3, 1e-3, 3e-4, 1e-4), 20, 64
+LEAST_STEPS = 8  # of an epoch: few videos would hardly be learned in batches of 64
 
 Rows = Sequence[Row]
 Classifiers = dict[str, Callable[[Tensor], Tensor]]  # from features to scores, by their settings
@@ -174,7 +175,8 @@ def _attentive(head: nn.Module, rows: Rows, recipe: Recipe, lists: VideoLists) -
         for probe_head, rate in zip(heads.values(), rates, strict=True)
     ]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01, fused=device.type == "cuda")
-    epochs, size = recipe.epochs or EPOCHS, recipe.batch or BATCH
+    epochs = recipe.epochs or EPOCHS
+    size = recipe.batch or min(BATCH, math.ceil(len(rows) / LEAST_STEPS))
     steps = epochs * math.ceil(len(rows) / size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in tqdm(range(epochs), unit="epoch", disable=None):

@@ -1,0 +1,43 @@
+"""The attentive head on features of few videos."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+
+from mmvidformer.finetune.probes import PROBES
+from mmvidformer.finetune.rows import Row, load_rows
+from mmvidformer.models.heads import AttentiveHead
+
+VIDEOS, TOKENS, WIDTH = 40, 6, 16
+
+
+def write_tokens(folder: Path) -> list[Row]:
+    """Tokens of videos of two classes, one of which shows its class."""
+    random = np.random.default_rng(0)
+    rows = []
+    for number in range(VIDEOS):
+        tokens = random.normal(size=(TOKENS, WIDTH)).astype(np.float32)
+        tokens[random.integers(TOKENS), number % 2] += 6
+        np.save(folder / f"{number}.npy", tokens)
+        rows.append(Row(folder / f"{number}.npy", number % 2))
+    return rows
+
+
+def count_right(rows: list[Row], batch: int | None) -> int:
+    """Train at one rate, and return how many of the same videos are told right."""
+    torch.manual_seed(0)
+    head = AttentiveHead(num_classes=2, in_channels=WIDTH, num_heads=2)
+    recipe = SimpleNamespace(lr=3e-3, epochs=None, batch=batch, seed=0)
+    (trained,) = PROBES["attentive"].train(head, rows, recipe, None).values()
+    inputs, labels = load_rows(rows)
+    with torch.no_grad():
+        return int((trained(inputs).argmax(1) == labels).sum())
+
+
+def test_few_videos_make_several_steps_an_epoch(tmp_path: Path) -> None:
+    rows = write_tokens(tmp_path)
+    right = count_right(rows, None)
+    assert right == count_right(rows, 5)  # 8 steps an epoch
+    assert right >= 0.9 * VIDEOS > count_right(rows, 64)
