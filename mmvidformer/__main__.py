@@ -15,6 +15,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "test": "Test a recognizer on several views of each video",
     "demo": "Answer for videos, cameras and addresses",
     "web": "Classify videos on a page in the browser",
+    "serve": "Answer for videos over HTTP",
     "models": "List shipped configs and published weights",
     "finetune": "Fine-tune on videos of your own",
     "pretrain": "Pretrain on videos without labels",

@@ -1,9 +1,7 @@
-"""What the page answers to a video, and which videos it takes."""
+"""What the page answers to a video."""
 
 import csv
-import math
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,30 +13,21 @@ from mmvidformer.apis.heat import rollout_clips
 from mmvidformer.apis.persons import TRACK_RATE
 from mmvidformer.apis.tracks import has_package
 from mmvidformer.engine.errors import describe
+from mmvidformer.engine.offer_options import Limits
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.film import annotate_video
 from mmvidformer.sinks.heatmaps import draw_clip
 from mmvidformer.sinks.segments import SegmentsCsv
 from mmvidformer.sinks.timeline import draw_timeline
-from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
+from mmvidformer.web.limits import check_video
 
 WINDOW, MOST = 2.0, 8  # seconds of a window, and most windows without overlap
 # Moments at which persons are found in a video, and how often a second they can be followed.
 MOST_MOMENTS, LEAST_TRACK_RATE = 150, 2.0
-MAX_PIXELS = 4096 * 2304  # of a frame: decoded frames of a small file can be huge
-# Frames per second of the longest video, and the pixels of a frame up to which they are allowed.
-MAX_FPS, FULL_HD = 60, 1920 * 1080
 
-Progress = Callable[[float, str], object]  # share that is done, and what is being done
-
-
-class Limits(NamedTuple):
-    """Largest size of a file in megabytes, and longest duration of a video in seconds."""
-
-    max_mb: float = 100.0
-    max_seconds: float = 60.0
+Progress = tuple[float, str]  # share that is done, and what is being done
 
 
 class Answer(NamedTuple):
@@ -63,49 +52,25 @@ class Answer(NamedTuple):
     files: list[str] | None = None
 
 
-def check_video(path: str, limits: Limits) -> float:
-    """Return the seconds of a video; decodes nothing.
-
-    Frames times pixels are limited, since they take the time: to 60 frames of 1920 x 1080 for each
-    second of the longest video. Smaller frames count as much.
-
-    Raises:
-        UserError: If the file is too large, no video, too long, or has too many frames or pixels.
-    """
-    size = os.path.getsize(path) / 1e6
-    if size > limits.max_mb:
-        raise UserError(f"a file must have at most {limits.max_mb:g} MB, got {size:.1f} MB")
-    video = Video.open(path, max_pixels=MAX_PIXELS)
-    frames = len(video)
-    seconds = video.duration if video.get_avg_fps() else math.inf
-    if seconds > limits.max_seconds:
-        raise UserError(f"a video must have at most {limits.max_seconds:g} s, got {seconds:.1f} s")
-    height, width = video.reader.stored_size
-    full = min(1.0, FULL_HD / max(width * height, 1))
-    most = int(limits.max_seconds * MAX_FPS * full)
-    if frames > most:
-        frame = f"{width} x {height} pixels"
-        raise UserError(f"a video of {frame} must have at most {most} frames, got {frames}")
-    return seconds
-
-
-def answer(
-    recognizer: Recognizer, video: str, folder: str, limits: Limits, progress: Progress
-) -> Iterator[Answer]:
+def answer_page(
+    recognizer: Recognizer, limits: Limits, video: Path, folder: str
+) -> Iterator[Answer | Progress]:
     """Check and classify a video.
 
     Args:
         recognizer: The model.
+        limits: What is refused.
         video: Path of the file.
         folder: Where films are written.
-        limits: What is refused.
-        progress: Called with the share that is done, and what is being done.
+
+    Yields:
+        Parts of the answer, and between them progress.
 
     Raises:
         UserError: If the video is refused, or cannot be read.
     """
     seconds = check_video(video, limits)
-    task, name = recognizer.task, Path(video).name
+    task, name = recognizer.task, video.name
     rate = min(TRACK_RATE, MOST_MOMENTS / seconds)
     track = rate >= LEAST_TRACK_RATE and has_package()
     asked = dict(window=max(WINDOW, seconds / MOST), rate=rate, track=track)
@@ -113,7 +78,7 @@ def answer(
     predictions = []
     for prediction in recognizer.timeline(video, **asked):
         predictions.append(prediction)
-        progress(min(prediction.span[1] / seconds, 1), task.part)
+        yield min(prediction.span[1] / seconds, 1), task.part
     picture = None
     if predictions and task.drawing:
         picture = draw_timeline(predictions, name, duration=seconds)
@@ -127,12 +92,12 @@ def answer(
         table=table,
         files=[str(segments)],
     )
-    progress(0, "film")
-    annotate_video(Path(video), predictions, film)
+    yield 0, "film"
+    annotate_video(video, predictions, film)
     yield Answer(film=None if task.drawing else str(film), files=[str(segments), str(film)])
     if "window" not in asked or not predictions[0].probabilities:  # rollout is of a window's class
         return
-    progress(0, "attention rollout")
+    yield 0, "attention rollout"
     scores = [prediction.score for prediction in predictions]
     opened = recognizer.pipeline.open(video)
     surest = recognizer.windows(opened, **asked)[scores.index(max(scores))]
@@ -143,7 +108,7 @@ def answer(
     except UserError as error:  # not defined for the model
         yield Answer(note=describe(error))
         return
-    _, images = draw_clip(Path(video).name, *clip)
+    _, images = draw_clip(name, *clip)
     with VideoOutput(film, fps=4) as output:
         for image in images:
             output.add(image)

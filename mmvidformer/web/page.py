@@ -1,66 +1,16 @@
 """The page: upload a video, see its classes."""
 
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mmvidformer.web.answers import Answer
+from mmvidformer.web.answers import Answer, answer_page
+from mmvidformer.web.limits import KEPT
 from mmvidformer.web.process import AnswerProcess
 
 if TYPE_CHECKING:  # optional
     from gradio import Blocks
-
-KEPT = 600  # seconds for which files of the page are kept
-
-
-class UploadQuota:
-    """A layer before an ASGI application that refuses uploads when a folder is full.
-
-    A request is counted by the length that it states, which the server enforces; one that states
-    none is refused. Remains of uploads that broke off are deleted.
-
-    Args:
-        app: The application.
-        folder: Where it stores uploads.
-        most_mb: Most megabytes of the folder.
-    """
-
-    def __init__(self, app: Any, folder: Path, most_mb: float) -> None:
-        self.app, self.folder, self.most_mb = app, folder, most_mb
-        self._arriving = 0.0
-
-    async def __call__(self, scope: dict, receive: Any, send: Any) -> None:
-        """Answer a request, or refuse it."""
-        from starlette.responses import PlainTextResponse
-
-        if scope["type"] != "http" or scope["method"] not in ("POST", "PUT"):
-            await self.app(scope, receive, send)
-            return
-        length = int(dict(scope["headers"]).get(b"content-length", -1)) / 1e6
-        if length < 0 or self._stored_mb() + self._arriving + length > self.most_mb:
-            text = f"the page is full: it stores {self.most_mb:g} MB. Try again in {KEPT // 60} min"
-            await PlainTextResponse(text, status_code=413)(scope, receive, send)
-            return
-        self._arriving += length
-        try:
-            await self.app(scope, receive, send)
-        finally:
-            self._arriving -= length
-
-    def _stored_mb(self) -> float:
-        stored = 0
-        for file in self.folder.rglob("*"):
-            with suppress(FileNotFoundError):  # Gradio deletes old files meanwhile
-                status = file.stat()
-                is_remains = file.parent == self.folder and file.name.startswith("tmp")
-                if is_remains and file.is_file() and time.time() - status.st_mtime > KEPT:
-                    file.unlink()
-                elif file.is_file():
-                    stored += status.st_size
-        return stored / 1e6
 
 
 def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) -> "Blocks":
@@ -85,7 +35,7 @@ def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) 
         progress(0, "loading the model")
         with TemporaryDirectory() as folder:
             try:
-                for part in process.answer(name, video, folder):
+                for part in process.ask(name, answer_page, Path(video), folder):
                     if not isinstance(part, Answer):
                         progress(*part)
                         continue

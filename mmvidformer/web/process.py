@@ -3,166 +3,162 @@
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any, Protocol
 
-from mmvidformer.apis import Recognizer
-from mmvidformer.apis.detector import load_detector
-from mmvidformer.apis.factory import find_model
-from mmvidformer.checkpoints import published
-from mmvidformer.checkpoints.download import fetch, is_cached
-from mmvidformer.config import is_recurrent
 from mmvidformer.engine.errors import describe
-from mmvidformer.engine.model_options import NamedModelOptions
-from mmvidformer.engine.pipelines import set_video_backend
-from mmvidformer.errors import UserError
-from mmvidformer.web.answers import MAX_PIXELS, Answer, Limits, answer
+from mmvidformer.engine.offer_options import Limits
+from mmvidformer.errors import LostProcess, UserError
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads
-KEPT_MODELS = 2
+LOADING = 300.0  # seconds for a model at least, which no video is to blame for
+Work = Callable[..., Iterator[Any]]  # of a model, the limits, and what is asked of it
 
 
-def offered_rows(names: Sequence[str]) -> list[published.Published]:
-    """Return the published models of the page: those named, which are fetched, and those here."""
-    rows = [published.row_of(published.PREFIX + name) for name in names]
-    for row in rows:
-        if not row.config:
-            raise UserError(f"{row.name} has no classes, so the page cannot offer it")
-        fetch(published.PREFIX + row.name)
-    here = [r for r in published.rows() if r.config and is_cached(published.PREFIX + r.name)]
-    return rows + [row for row in here if row not in rows]
+class Loadable(Protocol):
+    """What makes a model, in the process that runs it."""
 
-
-class Model(NamedModelOptions):
-    """A model of the page."""
-
-    def load(self) -> Recognizer:
-        """Load the model, whose weights must be here.
-
-        Raises:
-            UserError: If the weights are those of an address that was not fetched.
-        """
-        source = self.checkpoint or self.config
-        if isinstance(source, str) and not is_cached(source):
-            raise UserError(f"the weights of {source} are not in the cache; restart the page")
-        cfg, checkpoint = find_model(self.config, self.checkpoint, self.cfg_options)
-        set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
-        clips = None if is_recurrent(cfg) else 1
-        recognizer = Recognizer(cfg, checkpoint, self.device, self.classes, clips, **self.inexact)
-        if recognizer.task.needs_boxes:
-            load_detector(recognizer.device)
-        return recognizer
+    def load(self) -> Any:
+        """Return the model; a ``UserError`` says why it cannot be loaded."""
 
 
 class AnswerProcess:
-    """A process that answers videos one after the other, and is killed if one takes too long.
+    """A process that does one work after the other, and is killed if one takes too long.
 
-    It starts with the first call, anew after it was killed, and keeps two models.
+    It starts with the first call, and anew after it was killed.
 
     Args:
         models: The models by name.
-        limits: Which videos are refused.
-        time_limit: Seconds for a video, and for loading a model.
+        limits: Which videos are refused; ``max_wait`` is for a work.
+        kept_models: How many models stay in memory.
+
+    Attributes:
+        kills: How often it was killed, or crashed.
     """
 
     def __init__(
-        self, models: Mapping[str, Model], limits: Limits, time_limit: float = 300.0
+        self, models: Mapping[str, Loadable], limits: Limits, kept_models: int = 2
     ) -> None:
-        self.models, self.limits, self.time_limit = models, limits, time_limit
-        self._idle: tuple | None = None
+        self.models, self.limits, self.kept_models = models, limits, kept_models
+        self.kills, self._is_idle = 0, True
+        self._started: tuple | None = None
 
-    def load(self, name: str) -> list[str]:
-        """Load a model, and return its class names.
-
-        Raises:
-            UserError: If it cannot be loaded.
-        """
-        (names,) = self._ask(name, None, None)
-        return names
-
-    def answer(self, name: str, video: str, folder: str) -> Iterator[Answer | tuple[float, str]]:
-        """Yield the answers of ``web.answers.answer``, and its progress between them.
+    def ask(self, name: str, work: Work, *arguments: Any) -> Iterator[Any]:
+        """Yield what ``work(model, limits, *arguments)`` yields; it stops if nobody waits for more.
 
         Raises:
-            UserError: If the video is refused or cannot be read, took too long, or crashed the
-                process.
+            LostProcess: If it took too long, or crashed the process.
+            UserError: If the model cannot be loaded, or the work raised one.
         """
-        yield from self._ask(name, video, folder)
-
-    def _ask(self, *request: str | None) -> Iterator:
-        process, pipe = self._idle or self._start()
-        self._idle, is_idle = None, False
+        if self._started is None:
+            self._started = self._start()
+        process, pipe = self._started
+        wait = self.limits.max_wait
+        self._is_idle = False
         try:
-            pipe.send(request)
-            for _ in ("loading", "answering"):
-                end = time.monotonic() + self.time_limit
-                while (message := self._receive(pipe, end)) is not None:
-                    is_idle = isinstance(message, UserError)
-                    if is_idle:
-                        raise message
-                    yield message
-            is_idle = True
+            pipe.send((name, work, arguments))
+            for _ in self._receive(pipe, max(LOADING, wait)):
+                pass  # nothing comes before the model is loaded
+            self._is_idle = False
+            try:
+                yield from self._receive(pipe, wait)
+            except GeneratorExit:
+                pipe.send(None)
+                with suppress(UserError):
+                    for _ in self._receive(pipe, wait):
+                        pass
+                raise
         except (EOFError, ConnectionError):
             process.join()
             code = process.exitcode
             reason = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            raise UserError(f"the video crashed the process that reads it ({reason})") from None
-        finally:  # also if nobody waits for the rest
-            if is_idle and self._idle is None:
-                self._idle = process, pipe
-            else:
-                process.kill()
-                process.join()
+            raise LostProcess(f"the video crashed the process that reads it ({reason})") from None
+        finally:
+            if not self._is_idle:
+                self.kills += 1
+                self.kill()
 
-    def _receive(self, pipe: Connection, end: float) -> object:
-        if not pipe.poll(max(end - time.monotonic(), 0)):
-            raise UserError(f"the video took longer than {self.time_limit:g} s and was given up")
-        return pipe.recv()
+    @property
+    def is_started(self) -> bool:
+        """Whether the next work begins at once."""
+        return self._started is not None
+
+    def kill(self) -> None:
+        """End the process; a thread that waits for it sees that it crashed."""
+        if self._started is not None:
+            process, _ = self._started
+            self._started = None
+            process.kill()
+            process.join()
+
+    def _receive(self, pipe: Connection, seconds: float) -> Iterator[Any]:
+        """Yield results until there are no more; the process is idle then, or if it refuses."""
+        end = time.monotonic() + seconds
+        while pipe.poll(max(end - time.monotonic(), 0)):
+            result = pipe.recv()
+            self._is_idle = result is None or isinstance(result, UserError)
+            if result is None:
+                return
+            if self._is_idle:
+                raise result
+            yield result
+        raise LostProcess(f"the video took longer than {seconds:g} s and was given up")
 
     def _start(self) -> tuple:
         pipe, end = _PROCESSES.Pipe()
-        arguments = end, self.models, self.limits
-        process = _PROCESSES.Process(target=_serve, args=arguments, daemon=True)
+        arguments = end, self.models, self.limits, self.kept_models
+        process = _PROCESSES.Process(target=_work, args=arguments, daemon=True)
         process.start()
         end.close()
         pipe.recv()  # imports take longer than some time limits
         return process, pipe
 
 
-def _serve(pipe: Connection, models: Mapping[str, Model], limits: Limits) -> None:
-    """Answer requests (name of a model, video, folder) until the other end closes.
+def class_names(model: Any, limits: Limits) -> Iterator[list[str]]:
+    """A work: the names of the classes, of the first output."""
+    yield list(next(iter(model.names.values())))
 
-    None is sent at the start, when the model is loaded, and after the last answer; a refusal as
-    ``UserError``.
+
+def _work(
+    pipe: Connection, models: Mapping[str, Loadable], limits: Limits, kept_models: int
+) -> None:
+    """Do what is asked (name of a model, work, its arguments) until the other end closes.
+
+    None is sent at the start, when the model is loaded, and after the last result; a refusal as
+    ``UserError``. None comes if nobody waits for further results.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this one
-    load = lru_cache(KEPT_MODELS)(lambda name: models[name].load())
-
-    def progress(share: float, text: str) -> None:
-        pipe.send((share, text))
-
+    # Ctrl-C and the system's end of a service are for the parent, which ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    load = lru_cache(kept_models)(lambda name: models[name].load())
     pipe.send(None)
     while True:
         try:
-            name, video, folder = pipe.recv()
+            request = pipe.recv()
         except EOFError:
             return
+        if request is None:  # it came after the last result
+            continue
+        name, work, arguments = request
         try:
             if name not in models:
                 raise UserError(f"no model named {name!r} is offered")
-            recognizer = load(name)
+            model = load(name)
             pipe.send(None)
-            if video is None:
-                pipe.send(list(next(iter(recognizer.names.values()))))
-            else:
-                for part in answer(recognizer, video, folder, limits, progress):
-                    pipe.send(part)
+            for result in work(model, limits, *arguments):
+                pipe.send(result)
+                if pipe.poll():
+                    pipe.recv()
+                    break
             pipe.send(None)
         except (UserError, OSError) as error:
             text = describe(error)
-            if video is not None:  # names of folders are no business of a visitor
-                text = text.replace(f"{Path(video).parent}{os.sep}", "")
+            for argument in arguments:  # names of folders are no business of a visitor
+                if isinstance(argument, Path):
+                    text = text.replace(f"{argument.parent}{os.sep}", "")
             pipe.send(UserError(text))

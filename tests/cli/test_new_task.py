@@ -12,11 +12,12 @@ from mmengine.config import Config
 from mmvidformer.apis import Recognizer
 from mmvidformer.config import load_config
 from mmvidformer.engine.errors import run_tool
+from mmvidformer.engine.offer_options import Limits
 from mmvidformer.registry import METRICS, MODELS
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.names import FIELD_NAMES
 from mmvidformer.tasks.table import TASKS, find_task, spell_task, task_of
-from mmvidformer.web.answers import Limits, answer
+from mmvidformer.web.answers import Answer, answer_page
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -78,7 +79,8 @@ def test_a_task_in_one_file(
     assert record["count"] >= 0
     assert not main_of("export")([config, best, "--out", str(tmp_path / "gym.pt2")])
     recognizer = Recognizer(config, best)
-    (shown, *_) = answer(recognizer, video, str(tmp_path), Limits(), lambda share, text: None)
+    parts = answer_page(recognizer, Limits(), Path(video), str(tmp_path))
+    (shown, *_) = [part for part in parts if isinstance(part, Answer)]
     assert shown.headline.startswith("count ") and shown.classes is None
 
 

@@ -21,12 +21,13 @@ from mmengine.registry import DefaultScope
 
 from mmvidformer import get_config
 from mmvidformer.apis import Recognizer
+from mmvidformer.engine.offer_options import Limits
 from mmvidformer.engine.pipelines import set_views
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATASETS, MODELS
 from mmvidformer.tasks.lists import read_task_lists
-from mmvidformer.web.answers import Limits, answer
+from mmvidformer.web.answers import Answer, answer_page
 from tests.video.toys import VARIABLE, write_clock
 
 ROOT = Path(__file__).parents[2]
@@ -270,8 +271,8 @@ def test_the_page(run, task, views, videos, expected, tmp_path) -> None:
         pytest.skip("the page shows what timeline gives: see test_a_recognizer")
     recognizer = Recognizer(*run)
     video = str(videos / "portrait.mp4")
-    parts = answer(recognizer, video, str(tmp_path), Limits(), lambda share, text: None)
-    first = next(parts)
+    parts = answer_page(recognizer, Limits(), Path(video), str(tmp_path))
+    first = next(part for part in parts if isinstance(part, Answer))
     shown, wanted = first.classes, probabilities(task, expected[0])
     if task == "number":
         assert first.headline == f"level {wanted[0]:.4g}, size {wanted[1]:.4g}"

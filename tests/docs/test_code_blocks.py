@@ -37,6 +37,7 @@ STATIC = [
     ("docs/checkpoints.md", "Recognizer("),
     ("docs/label.md", "read_parquet"),
     ("docs/python.md", "pretrained=True"),
+    ("docs/serve.md", "urlopen("),
     ("docs/python.md", "import mteb"),
     ("docs/tasks.md", "Recognizer("),
 ]

@@ -3,10 +3,15 @@
 import os
 import re
 import signal
-from typing import NamedTuple
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.changes import TooInexact
+from mmvidformer.web.models import Model
 
 
 class BadModel(NamedTuple):
@@ -37,3 +42,27 @@ class BadRecognizer:
         if self.deed == "stop":
             raise TooInexact("int8: 2 of 16 answers changed")
         raise UserError(f"process {os.getpid()}")
+
+
+class TrapModel(Model):
+    """A good model, but for videos whose suffix is a deed: ``.hang``, ``.crash``, ``.slow``."""
+
+    def load(self) -> Recognizer:
+        """Return the model."""
+        recognizer = super().load()
+        recognizer.__class__ = TrapRecognizer
+        return recognizer
+
+
+class TrapRecognizer(Recognizer):
+    """See ``TrapModel``."""
+
+    def answers(self, video: Path, *arguments: Any, **options: Any) -> Iterator[Prediction]:
+        """Answer, or do what the suffix says."""
+        if video.suffix in (".hang", ".crash"):
+            BadRecognizer(video.suffix[1:]).task  # noqa: B018
+        for prediction in super().answers(video, *arguments, **options):
+            time.sleep(0.5 * (video.suffix == ".slow"))
+            yield prediction
+        if video.suffix == ".late":
+            raise UserError(f"{video}: it ends too early")

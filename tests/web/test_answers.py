@@ -12,6 +12,7 @@ from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.apis.detector import Person
 from mmvidformer.config.fragments import merge
 from mmvidformer.data.list_folders import VideoLists
+from mmvidformer.engine.offer_options import Limits
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.segments import SegmentsCsv
@@ -22,7 +23,8 @@ from mmvidformer.tasks.table import find_task
 from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
-from mmvidformer.web.answers import MAX_PIXELS, Limits, answer, check_video
+from mmvidformer.web.answers import Answer, answer_page
+from mmvidformer.web.limits import MAX_PIXELS, check_video
 
 
 def write(path: Path, frames: int, fps: float = 10) -> Path:
@@ -77,7 +79,7 @@ def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch)
         check_video(video, Limits(1e-4, 2))
     with pytest.raises(ValueError, match="at most 1.9 s, got 2.0 s"):
         check_video(video, Limits(1, 1.9))
-    monkeypatch.setattr("mmvidformer.web.answers.MAX_PIXELS", 2047)
+    monkeypatch.setattr("mmvidformer.web.limits.MAX_PIXELS", 2047)
     with pytest.raises(ValueError, match="at most 2047 pixels, got 64x32"):
         check_video(video, Limits(1, 2))
     (tmp_path / "damaged.mp4").write_bytes(Path(video).read_bytes()[:500])
@@ -95,7 +97,7 @@ def test_frames_times_pixels_are_limited(tmp_path: Path, monkeypatch) -> None:
     assert check_video(fast, Limits(1, 2.5)) == pytest.approx(0.15)
     with pytest.raises(ValueError, match="64 x 32 pixels must have at most 120 frames, got 150"):
         check_video(fast, Limits(1, 2))
-    monkeypatch.setattr("mmvidformer.web.answers.FULL_HD", 1024)
+    monkeypatch.setattr("mmvidformer.web.limits.FULL_HD", 1024)
     with pytest.raises(ValueError, match="64 x 32 pixels must have at most 75 frames, got 150"):
         check_video(fast, Limits(1, 2.5))
 
@@ -108,8 +110,8 @@ def answers(task: str, folder: Path, video: Path) -> tuple[Recognizer, list]:
     set_video_backend(cfg, "pyav", max_pixels=MAX_PIXELS)
     torch.manual_seed(0)
     recognizer = Recognizer(cfg, None, clips=1)
-    found = answer(recognizer, str(video), str(folder), Limits(), lambda share, text: None)
-    return recognizer, list(found)
+    parts = answer_page(recognizer, Limits(), video, str(folder))
+    return recognizer, [part for part in parts if isinstance(part, Answer)]
 
 
 def test_a_model_of_boxes_shows_persons(tiny_videos, tmp_path, monkeypatch) -> None:

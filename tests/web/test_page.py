@@ -26,7 +26,8 @@ from mmvidformer.checkpoints.download import cached_path
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 from mmvidformer.video.video import Video
-from mmvidformer.web.page import KEPT, UploadQuota
+from mmvidformer.web.limits import KEPT
+from mmvidformer.web.uploads import UploadQuota
 from tests.video.numbered_videos import write as encode
 from tests.web.test_answers import write
 
@@ -42,7 +43,7 @@ def test_mistakes_are_named_before_a_model_is_loaded(load, capsys, monkeypatch) 
         with pytest.raises(SystemExit):
             tool.main(["camera_motion", *options])
         assert "--int8 and --static are for the model of --config" in capsys.readouterr().err
-    monkeypatch.setattr(tool, "find_spec", lambda name: None)
+    monkeypatch.setattr("mmvidformer.cli.offering.find_spec", lambda name: None)
     with pytest.raises(ImportError, match='pip install "gradio'):
         tool.main([])
 
@@ -252,12 +253,13 @@ def test_uploads_have_a_quota(served) -> None:
     connection.putheader("Content-Length", "31000000")
     connection.endheaders()
     answer = connection.getresponse()
-    assert answer.status == 413
-    assert answer.read() == b"the page is full: it stores 30 MB. Try again in 10 min"
+    assert answer.status == 503 and answer.getheader("Retry-After") == "600"
+    full = "it stores 30 MB, and is full. Try again in 10 min"
+    assert json.load(answer) == {"error": full}
     connection.close()
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     connection.request("POST", "/gradio_api/upload", iter([b"--x\r\n"]), headers)  # in chunks
-    assert connection.getresponse().status == 413
+    assert connection.getresponse().status == 411
 
 
 def test_a_quota_counts_what_arrives_and_deletes_what_broke_off(tmp_path) -> None:
@@ -267,30 +269,33 @@ def test_a_quota_counts_what_arrives_and_deletes_what_broke_off(tmp_path) -> Non
         await going_on.wait()
         answers.append(200)
 
+    async def receive() -> dict:
+        return dict(type="http.disconnect")
+
     async def send(message) -> None:
         if message["type"] == "http.response.start":
             answers.append(message["status"])
 
     async def post(quota, megabytes: float) -> None:
         headers = [(b"content-length", str(int(megabytes * 1e6)).encode())]
-        await quota(dict(type="http", method="POST", headers=headers), None, send)
+        await quota(dict(type="http", method="POST", headers=headers), receive, send)
 
     async def upload() -> None:
         quota = UploadQuota(app, tmp_path, most_mb=2)
         first = asyncio.create_task(post(quota, 1.2))
         await asyncio.sleep(0)
         await post(quota, 1.2)
-        assert answers == [413]
+        assert answers == [503]
         going_on.set()
         await first
         await post(quota, 1.2)
-        assert answers == [413, 200, 200]
+        assert answers == [503, 200, 200]
         for name, age in (("tmp_new", 0), ("tmp_old", KEPT + 9), ("film.mp4", KEPT + 9)):
             (tmp_path / name).write_bytes(bytes(400_000))
             os.utime(tmp_path / name, (time.time() - age,) * 2)
         await post(quota, 1.2)
         await post(quota, 1.3)
-        assert answers == [413, 200, 200, 200, 413]
+        assert answers == [503, 200, 200, 200, 503]
         assert {path.name for path in tmp_path.iterdir()} == {"tmp_new", "film.mp4"}
 
     asyncio.run(upload())

@@ -1,21 +1,24 @@
 """The process of the page, whether or not a video hangs or crashes it, and what it may fetch."""
 
 import multiprocessing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from mmengine.config import Config
 
 from mmvidformer.checkpoints.download import cached_path, fetch, is_cached
-from mmvidformer.web.answers import Limits
-from mmvidformer.web.process import AnswerProcess, Model, offered_rows
+from mmvidformer.engine.offer_options import Limits
+from mmvidformer.web.answers import answer_page
+from mmvidformer.web.models import Model, fetch_models, models_here
+from mmvidformer.web.process import AnswerProcess, class_names
 from tests.web.bad_models import BadModel
 from tests.web.test_answers import write
 
 
 def reason(process: AnswerProcess, name: str, video: Path) -> str:
     with pytest.raises(ValueError) as caught:
-        list(process.answer(name, str(video), str(video.parent)))
+        list(process.ask(name, answer_page, video, str(video.parent)))
     return str(caught.value)
 
 
@@ -24,15 +27,15 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
     models = {deed: BadModel(deed) for deed in ("hang", "crash", "stop", "pid")}
     process = AnswerProcess(models, Limits())
     before = {*multiprocessing.active_children()}
-    assert process.load("pid") == ["a", "b"]
+    assert list(process.ask("pid", class_names)) == [["a", "b"]]
     assert reason(process, "published://a", video) == "no model named 'published://a' is offered"
     first = reason(process, "pid", video)
     assert reason(process, "stop", video) == "int8: 2 of 16 answers changed"
     assert reason(process, "pid", video) == first  # the same process
-    process.time_limit = 3
+    process.limits = replace(process.limits, max_wait=3)
     assert reason(process, "hang", video) == "the video took longer than 3 s and was given up"
     assert {*multiprocessing.active_children()} <= before
-    process.time_limit = 300
+    process.limits = replace(process.limits, max_wait=300)
     second = reason(process, "pid", video)
     assert second.startswith("process ") and second != first
     crashed = reason(process, "crash", video)
@@ -41,14 +44,17 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
 
 
 def test_a_visitor_who_leaves_ends_the_work(tiny_videos) -> None:
-    video = str(tiny_videos.root / "val_0.mp4")
+    """After the part that is in work; the process then answers the next one."""
+    video = tiny_videos.root / "val_0.mp4"
     config = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     process = AnswerProcess({"tiny": Model(config=config, int8=True)}, Limits())
-    before = {*multiprocessing.active_children()}
-    answers = process.answer("tiny", video, "")
+    answers = process.ask("tiny", answer_page, video, "")
     assert next(answers) == (1, "windows")
     answers.close()
-    assert {*multiprocessing.active_children()} <= before
+    assert process.is_started and process.kills == 0
+    (names,) = process.ask("tiny", class_names)
+    assert names == ["0", "1", "2"]
+    process.kill()
 
 
 def test_a_visitor_starts_no_download(web, table) -> None:
@@ -65,12 +71,13 @@ def test_a_visitor_starts_no_download(web, table) -> None:
     )
     fetch(here)
     web.fetched.clear()
-    assert [row.name for row in offered_rows([])] == ["a"] and not web.fetched
-    assert [row.name for row in offered_rows(["b"])] == ["b", "a"]
+    assert [*models_here(None)] == ["a"] and not web.fetched
+    assert [*fetch_models(["b"], Model())] == ["b"]
+    assert [*models_here(None)] == ["a", "b"]
     assert web.fetched == {"/b.pth": 1}
     assert is_cached("published://b") and not is_cached("published://c")
     with pytest.raises(ValueError, match="image has no classes"):
-        offered_rows(["image"])
+        fetch_models(["image"], Model())
     with pytest.raises(ValueError, match="weights of published://c are not in the cache"):
         Model(config="published://c").load()
     cached_path(here).unlink()

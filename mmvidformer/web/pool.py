@@ -1,0 +1,112 @@
+"""Processes that answer at the same time, and the requests that wait for one."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any
+
+from mmvidformer.web.process import AnswerProcess, Work
+from mmvidformer.web.uploads import Refused
+
+_END = object()
+
+
+class Pool:
+    """Processes, of which a request takes one, and a queue of requests that has an end.
+
+    Args:
+        start: Makes a process.
+        workers: Number of processes.
+        most_waiting: Number of requests that may wait, from their first byte on.
+        prepare: Loads what a process needs, so that no request waits for it.
+
+    Attributes:
+        inside: Number of requests that wait or are answered.
+        running: Number of those that are answered.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], AnswerProcess],
+        workers: int,
+        most_waiting: int,
+        prepare: Callable[[AnswerProcess], object],
+    ) -> None:
+        self.processes = [start() for _ in range(workers)]
+        self.workers, self.most_waiting, self._prepare = workers, most_waiting, prepare
+        self.inside = self.running = 0
+        self._seconds = 1.0  # of an answer, on average of the last ones
+        self._threads = ThreadPoolExecutor(workers)
+        self._idle: asyncio.Queue[AnswerProcess] = asyncio.Queue()
+        self._offers: set[asyncio.Task] = set()
+
+    def start(self) -> None:
+        """Start all processes, before there is a loop of asyncio."""
+        for _ in self._threads.map(self._prepare, self.processes):
+            pass
+        for process in self.processes:
+            self._idle.put_nowait(process)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Take a place in the queue; ``Refused`` if there is none."""
+        if self.inside >= self.workers + self.most_waiting:
+            seconds = math.ceil(self._seconds * self.inside / self.workers)
+            text = f"{self.most_waiting} requests wait already; try again in {seconds} s"
+            raise Refused(503, text, seconds)
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+
+    @asynccontextmanager
+    async def process(self) -> AsyncIterator[AnswerProcess]:
+        """Wait for a process, and take it."""
+        process = await self._idle.get()
+        self.running += 1
+        began = time.monotonic()
+        try:
+            yield process
+            self._seconds += 0.1 * (time.monotonic() - began - self._seconds)
+        finally:
+            self.running -= 1
+            offer = asyncio.create_task(self._offer(process))
+            self._offers.add(offer)
+            offer.add_done_callback(self._offers.discard)
+
+    async def ask(
+        self, process: AnswerProcess, name: str, work: Work, *arguments: Any
+    ) -> AsyncIterator[Any]:
+        """Yield what ``AnswerProcess.ask`` does."""
+        results = process.ask(name, work, *arguments)
+        try:
+            while (result := await self._run(partial(next, results, _END))) is not _END:
+                yield result
+        finally:
+            await self._run(results.close)
+
+    def kill(self) -> None:
+        """End all processes."""
+        for process in self.processes:
+            process.kill()
+
+    async def _offer(self, process: AnswerProcess) -> None:
+        try:
+            if not process.is_started:
+                await self._run(partial(self._prepare, process))
+        finally:
+            self._idle.put_nowait(process)
+
+    async def _run(self, function: Callable[[], Any]) -> Any:
+        """Run a function of a process in a thread, to its end even if this is cancelled."""
+        future = asyncio.get_running_loop().run_in_executor(self._threads, function)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait([future])
+            raise

@@ -1,0 +1,116 @@
+"""The answer to a request for rows, as lines of JSON."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable
+from contextlib import aclosing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from mmvidformer.errors import LostProcess, UserError
+from mmvidformer.web.query import Asked
+from mmvidformer.web.rows import Row, answer_rows
+from mmvidformer.web.server import Server
+from mmvidformer.web.uploads import Refused, store_upload
+
+
+class RowsResponse(Response):
+    """The answer to a request: stores its video, waits for a process, sends rows.
+
+    Args:
+        server: What answers.
+        request: The request, whose body was not read.
+        model: Name of the model.
+        asked: Options.
+    """
+
+    def __init__(self, server: Server, request: Request, model: str, asked: Asked) -> None:
+        super().__init__()
+        self.server, self.request, self.model, self.asked = server, request, model, asked
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        began, lines = time.monotonic(), _Lines(send, self.server.limits.max_wait)
+        try:
+            with self.server.pool.place(), TemporaryDirectory(dir=self.server.folder) as folder:
+                video, title = await self._store(Path(folder))
+                await _unless_gone(receive, self._answer(video, title, lines))
+        except Refused as refused:
+            lines.status = refused.status
+            await refused.response()(scope, receive, send)
+        except (ClientDisconnect, asyncio.CancelledError):
+            lines.status = 499  # the client left, as nginx counts it
+        self.server.metrics.add("/predict", lines.status, time.monotonic() - began)
+
+    async def _store(self, folder: Path) -> tuple[Path, str]:
+        limits = self.server.limits
+        storing = store_upload(self.request, folder, limits.max_mb)
+        try:
+            return await asyncio.wait_for(storing, limits.max_wait)
+        except asyncio.TimeoutError:
+            text = f"the file did not arrive in {limits.max_wait:g} s"
+            raise Refused(408, text) from None
+
+    async def _answer(self, video: Path, title: str, lines: "_Lines") -> None:
+        pool = self.server.pool
+        try:
+            async with pool.process() as process:
+                work = answer_rows, video, title, self.asked
+                async with aclosing(pool.ask(process, self.model, *work)) as rows:
+                    async for row in rows:
+                        await lines.send(row)
+        except UserError as error:
+            if not lines.has_begun:
+                status = 500 if isinstance(error, LostProcess) else 422
+                raise Refused(status, str(error)) from None
+            await lines.send({"video": title, "error": str(error)})
+        await lines.end()
+
+
+class _Lines:
+    """Lines of JSON, each sent when it is known; a client that does not read them is given up."""
+
+    def __init__(self, send: Send, patience: float) -> None:
+        self._send, self._patience = send, patience
+        self.status, self.has_begun = 200, False
+
+    async def send(self, row: Row) -> None:
+        """Send a row."""
+        await self._send_body(json.dumps(row, ensure_ascii=False).encode() + b"\n", True)
+
+    async def end(self) -> None:
+        """Tell that there are no more rows."""
+        await self._send_body(b"", False)
+
+    async def _send_body(self, body: bytes, more_body: bool) -> None:
+        if not self.has_begun:
+            self.has_begun = True
+            headers = [(b"content-type", b"application/x-ndjson")]
+            start = dict(type="http.response.start", status=self.status, headers=headers)
+            await self._send(start)
+        part = dict(type="http.response.body", body=body, more_body=more_body)
+        try:
+            await asyncio.wait_for(self._send(part), self._patience)
+        except asyncio.TimeoutError:
+            raise asyncio.CancelledError from None
+
+
+async def _unless_gone(receive: Receive, answer: Awaitable[None]) -> None:
+    """Wait for an answer; if the client leaves before, cancel it."""
+
+    async def leave() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(leave())
+    try:
+        await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (leaving, answering):
+            task.cancel()  # does nothing to what is done
+    await answering

@@ -1,0 +1,72 @@
+"""What a server answers with: models in processes, limits, a token, counts."""
+
+import hmac
+from collections.abc import Mapping
+from pathlib import Path
+
+from mmvidformer.engine.offer_options import ServeOptions
+from mmvidformer.web.metrics import Metrics
+from mmvidformer.web.pool import Pool
+from mmvidformer.web.process import AnswerProcess, Loadable
+from mmvidformer.web.rows import describe_model
+from mmvidformer.web.uploads import Refused
+
+
+class Server:
+    """Models in processes, and what all requests share.
+
+    Args:
+        models: The models by name; the first is the default.
+        options: How requests are answered, and what is refused.
+        folder: Where videos are stored while they are answered.
+        token: What clients must send; None: nothing.
+
+    Attributes:
+        about: What ``/models`` tells, by name; empty before the start.
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Loadable],
+        options: ServeOptions,
+        folder: Path,
+        token: str | None = None,
+    ) -> None:
+        self.models, self.limits, self.folder, self.token = models, options.limits, folder, token
+        self.metrics, self.about = Metrics(), dict[str, dict]()
+
+        def start() -> AnswerProcess:
+            return AnswerProcess(models, options.limits, kept_models=len(models))
+
+        self.pool = Pool(start, options.workers, options.queue, self._prepare)
+
+    def start(self) -> None:
+        """Start the processes, and load the models in each; a ``UserError`` if one cannot be."""
+        self.pool.start()
+
+    def kill(self) -> None:
+        """End the processes."""
+        self.pool.kill()
+
+    def check_token(self, header: str) -> None:
+        """Refuse a client without the token, by its header ``Authorization``."""
+        if self.token is None:
+            return
+        if not hmac.compare_digest(header.encode(), f"Bearer {self.token}".encode()):
+            raise Refused(401, "send the header Authorization: Bearer TOKEN")
+
+    def metrics_text(self) -> str:
+        """Return what ``/metrics`` tells."""
+        kills = sum(process.kills for process in self.pool.processes)
+        waiting = self.pool.inside - self.pool.running
+        return self.metrics.text(
+            dict(
+                requests_running=("gauge", self.pool.running),
+                requests_waiting=("gauge", waiting),
+                processes_killed_total=("counter", kills),
+            )
+        )
+
+    def _prepare(self, process: AnswerProcess) -> None:
+        for name in self.models:
+            (self.about[name],) = process.ask(name, describe_model)

@@ -1,0 +1,359 @@
+"""The server as clients see it, good and hostile ones."""
+
+import json
+import re
+import socket
+import tempfile
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.parse import quote
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmvidformer.apis import Recognizer
+from mmvidformer.engine.offer_options import Limits, ServeOptions
+from mmvidformer.registry import MODELS
+from tests.video.numbered_videos import write as encode
+from tests.web.bad_models import TrapModel
+
+uvicorn = pytest.importorskip("uvicorn")
+build_app = pytest.importorskip("mmvidformer.web.app").build_app
+Server = pytest.importorskip("mmvidformer.web.server").Server
+
+
+class Reply(NamedTuple):
+    """What a server returned."""
+
+    status: int
+    rows: list[dict]
+    headers: Mapping[str, str]
+
+
+class Served:
+    """A server in a thread of this process, and how it is asked."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+        server.start()
+        config = uvicorn.Config(build_app(server), port=0, log_level="error", lifespan="off")
+        self.http = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.http.run)
+        self.thread.start()
+        while not self.http.started:
+            time.sleep(0.01)
+        self.port = self.http.servers[0].sockets[0].getsockname()[1]
+
+    def ask(
+        self, path: str, body: bytes | None = None, /, headers: Mapping[str, str] = {}
+    ) -> Reply:
+        """Send a request."""
+        url = f"http://127.0.0.1:{self.port}{path}"
+        try:
+            answer = urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=900)
+        except HTTPError as error:
+            answer = error
+        with answer:
+            text = answer.read().decode()
+        is_json = "json" in answer.headers["Content-Type"]
+        rows = [json.loads(line) if is_json else line for line in text.splitlines()]
+        return Reply(answer.status, rows, answer.headers)
+
+    def stop(self) -> None:
+        """End it as SIGTERM does."""
+        self.http.should_exit = True
+        self.thread.join(300)
+        assert not self.thread.is_alive()
+        self.server.kill()
+        assert not [*self.server.folder.iterdir()]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory) -> tuple[Path, Path]:
+    """Config and weights of a tiny model."""
+    folder = tmp_path_factory.mktemp("tiny")
+    cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
+    cfg.class_names = ["red", "green", "blue"]
+    cfg.dump(folder / "tiny.py")
+    torch.manual_seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        torch.save({"state_dict": MODELS.build(cfg.model).state_dict()}, folder / "tiny.pth")
+    return folder / "tiny.py", folder / "tiny.pth"
+
+
+@pytest.fixture(scope="module")
+def models(tiny) -> dict[str, TrapModel]:
+    """A tiny model, twice."""
+    model = TrapModel(config=str(tiny[0]), checkpoint=str(tiny[1]), device="cpu", clips=None)
+    return {"tiny": model, "other": model}
+
+
+@pytest.fixture(scope="module")
+def served(models, tmp_path_factory) -> Iterator[Served]:
+    """A server of two processes."""
+    limits = Limits(max_mb=0.5, max_seconds=3)
+    folder = tmp_path_factory.mktemp("server")
+    options = ServeOptions(workers=2, queue=4, limits=limits)
+    served = Served(Server(models, options, folder))
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def video(tiny_videos) -> bytes:
+    return (tiny_videos.root / "val_0.mp4").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def recognizer(tiny) -> Recognizer:
+    return Recognizer(*map(str, tiny), device="cpu")
+
+
+def expected_rows(recognizer: Recognizer, tiny_videos, **options: Any) -> list[dict]:
+    """Rows of a recognizer in this process."""
+    predictions = recognizer.answers(str(tiny_videos.root / "val_0.mp4"), **options)
+    return [prediction.row(5) | {"video": "a.mp4"} for prediction in predictions]
+
+
+@contextmanager
+def hurry(served: Served) -> Iterator[None]:
+    """Let the server give up after 3 seconds: of answers that never come, and not of others."""
+    server, limits = served.server, served.server.limits
+    server.limits = replace(limits, max_wait=3)
+    for process in server.pool.processes:
+        process.limits = server.limits
+    yield
+    server.limits = limits
+    for process in server.pool.processes:
+        process.limits = limits
+
+
+def form(video: bytes, title: str) -> tuple[bytes, dict[str, str]]:
+    """A form with a file, as browsers and ``curl -F`` send it, and its header."""
+    head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{title}"\r\n\r\n'
+    body = head.encode() + video + b"\r\n--x--\r\n"
+    return body, {"Content-Type": "multipart/form-data; boundary=x"}
+
+
+@pytest.mark.parametrize(
+    "query, options", [("", {}), ("&window=1&stride=0.5&cuts=none", dict(window=1, stride=0.5))]
+)
+def test_rows_are_those_of_a_recognizer(
+    served, video, recognizer, tiny_videos, query: str, options: dict
+) -> None:
+    expected = expected_rows(recognizer, tiny_videos, **options)
+    assert len(expected) == (3 if options else 1)
+    for reply in (
+        served.ask(f"/predict?name=a.mp4{query}", video),
+        served.ask(f"/predict?model=other{query}", *form(video, "a.mp4")),
+    ):
+        assert reply.status == 200 and reply.rows == expected
+
+
+def test_it_tells_about_itself(served) -> None:
+    assert served.ask("/health").rows == [{"status": "ok"}]
+    (models,) = served.ask("/models").rows
+    assert [*models] == ["tiny", "other"]
+    assert models["tiny"]["answers_for"] == "windows"
+    assert models["tiny"]["classes"] == {"class": ["red", "green", "blue"]}
+    assert models["tiny"]["options"] == ["cuts", "skip_static", "stride", "window"]
+    (openapi,) = served.ask("/openapi.json").rows
+    predict = openapi["paths"]["/predict"]["post"]
+    names = [parameter["name"] for parameter in predict["parameters"]]
+    assert names[:3] == ["model", "window", "stride"] and "boxes" not in names
+
+
+def sample(served: Served, name: str) -> float:
+    """Return a number of ``/metrics``."""
+    for line in served.ask("/metrics").rows:
+        if line.startswith(f"{name} "):
+            return float(line.split()[-1])
+    return 0
+
+
+def test_requests_are_counted_for_prometheus(served, video) -> None:
+    answered = 'mmvidformer_requests_total{path="/predict",status="200"}'
+    before = sample(served, answered), sample(served, "mmvidformer_answer_seconds_count")
+    served.ask("/predict", video)
+    after = sample(served, answered), sample(served, "mmvidformer_answer_seconds_count")
+    assert after == (before[0] + 1, before[1] + 1)
+    assert sample(served, "mmvidformer_requests_waiting") == 0
+    lines = served.ask("/metrics").rows
+    pattern = r'(# TYPE \w+ (counter|gauge|histogram)|\w+(\{(\w+="[^"]*",?)+\})? [\d.e+-]+)'
+    assert all(re.fullmatch(pattern, line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    "query, status, message",
+    [
+        ("?model=timy", 404, "no model named 'timy'; there are tiny, other"),
+        ("?window=0", 422, "window: must be a number above 0, got '0'"),
+        ("?window=1&boxes=/etc/passwd", 422, "no option named 'boxes'"),
+        ("?cuts=no", 422, "cuts must be one of content, none, got 'no'"),
+        ("?min_score=0.5", 422, "models of windows take no min_score, got 0.5"),
+        ("?track=yes", 422, "track must be one of true, 1, false, 0, got 'yes'"),
+        ("?top=0", 422, "top: must be a whole number of at least 1"),
+    ],
+)
+def test_wrong_requests_are_told_what_is_wrong(served, video, query, status, message) -> None:
+    reply = served.ask(f"/predict{query}", video)
+    assert reply.status == status and message in reply.rows[0]["error"]
+
+
+def bomb() -> bytes:
+    """A small file with a large frame."""
+    path = Path(tempfile.mkdtemp()) / "bomb.ts"
+    encode(path, "libx264", range(2), size=(4096, 2320), preset="ultrafast")
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change, status, message",
+    [
+        (lambda video: video[:700], 422, "video.mp4: it "),
+        (lambda video: video[:1], 422, "video.mp4: it "),
+        (lambda video: b"", 422, "video.mp4: the file is empty"),
+        (lambda video: b"<html><body>not found</body></html>", 422, "video.mp4: "),
+        (lambda video: b"#EXTM3U\n#EXTINF:1,\n/etc/passwd\n", 422, "video.mp4: it is"),
+        (lambda video: b"ffconcat version 1.0\nfile /etc/passwd\n", 422, "its format is none of"),
+        (lambda video: bytes(600_000), 413, "at most 0.5 MB, got 0.6 MB"),
+        (lambda video: bomb(), 422, "frames must have at most 9437184 pixels"),
+    ],
+    ids=["cut", "byte", "empty", "html", "playlist", "script", "large", "bomb"],
+)
+def test_hostile_files_are_refused_and_the_next_answered(
+    served, video, change, status, message
+) -> None:
+    for reply in (
+        served.ask("/predict?name=x.mp4", change(video)),
+        served.ask("/predict", *form(change(video), "x.mp4")),
+    ):
+        assert reply.status == status and message in reply.rows[0]["error"]
+        assert str(served.server.folder) not in reply.rows[0]["error"]
+    assert served.ask("/predict", video).status == 200
+
+
+def test_what_hangs_or_crashes_is_ended_and_the_next_answered(served, video) -> None:
+    before = sample(served, "mmvidformer_processes_killed_total")
+    crashed = served.ask("/predict?name=a.crash", video)
+    message = "the video crashed the process that reads it (SIGSEGV)"
+    assert crashed.status == 500 and crashed.rows == [{"error": message}]
+    with hurry(served):
+        given_up = served.ask("/predict?name=a.hang", video)
+    message = "the video took longer than 3 s and was given up"
+    assert given_up.status == 500 and given_up.rows == [{"error": message}]
+    replies = [served.ask("/predict", video) for _ in range(3)]
+    assert [reply.status for reply in replies] == [200] * 3
+    assert sample(served, "mmvidformer_processes_killed_total") == before + 2
+
+
+def test_an_error_after_the_first_row_is_the_last_row(served, video) -> None:
+    reply = served.ask("/predict?name=a.late&window=1", video)
+    assert reply.status == 200
+    assert reply.rows[-1] == {"video": "a.late", "error": "video.late: it ends too early"}
+    assert all("label" in row for row in reply.rows[:-1])
+
+
+def test_names_of_clients_are_no_paths_of_the_server(served, video) -> None:
+    name = quote("../../etc/pass\nwd.mp4")
+    (row,) = served.ask(f"/predict?name={name}", video).rows
+    assert row["video"] == "../../etc/pass\nwd.mp4"
+    wait_for(lambda: not [*served.server.folder.iterdir()])
+
+
+def test_ten_times_the_load_is_answered_or_refused(served, video, recognizer, tiny_videos) -> None:
+    """2 processes and 4 places: 60 at once; none is lost, none is wrong, and who waits is told."""
+    (expected,) = expected_rows(recognizer, tiny_videos)
+    with ThreadPoolExecutor(60) as threads:
+        replies = list(threads.map(lambda _: served.ask("/predict?name=a.mp4", video), range(60)))
+    counts = Counter(reply.status for reply in replies)
+    assert counts.keys() == {200, 503} and counts[200] >= 6
+    for reply in replies:
+        if reply.status == 200:
+            assert reply.rows == [expected]
+        else:
+            assert int(reply.headers["Retry-After"]) >= 1
+            assert reply.rows[0]["error"].startswith("4 requests wait already; try again in ")
+    wait_for(lambda: served.server.pool.inside == 0)
+
+
+@pytest.mark.parametrize("query, bytes_read", [("name=a.slow", 0), ("name=b.slow&window=0.2", 300)])
+def test_a_client_who_leaves_ends_its_work(
+    served, video, recognizer, tiny_videos, query: str, bytes_read: int
+) -> None:
+    """After the part that is in work; the next one gets its own answer."""
+    head = f"POST /predict?{query} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(video)}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port)) as connection:
+        connection.sendall(head.encode() + video)
+        connection.settimeout(300)
+        while bytes_read > 0:
+            bytes_read -= len(connection.recv(bytes_read))
+        wait_for(lambda: served.server.pool.running == 1)
+    wait_for(lambda: served.server.pool.inside == 0)
+    assert not [*served.server.folder.iterdir()]
+    expected = expected_rows(recognizer, tiny_videos)
+    for _ in range(3):
+        assert served.ask("/predict?name=a.mp4", video).rows == expected
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until something holds, at most five minutes."""
+    end = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_uploads_that_stop_or_break_off_are_given_up(served, video) -> None:
+    head = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\nxx"
+    with hurry(served), socket.create_connection(("127.0.0.1", served.port)) as slow:
+        slow.sendall(head)
+        with socket.create_connection(("127.0.0.1", served.port)) as gone:
+            gone.sendall(head)
+            wait_for(lambda: served.server.pool.inside == 2)
+        wait_for(lambda: served.server.pool.inside == 1)
+        assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
+    wait_for(lambda: not [*served.server.folder.iterdir()])
+
+
+def test_large_headers_and_uploads_of_unknown_length_are_refused(served) -> None:
+    for head, status in (
+        (b"X: " + b"x" * 200_000, b"400"),
+        (b"Transfer-Encoding: chunked", b"411"),
+        (b"Content-Length: -1", b"400"),
+    ):
+        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+            connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
+            assert connection.recv(100).startswith(b"HTTP/1.1 " + status)
+
+
+def test_the_end_waits_for_what_came_before(models, video, tmp_path) -> None:
+    """And a token is needed where one is set."""
+    options = ServeOptions(workers=1, queue=2)
+    served = Served(Server(models, options, tmp_path, token="secret-token"))
+    try:
+        for headers in ({}, {"Authorization": "Bearer secret-tokem"}):
+            assert served.ask("/predict", video, headers).status == 401
+            assert served.ask("/models", None, headers).status == 401
+            assert served.ask("/metrics", None, headers).status == 401
+        assert served.ask("/health").status == 200
+        token = {"Authorization": "Bearer secret-token"}
+        with ThreadPoolExecutor(2) as threads:
+            ask = "/predict?name=a.slow", video
+            asked = [threads.submit(served.ask, *ask, token) for _ in range(2)]
+            wait_for(lambda: served.server.pool.inside == 2)
+            served.http.should_exit = True
+            assert [reply.result().status for reply in asked] == [200, 200]
+    finally:
+        served.stop()
