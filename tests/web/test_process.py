@@ -43,12 +43,12 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
     assert {*multiprocessing.active_children()} <= before
 
 
-def test_a_visitor_who_leaves_ends_the_work(tiny_videos) -> None:
+def test_a_visitor_who_leaves_ends_the_work(tiny_videos, tmp_path) -> None:
     """After the part that is in work; the process then answers the next one."""
     video = tiny_videos.root / "val_0.mp4"
     config = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     process = AnswerProcess({"tiny": Model(config=config, int8=True)}, Limits())
-    answers = process.ask("tiny", answer_page, video, "")
+    answers = process.ask("tiny", answer_page, video, str(tmp_path))
     assert next(answers) == (1, "windows")
     answers.close()
     assert process.is_started and process.kills == 0
