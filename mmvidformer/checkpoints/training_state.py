@@ -8,7 +8,6 @@ the latter could reach anything.
 """
 
 from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 import torch
@@ -27,9 +26,11 @@ def narrow_getattr(owner: type, name: str) -> Callable:
     return getattr(owner, name)
 
 
-@cache
 def allow_training_state() -> None:
-    """Let PyTorch read the harmless types that MMEngine writes, in this process."""
+    """Let PyTorch read the harmless types that MMEngine writes, in this process.
+
+    It is for each reading: whatever uses ``torch.serialization.safe_globals`` takes its types back.
+    """
     from mmengine.logging import HistoryBuffer
 
     # What pickle calls. Files written with NumPy 1 name its module without an underscore.

@@ -28,6 +28,19 @@ def test_checkpoints_of_mmengine_load_safely(tmp_path: Path) -> None:
     assert (loaded["scalar"], loaded["count"]) == (0.5, 7)
 
 
+def test_another_library_took_a_type_back(tmp_path: Path) -> None:
+    """As MMEngine's successor does after each of its own readings."""
+    from mmengine.logging import HistoryBuffer
+    from mmengine.runner import CheckpointLoader
+
+    torch.save({"message_hub": HistoryBuffer([1.0, 3.0], [1, 1])}, tmp_path / "epoch_1.pth")
+    with torch.serialization.safe_globals([HistoryBuffer, np.ndarray, np.dtype]):
+        pass
+    assert HistoryBuffer not in torch.serialization.get_safe_globals()
+    loaded = CheckpointLoader.load_checkpoint(str(tmp_path / "epoch_1.pth"), logger="silent")
+    assert loaded["message_hub"].mean() == 2.0
+
+
 class _ReachesForCode:
     def __reduce__(self) -> tuple:
         return getattr, ("text", "join")
