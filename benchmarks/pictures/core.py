@@ -14,7 +14,7 @@ CHOICES = (
     ("pattern", "which tokens attend to which", "orange",
      ("joint, space, time", "width, height, window", "local, strided, causal")),
     ("kernel", "how a group is computed", "green",
-     ("softmax", "linear, Performer", "cosFormer, Linformer")),
+     ("softmax, capped", "linear, of features", "recurrence")),
     ("options", "what happens to q, k and v", "violet",
      ("gates, shifts", "rotary positions", "norms of q and k")),
 )  # fmt: skip

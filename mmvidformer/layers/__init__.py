@@ -9,7 +9,7 @@ stem        what makes tokens of a clip: an embedding of tubelets, or convolutio
 grid        the order of tokens: T frames, H rows and W columns, after a prefix
 place       a token of the grid, or where it is
 prefix      tokens without a place, before the others: the class token and registers
-role        what a sub-layer does with the prefix (``cls``): ``mean``, ``global`` or ``skip``
+role        what a sub-layer does with the prefix: ``cls`` of ``layers.config``
 pattern     which tokens attend to which; it sorts places into groups
 group       tokens that attend to each other, a sequence of its own
 kernel      how queries, keys and values of a group become an output

@@ -18,6 +18,9 @@ from mmvidformer.layers.tokens import Context
 class TransformerBlock(nn.Module):
     """Attention sub-layers in order, then an MLP, each after a norm and with a residual connection.
 
+    A sub-layer is ``x + scale(gate(fc(drop(attn(norm(x))))))``, the MLP
+    ``x + drop(scale(mlp(norm(x))))``. ``norm``, ``scale`` and ``drop_path`` here are the MLP's.
+
     Args:
         config: Description of the encoder, or a dictionary of it.
         sublayers: The sub-layers. They are named after their patterns; a repeated name gets the

@@ -18,8 +18,8 @@ class DropPath(nn.Module):
         rate: Probability that an update is dropped, in [0, 1).
         rule: ``'clip'``: a draw for each clip, and kept updates are divided by ``1 - rate`` (timm).
             ``'group'``: likewise for each attention group (TimeSformer), and for a class token that
-            attends alone (``cls='global'``). ``'unscaled'``: a draw for each clip, and kept updates
-            are not divided (scenic's ViViT).
+            attends alone (``cls='global'``, ``'sink'``). ``'unscaled'``: a draw for each clip, and
+            kept updates are not divided (scenic's ViViT).
 
     Raises:
         KeyError: If the rule is unknown.
@@ -69,8 +69,8 @@ class Draw(NamedTuple):
 
     Attributes:
         factors: What ``DropPath`` returned, (B, G) or (B, 1).
-        prefix_factors: The same of a prefix that attends alone (``cls='global'``), (B, 1). Default:
-            that of the tokens, of whose groups the prefix has copies.
+        prefix_factors: The same of a prefix that attends alone (``cls='global'``, ``'sink'``),
+            (B, 1). Default: that of the tokens, of whose groups the prefix has copies.
     """
 
     factors: Tensor

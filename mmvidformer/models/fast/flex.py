@@ -45,7 +45,7 @@ def attend_in_flex(model: nn.Module) -> None:
             wrap(part, "forward", attend)
         elif isinstance(part, Attention) and isinstance(part.kernel, SoftmaxKernel):
             is_local = [isinstance(pattern, LocalPattern) for pattern in part.patterns]
-            if is_local == [True] and part.cls != "mean":
+            if is_local == [True] and part.cls in ("global", "skip"):
                 wrap(part, "mix", mix_local)
 
 

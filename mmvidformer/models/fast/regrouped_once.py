@@ -29,7 +29,7 @@ def is_alike(attn: Attention) -> bool:
     """Return whether queries, keys and values are the same tokens in the same groups."""
     pattern, *others = attn.patterns
     same_groups = type(pattern).keys is Pattern.keys and type(pattern).mask is Pattern.mask
-    same_tokens = attn.cls not in ("global", "sink") and not attn.prepare and attn.kernel.parts == 3
+    same_tokens = attn.cls in ("mean", "skip") and not attn.prepare and attn.kernel.parts == 3
     return same_groups and same_tokens and not others
 
 
