@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def without_formulas(figure: Figure) -> Figure:
     """Let texts show names of files and classes, with ``$`` and all alphabets; in place."""
-    for text in figure.findobj(_is_text):
+    for text in _list_texts(figure):
         text.set_parse_math(False)
         lines = text.get_text().split("\n")
         file, _ = find_font("".join(lines))
@@ -36,11 +36,11 @@ def save_figure(figure: Figure, path: str | Path, **options: Any) -> None:
     form = Path(path).suffix.lower().removeprefix(".") or "png"
     if form not in figure.canvas.get_supported_filetypes():
         raise UserError(f"{path} must be a picture such as .png")
-    for text in figure.findobj(_is_text):  # a name of a file may be no text
+    for text in _list_texts(figure):  # a name of a file may be no text
         text.set_text(spell(text.get_text()))
     with write_atomically(path) as part:
         figure.savefig(part, format=form, **options)
 
 
-def _is_text(artist: object) -> bool:
-    return hasattr(artist, "set_parse_math")
+def _list_texts(figure: Figure) -> list[Any]:
+    return figure.findobj(lambda artist: hasattr(artist, "set_parse_math"))
