@@ -114,7 +114,9 @@ class Annotations:
         stated = {"split": _read_split(row, place), "fold": _read_fold(row, place)}
         for (name, value), values in zip(stated.items(), (self.splits, self.folds), strict=True):
             if values.setdefault(video, value) != value:
-                raise UserError(f"{place}: {video} is in two {name}s")
+                of_lists = "official" in row  # of several lists of splits
+                hint = "; --only official=1 takes the first list" if of_lists else ""
+                raise UserError(f"{place}: {video} is in two {name}s{hint}")
             first_value, first_place = self._firsts.setdefault((name, group), (value, place))
             if group and first_value != value:
                 first = first_place.removeprefix(f"{self.file}, ")

@@ -174,7 +174,7 @@ def test_splits_of_hmdb51(folder: Path) -> None:
     table = open_annotations(lists, folder, only=[("official", "2")])
     rows = [(Path(row["video"]).name, row["label"], row["split"]) for row, _ in table.read("video")]
     assert rows == [("b.mp4", "kick_ball", "test"), ("1_720p.mp4", "kick_ball", "train")]
-    with pytest.raises(UserError, match="b.mp4 is in two splits"):
+    with pytest.raises(UserError, match="b.mp4 is in two splits; --only official=1 takes"):
         split_annotations(open_annotations(lists, folder), "classes", folder / "out")
 
 

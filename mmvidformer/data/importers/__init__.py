@@ -74,7 +74,8 @@ def open_annotations(
         table = _import(name, export)
     elif is_video(export.head.partition("\n")[0].strip()):
         what = "names videos without their classes"
-        raise UserError(f"{path} {what}; a line is PATH NUMBER, or give a csv video,label")
+        hint = "give a csv video,label, or UCF101's folder of all lists"
+        raise UserError(f"{path} {what}; a line is PATH NUMBER, or {hint}")
     elif export.table is not None:
         table = export.table
     else:
