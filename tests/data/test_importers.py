@@ -218,5 +218,5 @@ def test_lists_of_mmaction2(tiny_videos, tmp_path: Path, main_of) -> None:
 def test_a_list_without_classes(tmp_path: Path) -> None:
     """As the official tests of UCF101 are."""
     (tmp_path / "testlist01.txt").write_text("run/v_1.avi\nrun/v_2.avi\n")
-    with pytest.raises(ValueError, match="a line is PATH NUMBER, or give a csv video,label, or UCF101"):
+    with pytest.raises(ValueError, match="PATH NUMBER, or give a csv video,label, or UCF101"):
         open_annotations(tmp_path / "testlist01.txt")
