@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError
-from urllib.request import urlopen
+from urllib.request import ProxyHandler, build_opener
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.config.shipped import PACKAGE
 from mmvidformer.engine.tables import print_table
 
+OPENER = build_opener(ProxyHandler({}))  # no proxy stands before this machine
 VIDEO = PACKAGE / "weights" / "camera_motion.mp4"
 HOSTILE: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda video: video[: len(video) // 2],
@@ -51,7 +52,7 @@ def ask(url: str, video: bytes) -> Reply:
     """Send a video."""
     began = time.perf_counter()
     try:
-        with urlopen(url, video, timeout=600) as answer:
+        with OPENER.open(url, video, timeout=600) as answer:
             status, text = answer.status, answer.read().decode()
     except HTTPError as error:
         status, text = error.code, error.read().decode()
@@ -113,7 +114,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--queue", type=int, default=62)
     parser.add_argument("--soak", type=float, default=0, metavar="SECONDS")
     args = parser.parse_args(argv)
-    video = args.video.read_bytes()
     recognizer = Recognizer(args.model)
     recognizer(args.video)
     began = time.perf_counter()
@@ -126,38 +126,47 @@ def main(argv: Sequence[str] | None = None) -> None:
     command += ["--workers", str(args.workers), "--queue", str(args.queue)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         for line in server.stderr or ():
-            print(line, end="")
             if line.endswith("answers\n"):
                 break
         threading.Thread(target=lambda: [*(server.stderr or ())], daemon=True).start()
-        url = f"http://127.0.0.1:{port}/predict"
-        expected = ask(url, video).text
-        row = json.loads(expected)
-        assert row["label"] == recognizer(args.video).label
-        rows = [("loop", f"{loop:.2f}", f"{1 / loop:.3f}", "", "", "")]
-        for clients in (1, 8, 64):
-            replies, seconds = ask_at_once(url, video, clients, args.requests)
-            good = [reply for reply in replies if reply.status == 200]
-            assert all(reply.text == expected for reply in good)
-            middle, most = np.percentile([reply.seconds for reply in good], [50, 99])
-            rate = f"{len(good) / seconds:.2f}"
-            memory = f"{memory_of(server.pid):.0f}"
-            rows.append(
-                (str(clients), rate, f"{middle:.3f}", f"{most:.3f}", str(len(good)), memory)
-            )
-        print_table(("clients", "requests/s", "p50 s", "p99 s", "answered", "MiB"), rows)
-        clients = 10 * (args.workers + args.queue)
-        replies, seconds = ask_at_once(url, video, clients, clients)
-        statuses = dict(Counter(reply.status for reply in replies))
-        wrong = sum(reply.status == 200 and reply.text != expected for reply in replies)
-        print(f"{clients} at once: {statuses} in {seconds:.1f} s, {wrong} wrong")
-        print(f"memory: {memory_of(server.pid):.0f} MiB")
-        if args.soak:
-            counts = soak(url, video, args.soak, expected)
-            for what, count in sorted(counts.items()):
-                print(f"{what}: {count}")
-            print(f"memory: {memory_of(server.pid):.0f} MiB")
-        server.terminate()
+        try:
+            measure(server.pid, port, recognizer, loop, args)
+        finally:
+            server.terminate()
+
+
+def measure(
+    server: int, port: str, recognizer: Recognizer, loop: float, args: argparse.Namespace
+) -> None:
+    """Print what a server does, beside the requests a second of a loop."""
+    video = args.video.read_bytes()
+    url = f"http://127.0.0.1:{port}/predict"
+    while not ask(url, video).status:  # the models are loaded before it listens
+        time.sleep(0.1)
+    expected = ask(url, video).text
+    row = json.loads(expected)
+    assert row["label"] == recognizer(args.video).label
+    rows = [("loop", f"{loop:.2f}", f"{1 / loop:.3f}", "", "", "")]
+    for clients in (1, 8, 64):
+        replies, seconds = ask_at_once(url, video, clients, args.requests)
+        good = [reply for reply in replies if reply.status == 200]
+        assert all(reply.text == expected for reply in good)
+        middle, most = np.percentile([reply.seconds for reply in good], [50, 99])
+        rate = f"{len(good) / seconds:.2f}"
+        memory = f"{memory_of(server):.0f}"
+        rows.append((str(clients), rate, f"{middle:.3f}", f"{most:.3f}", str(len(good)), memory))
+    print_table(("clients", "requests/s", "p50 s", "p99 s", "answered", "MiB"), rows)
+    clients = 10 * (args.workers + args.queue)
+    replies, seconds = ask_at_once(url, video, clients, clients)
+    statuses = dict(Counter(reply.status for reply in replies))
+    wrong = sum(reply.status == 200 and reply.text != expected for reply in replies)
+    print(f"{clients} at once: {statuses} in {seconds:.1f} s, {wrong} wrong")
+    print(f"memory: {memory_of(server):.0f} MiB")
+    if args.soak:
+        counts = soak(url, video, args.soak, expected)
+        for what, count in sorted(counts.items()):
+            print(f"{what}: {count}")
+        print(f"memory: {memory_of(server):.0f} MiB")
 
 
 if __name__ == "__main__":
