@@ -10,7 +10,6 @@ that of all processes of the server, in MiB.
 import argparse
 import json
 import random
-import socket
 import subprocess
 import sys
 import threading
@@ -120,29 +119,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     for _ in range(args.requests):
         recognizer(args.video)
     loop = args.requests / (time.perf_counter() - began)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    command = [sys.executable, "-m", "mmvidformer", "serve", args.model, "--port", port]
+    command = [sys.executable, "-m", "mmvidformer", "serve", args.model, "--port", "0"]
     command += ["--workers", str(args.workers), "--queue", str(args.queue)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        for line in server.stderr or ():
-            if line.endswith("answers\n"):
-                break
-        threading.Thread(target=lambda: [*(server.stderr or ())], daemon=True).start()
+        lines = iter(server.stderr or ())
+        url = next(line.split()[0] for line in lines if line.endswith(" answers\n"))
+        threading.Thread(target=lambda: [*lines], daemon=True).start()
         try:
-            measure(server.pid, port, recognizer, loop, args)
+            measure(server.pid, url, recognizer, loop, args)
         finally:
             server.terminate()
 
 
 def measure(
-    server: int, port: str, recognizer: Recognizer, loop: float, args: argparse.Namespace
+    server: int, url: str, recognizer: Recognizer, loop: float, args: argparse.Namespace
 ) -> None:
     """Print what a server does, beside the requests a second of a loop."""
     video = args.video.read_bytes()
-    url = f"http://127.0.0.1:{port}/predict"
-    while not ask(url, video).status:  # the models are loaded before it listens
-        time.sleep(0.1)
+    url = f"{url}/predict"
     expected = ask(url, video).text
     row = json.loads(expected)
     assert row["label"] == recognizer(args.video).label

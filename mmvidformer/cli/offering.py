@@ -24,19 +24,22 @@ def fetch_offer(options: OfferOptions, package: str, clips: int | None) -> dict[
     if find_spec(package) is None:
         raise MissingPackage(f'{package} is needed: pip install "gradio>=6" brings it')
     if options.port is not None:
-        check_port(options.host, options.port)
+        listen(options.host, options.port).close()  # before a model is loaded
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # to delete the files
     models = fetch_models(options.models, replace(read_options(Model, options), clips=clips))
     os.environ.update(HF_HUB_OFFLINE="1")  # processes that are started inherit this
     return models
 
 
-def check_port(host: str, port: int) -> None:
-    """Raise a ``UserError`` if nothing can listen there, before a model is loaded."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind((host, port))
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-            raise UserError(f"--port {port} of --host {host}: {reason}; choose another") from None
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at a port, 0: a free one; a ``UserError`` if it is taken."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen()
+    except (OSError, OverflowError) as error:
+        listening.close()
+        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
+        raise UserError(f"--port {port} of --host {host}: {reason}; choose another") from None
+    return listening

@@ -18,8 +18,8 @@ from mmvidformer.engine.options import parse_options
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the tool."""
     options = parse_options(ServeOptions, argv, __doc__)
-    token, host, port = options.read_token(), options.host, options.port
-    from mmvidformer.cli.offering import fetch_offer
+    token, host = options.read_token(), options.host
+    from mmvidformer.cli.offering import fetch_offer, listen
 
     models = fetch_offer(options, package="fastapi", clips=None)
     import uvicorn
@@ -33,7 +33,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         server = Server(models, options, Path(folder), token)
         try:
             server.start()
-            print(f"http://{host}:{port} answers", file=sys.stderr, flush=True)
-            uvicorn.run(build_app(server), host=host, port=port, log_level="warning")
+            http = uvicorn.Server(uvicorn.Config(build_app(server), log_level="warning"))
+            listening = listen(host, options.port)
+            where = f"[{host}]" if ":" in host else host
+            print(f"http://{where}:{listening.getsockname()[1]} answers", file=sys.stderr)
+            http.run(sockets=[listening])
         finally:
             server.kill()

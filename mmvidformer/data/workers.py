@@ -1,7 +1,6 @@
 import os
 import random
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,7 +28,7 @@ def init_worker(worker_id: int, sample_timeout: float = 300.0) -> None:
     global _sample_timeout
     _sample_timeout = sample_timeout
     os.setpgrp()
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    end_with_parent()
     seeds = np.random.SeedSequence([get_worker_info().seed, int(os.environ.get("RANK", 0))])
     set_seed(int(seeds.generate_state(1, np.uint64)[0]))
     cv2.setNumThreads(0)

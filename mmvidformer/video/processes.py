@@ -24,6 +24,9 @@ from typing import Any, NamedTuple, Protocol
 from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.video.progress import limit_silence
 
+if sys.platform == "linux":
+    import fcntl
+
 TRIES = 2  # of a video whose process dies: the system may have ended it for want of memory
 TICK = 5.0  # seconds after which a caller hears that nothing has come
 MOST_GROUPS = 100  # of a process, which is replaced then, since decoders may leak memory
@@ -234,7 +237,7 @@ def _serve(pipe: Connection, work: Work, time_limit: float, threads: int | None)
     The name of a video is sent before it is touched, then messages, and None after the last one.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends this one
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    end_with_parent()
     if threads is not None:
         import cv2
         import torch  # takes a second, and data check needs none
@@ -261,11 +264,21 @@ def _serve(pipe: Connection, work: Work, time_limit: float, threads: int | None)
 
 
 def end_with_parent() -> None:
-    """Wait for the end of the parent process, and end this one."""
+    """Let this process end with its parent, also if that is killed; to be called once."""
     parent = parent_process()
-    if parent is not None:  # None in a worker that PyTorch runs as a thread
+    if parent is None:  # in a worker that PyTorch runs as a thread
+        return
+    if sys.platform == "linux":  # also in native code that keeps the interpreter's lock
+        pipe = parent.sentinel
+        fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)
+
+    def wait_and_exit() -> None:
         parent.join()
         os._exit(1)
+
+    threading.Thread(target=wait_and_exit, daemon=True).start()
 
 
 def _send(pipe: Connection, message: object) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from mmvidformer.engine.errors import describe
 from mmvidformer.engine.offer_options import Limits
 from mmvidformer.errors import LostProcess, UserError
+from mmvidformer.video.processes import end_with_parent
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads
 LOADING = 300.0  # seconds for a model at least, which no video is to blame for
@@ -30,7 +31,7 @@ class Loadable(Protocol):
 class AnswerProcess:
     """A process that does one work after the other, and is killed if one takes too long.
 
-    It starts with the first call, and anew after it was killed.
+    It starts with the first call, and anew after it was killed. It ends with this process.
 
     Args:
         models: The models by name.
@@ -135,6 +136,7 @@ def _work(
     # Ctrl-C and the system's end of a service are for the parent, which ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    end_with_parent()
     load = lru_cache(kept_models)(lambda name: models[name].load())
     pipe.send(None)
     while True:

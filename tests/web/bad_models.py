@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.engine.offer_options import Limits
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.changes import TooInexact
 from mmvidformer.web.models import Model
@@ -42,6 +43,12 @@ class BadRecognizer:
         if self.deed == "stop":
             raise TooInexact("int8: 2 of 16 answers changed")
         raise UserError(f"process {os.getpid()}")
+
+
+def hang_at_once(recognizer: BadRecognizer, limits: Limits) -> Iterator[None]:
+    """A work of the process: tell that it hangs, and do so."""
+    print("it hangs", flush=True)
+    yield recognizer.task
 
 
 class TrapModel(Model):

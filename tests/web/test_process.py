@@ -1,6 +1,7 @@
 """The process of the page, whether or not a video hangs or crashes it, and what it may fetch."""
 
 import multiprocessing
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +42,25 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
     crashed = reason(process, "crash", video)
     assert crashed == "the video crashed the process that reads it (SIGSEGV)"
     assert {*multiprocessing.active_children()} <= before
+
+
+def test_what_hangs_ends_with_a_server_that_is_killed(run) -> None:
+    """Its output ends once no process has it open."""
+    code = """
+from mmvidformer.engine.offer_options import Limits
+from mmvidformer.web.process import AnswerProcess
+from tests.web.bad_models import BadModel, hang_at_once
+
+list(AnswerProcess({"bad": BadModel("hang")}, Limits()).ask("bad", hang_at_once))
+"""
+    server = run(sys.executable, "-c", code)
+    for line in server.stdout:
+        if line == "it hangs\n":
+            break
+    else:
+        pytest.fail("it does not hang")
+    server.kill()
+    assert server.communicate(timeout=60)[0] == ""
 
 
 def test_a_visitor_who_leaves_ends_the_work(tiny_videos, tmp_path) -> None:
