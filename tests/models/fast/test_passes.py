@@ -9,13 +9,20 @@ from torch import Tensor, nn
 
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.fast import folded_fc
+from mmvidformer.models.fast.compiled_blocks import compile_blocks
 from mmvidformer.models.fast.folded_fc import fold_fc
 from mmvidformer.models.fast.inference import optimize_for_inference
+from mmvidformer.models.fast.int8 import round_to_int8
 from mmvidformer.models.fast.kept_rows import compute_kept_rows
+from mmvidformer.models.fast.onednn import multiply_in_onednn
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
 from mmvidformer.models.fast.recompute import copy_again, recompute
 from mmvidformer.models.fast.regrouped_once import regroup_once
+from mmvidformer.models.fast.run_lengths import find_runs, share_computed
+from mmvidformer.models.fast.run_rules import rule_of
+from mmvidformer.models.fast.token_dropping import draw_tokens
 from mmvidformer.models.fast.training import optimize_for_training
+from mmvidformer.models.single_frames import encode_frames, encodes_frames, forward_frames
 from tests.models.test_video_transformer_compositions import draw
 from tests.models.tiny import ARCH, perturb
 
@@ -83,3 +90,109 @@ def test_passes_change_neither_outputs_nor_gradients(
                 torch.testing.assert_close(fast.eval()(clip), answer)
         with torch.no_grad():
             torch.testing.assert_close(optimize_for_inference(fast)(clip), answer)
+
+
+def gradients(model: nn.Module, out: Tensor) -> list[Tensor]:
+    """The output, and the gradients of the weights."""
+    model.zero_grad()
+    out.square().sum().backward()
+    return [out.detach(), *(parameter.grad.clone() for parameter in model.parameters())]
+
+
+def joint(options: dict) -> dict:
+    """With attention of all tokens, to which several may be one; the other parts stay."""
+    for encoder in options["encoders"]:
+        encoder |= dict(frames="together", positions="space", rope=None)
+        encoder["mlp"].pop("depthwise", None)
+        for row in encoder["block"]:
+            row |= dict(pattern="joint", shifts=(), shift_last=False)
+    return options
+
+
+def in_frames(options: dict) -> dict:
+    """With a first encoder that sees frames; the other parts stay."""
+    first, *others = options["encoders"]
+    first |= dict(frames="pool" if others else "average")
+    for row in first["block"]:
+        row |= dict(pattern="space", shifts=(), shift_last=False)
+    return options
+
+
+def build_all(count: int, suit: Callable[[dict], dict]) -> list[tuple[VideoTransformer, Tensor]]:
+    return [pair for options in draw(count) if (pair := build(suit(options)))]
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
+def test_run_lengths_change_neither_outputs_nor_gradients(count: int) -> None:
+    """Of a clip that moves, one of which a quarter moves, and one that stands still."""
+    compared = 0
+    for model, clip in build_all(count, joint):
+        rule = rule_of(model)
+        if rule.conflicts or rule.inexact:
+            continue
+        length = model.embed.tubelet[0]
+        clip[1, :, :, :24] = clip[1, :, :length, :24].repeat(1, 4, 1, 1)
+        clip[2] = clip[2, :, :length].repeat(1, 4, 1, 1)
+        expected = gradients(model.eval(), model(clip))
+        model.static = 0.0
+        assert share_computed(find_runs(model, clip, 0.0)) < 0.7
+        torch.testing.assert_close(gradients(model, model(clip)), expected)
+        compared += 1
+    assert compared > count / 10
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
+def test_dropped_tokens_are_as_those_that_a_caller_leaves_out(count: int) -> None:
+    compared = 0
+    for model, clip in build_all(count, joint):
+        if any(conflict.rules_out == "places" for conflict in model.conflicts):
+            continue
+        answer = model.eval()(clip)
+        torch.manual_seed(1)
+        kept = draw_tokens(model, clip, 0.5)
+        expected = gradients(model.train(), model(clip, kept=kept))
+        model.token_keep = 0.5
+        torch.manual_seed(1)
+        torch.testing.assert_close(gradients(model, model(clip)), expected)
+        torch.testing.assert_close(model.eval()(clip), answer)
+        compared += 1
+    assert compared > count / 10
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
+def test_shared_frames_change_neither_outputs_nor_gradients(count: int) -> None:
+    compared = 0
+    for model, clip in build_all(count, in_frames):
+        if not encodes_frames(model):
+            continue
+        expected = gradients(model.eval(), model(clip))
+        found = forward_frames(model, encode_frames(model, clip))
+        torch.testing.assert_close(gradients(model, found), expected)
+        compared += 1
+    assert compared > count / 10
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="built without oneDNN")
+@pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.slow)])
+def test_products_in_onednn_and_8_bits(count: int) -> None:
+    """oneDNN's differ by rounding, in outputs and gradients; those of 8 bits answer alike."""
+    for model, clip in build_all(count, lambda options: options):
+        model, clip = model.float().eval(), clip.float()
+        expected = gradients(model, model(clip))
+        fast = copy.deepcopy(model)
+        multiply_in_onednn(fast)
+        for found, value in zip(gradients(fast, fast(clip)), expected, strict=True):
+            assert (found - value).norm() <= 1e-4 * value.norm() + 1e-6
+        round_to_int8(model)
+        with torch.no_grad():
+            found = model(clip)
+        assert 0 < (found - expected[0]).norm() < 0.2 * expected[0].norm()
+
+
+@pytest.mark.slow
+def test_compiled_blocks_change_neither_outputs_nor_gradients() -> None:
+    for model, clip in build_all(60, lambda options: options)[:6]:
+        torch.compiler.reset()
+        expected = gradients(model.eval(), model(clip))
+        compile_blocks(model, backend="aot_eager")
+        torch.testing.assert_close(gradients(model, model(clip)), expected)
