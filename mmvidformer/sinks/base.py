@@ -93,7 +93,7 @@ class Sink(AbstractContextManager):
     def check_task(cls, task: Answers) -> None:
         """Raise a ``UserError`` if it is not for predictions of a task."""
         if cls.parts and task.part not in cls.parts:
-            raise UserError(f"{cls.__name__} is of {' and '.join(cls.parts)}, not of {task.part}")
+            raise UserError(f"{cls.__name__} is of {', '.join(cls.parts)}, not of {task.part}")
 
     def begin(self, begun: Begun) -> None:
         """Take note of the next source. Default: it is the predictions that name theirs."""

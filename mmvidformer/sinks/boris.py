@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from mmvidformer.sinks.base import SinkOptions
-from mmvidformer.sinks.videos import FoundSegment, SinkBox, SinkVideo, VideoSink, list_segments
+from mmvidformer.sinks.videos import (
+    PARTS_OF_TIME,
+    FoundSegment,
+    SinkBox,
+    SinkVideo,
+    VideoSink,
+    list_segments,
+)
 from mmvidformer.storage.names import spell
 from mmvidformer.tasks.prediction import Prediction
 
@@ -47,6 +54,8 @@ class Boris(VideoSink):
 
     The comment of an event is its score. Paths of videos are relative to the folder of the file.
     """
+
+    parts, needs_parts = PARTS_OF_TIME, True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()

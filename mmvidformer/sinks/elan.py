@@ -7,7 +7,14 @@ from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from mmvidformer.sinks.base import SinkOptions
-from mmvidformer.sinks.videos import FoundSegment, SinkBox, SinkVideo, VideoSink, list_segments
+from mmvidformer.sinks.videos import (
+    PARTS_OF_TIME,
+    FoundSegment,
+    SinkBox,
+    SinkVideo,
+    VideoSink,
+    list_segments,
+)
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.tasks.prediction import Prediction
 
@@ -26,6 +33,7 @@ class Elan(VideoSink):
     """
 
     suffix = ".eaf"
+    parts, needs_parts = PARTS_OF_TIME, True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()

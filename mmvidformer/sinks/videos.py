@@ -18,6 +18,8 @@ from mmvidformer.tasks.joined_windows import JoinedWindows
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.video import Video
 
+PARTS_OF_TIME = ("windows", "steps", "segments", "moments")  # for tools without boxes
+
 
 @dataclass
 class SinkVideo:
@@ -133,6 +135,11 @@ class VideoSink(Sink):
         """End the part of the source, which may have no predictions."""
         if self._video is None and self._source is not None:
             self._open(self._source.name, None)
+        self._end_video()
+        self._source = None
+
+    def fail(self, video: str, error: str) -> None:
+        """End the part of a source that cannot be read further: what it has is kept."""
         self._end_video()
         self._source = None
 

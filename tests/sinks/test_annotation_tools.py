@@ -199,6 +199,9 @@ def test_outputs_of_classes_get_no_values() -> None:
             SINKS[name].load().check_task(TASKS["number"])
     with pytest.raises(UserError, match="Coco is of boxes, not of windows"):
         SINKS["coco"].load().check_task(TASKS["classes"])
+    for name in ("elan", "boris"):
+        with pytest.raises(UserError, match="is of windows, steps, segments, moments, not of box"):
+            SINKS[name].load().check_task(TASKS["boxes"])
 
 
 def test_a_video_without_answers_has_its_place(videos) -> None:
@@ -213,6 +216,25 @@ def test_a_video_without_answers_has_its_place(videos) -> None:
     table = open_annotations(videos / "o.json")
     assert [Path(row["video"]).name for row, _ in table.read("video")] == ["a & b.mp4", "c.mp4"]
     assert (videos / "o" / "a & b.xml").is_file() and (videos / "o" / "sub" / "c.xml").is_file()
+
+
+FILES = [("label_studio", "o.json"), ("cvat", "o"), ("boris", "o.boris"), ("elan", "o")]
+
+
+@pytest.mark.parametrize(("name", "file"), FILES)
+def test_a_video_that_ends_in_a_fault_keeps_its_part(name, file, videos) -> None:
+    """The next video has its own."""
+    first, _, _, last = segments(videos)
+    with SINKS[name].load()(videos / file, SinkOptions()) as sink:
+        for source, prediction in zip(list_sources([str(videos)]), (first, last), strict=True):
+            sink.begin(Begun(source))
+            sink.append(prediction)
+            if prediction is first:
+                sink.fail(source.name, "it is damaged")
+            else:
+                sink.end()
+    rows = read(videos / file, videos, "segments", *SPAN)
+    assert rows == [cells_of(first, *SPAN), cells_of(last, *SPAN)]
 
 
 def behaviors(videos: Path, task: str) -> list[Prediction]:

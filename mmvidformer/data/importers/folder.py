@@ -1,4 +1,4 @@
-"""A folder of exports, without videos: one of each video, or of each split."""
+"""A folder of exports, without videos: one of each video, or of each split; also in folders."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,5 +29,5 @@ def read(export: Export) -> Iterator[tuple[Mapping[str, str], str]]:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    files = (path for path in sorted(folder.iterdir()) if path.is_file())
-    return [path for path in files if path.suffix.lower() in ANNOTATIONS and path.name[0] != "."]
+    files = map(Path, walk_files(str(folder)))
+    return [path for path in files if path.suffix.lower() in ANNOTATIONS and path.is_file()]
