@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from mmengine.config import Config
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from mmvidformer.apis.bulk.reading import WholeVideos, read_groups
+from mmvidformer.apis.bulk.reading import Clip, read_groups
 from mmvidformer.apis.bulk.run import cut
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.download import hash_of
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.data.splits import SPLITS
+from mmvidformer.finetune import long_videos
 from mmvidformer.finetune.rows import videos_of
 from mmvidformer.layers.changes import measure_changes
 from mmvidformer.layers.outputs import (
@@ -42,12 +44,13 @@ def compute_features(
     forms: Sequence[str],
     workers: int = 0,
 ) -> None:
-    """Compute the features that are not in a folder yet, of the center view of each video.
+    """Compute the features that are not in a folder yet, of a video or all clips of a long one.
 
     The model, a recognizer in evaluation mode, has the weights that its config names as
-    ``load_from``. Files are ``FOLDER/FORM/PATH_OF_VIDEO.npy``. Forms are ``'vectors'`` (D,),
-    averaged over the tokens if the backbone leaves that to its head, ``'tokens'`` (T H W, D), and
-    ``'changes'`` (C,) (``layers.changes``) of the tokens of ``change_layers``.
+    ``load_from``. Files are ``FOLDER/FORM/PATH_OF_VIDEO.npy``, of clips (N, ...): the center view
+    first, then those that cover a long video (``long_videos``). Forms are ``'vectors'`` (N, D),
+    averaged over the tokens if the backbone leaves that to its head, ``'tokens'`` (N, T H W, D),
+    and ``'changes'`` (N, C) (``layers.changes``) of the tokens of ``change_layers``.
     Videos are read by ``workers`` processes, by this one if there are none.
 
     Raises:
@@ -67,27 +70,36 @@ def compute_features(
     missing = [video for video in targets if not all(map(Path.exists, targets[video].values()))]
     progress = tqdm(total=len(missing), unit="video", disable=None)
     groups = cut([(str(video), str(video)) for video in missing], CLIPS)
-    read_clips = WholeVideos(VideoPipeline(cfg, 1))
+    read_clips = long_videos.LongVideoReader(VideoPipeline(cfg, 1))
+    unfinished: dict[str, dict[int, dict[str, np.ndarray]]] = {}  # of a video, by number of clip
     for message in read_groups(read_clips, groups, CLIPS, workers):
         if isinstance(message, Lost):
             for name, reason in message.failed:
                 tqdm.write(f"left out: {name}: {reason}", file=sys.stderr)
             continue
         progress.update(len(message.finished))
-        by_shape: dict[torch.Size, list[tuple[Path, Tensor]]] = {}
+        by_shape: dict[torch.Size, list[Clip]] = {}
         for clip in message.clips:
             if clip.error is not None:
                 tqdm.write(f"left out: {clip.error}", file=sys.stderr)
                 continue
-            views = clip.sample["inputs"]
-            by_shape.setdefault(views.shape, []).append((Path(clip.name), views))
-        for videos in by_shape.values():
-            pixels = normalize(model, torch.cat([clips for _, clips in videos]))
+            by_shape.setdefault(clip.sample["inputs"].shape, []).append(clip)
+        for clips in by_shape.values():
+            pixels = normalize(model, torch.cat([clip.sample["inputs"] for clip in clips]))
             features = _encode(backbone, pixels, forms)
-            for row, (video, _) in enumerate(videos):
-                for form, target in targets[video].items():
-                    write_features(target, features[form][row].float().cpu().numpy())
+            for row, clip in enumerate(clips):
+                of_clip = {form: features[form][row].float().cpu().numpy() for form in forms}
+                of_video = unfinished.setdefault(clip.name, {})
+                of_video[clip.where["number"]] = of_clip
+                if len(of_video) == clip.where["count"]:
+                    _write(unfinished.pop(clip.name), targets[Path(clip.name)])
     progress.close()
+
+
+def _write(clips: dict[int, dict[str, np.ndarray]], targets: dict[str, Path]) -> None:
+    """Write the features of each form of all clips of a video, by number of clip."""
+    for form, target in targets.items():
+        write_features(target, np.stack([clips[number][form] for number in sorted(clips)]))
 
 
 def change_layers(backbone: nn.Module) -> tuple[int, ...]:
@@ -126,6 +138,7 @@ def feature_settings(cfg: Config) -> dict[str, str]:
     return {
         "base": hash_of(Path(base)) if Path(base).is_file() else base,
         "pipeline": repr(inference_transforms(cfg, 1)),
+        "clips": f"up to {long_videos.MOST} of videos over {long_videos.SECONDS:g} s",
         "backbone": repr(backbone),
         "pixels": repr([preprocessor.get("mean"), preprocessor.get("std")]),
     }

@@ -23,9 +23,10 @@ from mmvidformer.engine.checkpointing.hook import published_base
 from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import names_side
 from mmvidformer.errors import UserError
+from mmvidformer.finetune import long_videos
 from mmvidformer.finetune.frozen_features import compute_features
-from mmvidformer.finetune.ridge import fit_changes
-from mmvidformer.finetune.rows import Row, load_rows, videos_of, warn_of_shared_videos
+from mmvidformer.finetune.ridge import MOST, fit_changes
+from mmvidformer.finetune.rows import Row, clips_of, load_rows, videos_of, warn_of_shared_videos
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.sinks.video_files import place_of
 from mmvidformer.storage.atomic import write_atomically
@@ -48,6 +49,8 @@ def probe(
     cfg: Config, recipe: Recipe, lists: VideoLists, features: Path, target: Path | None
 ) -> tuple[dict[str, bool], str, dict[str, bool]]:
     """Train and test a classifier on features of a frozen backbone.
+
+    It learns all clips of a long video, and tells a video by its center view.
 
     Args:
         cfg: Config that ``finetune.apply_recipe`` made, with the weights ``load_from``.
@@ -81,6 +84,8 @@ def probe(
     warn_of_shared_videos(lists)
     if not rows["train"]:
         raise UserError(f"none of the {lists.counts['train']} training videos could be read")
+    most = max(MOST // len(rows["train"]), 1) if recipe.method == "temporal" else long_videos.MOST
+    rows["train"] = [clip for row in rows["train"] for clip in clips_of(row, most)]
     device = next(model.parameters()).device
     classifiers = method.train(model.cls_head, rows["train"], recipe, lists)
     names = list(classifiers)

@@ -20,11 +20,15 @@ logger = logging.getLogger("mmvidformer")
 
 
 class Row(NamedTuple):
-    """A file of a video, or of its features, its class, and the group that a list states."""
+    """A file of a video, or of its features, its class, and the group that a list states.
+
+    ``clip`` is the number of the clip in the features; 0 is the center view of the video.
+    """
 
     file: Path
     label: int
     group: str | None = None
+    clip: int = 0
 
 
 def warn_of_shared_videos(lists: VideoLists) -> None:
@@ -62,6 +66,14 @@ def _read_rows(file: Path, changed: int) -> list[Row]:
     return videos
 
 
+def clips_of(row: Row, most: int) -> list[Row]:
+    """Return the clips of the features of a video, or ``most`` of them, at equal distances."""
+    count = len(np.load(row.file, mmap_mode="r"))
+    numbers = np.linspace(0, count, min(count, most), endpoint=False).astype(int).tolist()
+    return [row._replace(clip=number) for number in numbers]
+
+
 def load_rows(rows: Sequence[Row]) -> list[Tensor]:
     """Read features (N, ...) and classes (N,)."""
-    return default_collate([(np.load(row.file), row.label) for row in rows])
+    clips = [np.array(np.load(row.file, mmap_mode="r")[row.clip]) for row in rows]
+    return default_collate([(clip, row.label) for clip, row in zip(clips, rows, strict=True)])

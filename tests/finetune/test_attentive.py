@@ -20,7 +20,7 @@ def write_tokens(folder: Path) -> list[Row]:
     for number in range(VIDEOS):
         tokens = random.normal(size=(TOKENS, WIDTH)).astype(np.float32)
         tokens[random.integers(TOKENS), number % 2] += 6
-        np.save(folder / f"{number}.npy", tokens)
+        np.save(folder / f"{number}.npy", tokens[None])
         rows.append(Row(folder / f"{number}.npy", number % 2))
     return rows
 
