@@ -24,6 +24,7 @@ from mmvidformer.engine.loading import load_recognizer
 from mmvidformer.engine.preflight.checks import names_side
 from mmvidformer.errors import UserError
 from mmvidformer.finetune import long_videos
+from mmvidformer.finetune.coverage import FEW_STEPS
 from mmvidformer.finetune.frozen_features import compute_features
 from mmvidformer.finetune.ridge import MOST, fit_changes
 from mmvidformer.finetune.rows import Row, clips_of, load_rows, videos_of, warn_of_shared_videos
@@ -40,6 +41,7 @@ NEVER = -1e4  # bias of a class without training videos
 # As V-JEPA 2's attentive probes (Assran et al. 2025); AdamW, cosine, no warm-up.
 RATES, EPOCHS, BATCH = (5e-3, 3e-3, 1e-3, 3e-4, 1e-4), 20, 64
 LEAST_STEPS = 8  # of an epoch: few videos would hardly be learned in batches of 64
+LEAST_OF_RUN = FEW_STEPS[False]  # steps, as the head has random weights
 
 Rows = Sequence[Row]
 Classifiers = dict[str, Callable[[Tensor], Tensor]]  # from features to scores, by their settings
@@ -180,9 +182,10 @@ def _attentive(head: nn.Module, rows: Rows, recipe: Recipe, lists: VideoLists) -
         for probe_head, rate in zip(heads.values(), rates, strict=True)
     ]
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01, fused=device.type == "cuda")
-    epochs = recipe.epochs or EPOCHS
     size = recipe.batch or min(BATCH, math.ceil(len(rows) / LEAST_STEPS))
-    steps = epochs * math.ceil(len(rows) / size)
+    of_epoch = math.ceil(len(rows) / size)
+    epochs = recipe.epochs or max(EPOCHS, math.ceil(LEAST_OF_RUN / of_epoch))
+    steps = epochs * of_epoch
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in tqdm(range(epochs), unit="epoch", disable=None):
         for numbers in torch.randperm(len(rows)).split(size):

@@ -25,19 +25,18 @@ def write_tokens(folder: Path) -> list[Row]:
     return rows
 
 
-def count_right(rows: list[Row], batch: int | None) -> int:
-    """Train at one rate, and return how many of the same videos are told right."""
+def count_right(rows: list[Row], epochs: int | None) -> int:
+    """Train at one rate in batches of 64, and return how many of the same videos are told right."""
     torch.manual_seed(0)
     head = AttentiveHead(num_classes=2, in_channels=WIDTH, num_heads=2)
-    recipe = SimpleNamespace(lr=3e-3, epochs=None, batch=batch, seed=0)
+    recipe = SimpleNamespace(lr=3e-3, epochs=epochs, batch=64, seed=0)
     (trained,) = PROBES["attentive"].train(head, rows, recipe, None).values()
     inputs, labels = load_rows(rows)
     with torch.no_grad():
         return int((trained(inputs).argmax(1) == labels).sum())
 
 
-def test_few_videos_make_several_steps_an_epoch(tmp_path: Path) -> None:
+def test_few_videos_are_learned(tmp_path: Path) -> None:
     rows = write_tokens(tmp_path)
-    right = count_right(rows, None)
-    assert right == count_right(rows, 5)  # 8 steps an epoch
-    assert right >= 0.9 * VIDEOS > count_right(rows, 64)
+    assert count_right(rows, None) >= 0.95 * VIDEOS  # 300 steps
+    assert count_right(rows, 20) < 0.9 * VIDEOS
