@@ -44,6 +44,9 @@ BLOCK = f"""
                 return None
             return self.finder.find_spec(name, path, target)
 
+        def __getattr__(self, name):
+            return getattr(self.finder, name)
+
     HIDDEN = {BLOCKED + UNUSED}
     sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
 """
@@ -152,7 +155,7 @@ def loaded_for_help(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("words", words_of_commands(COMMANDS), ids=" ".join)
+@pytest.mark.parametrize("words", [*words_of_commands(COMMANDS)], ids=" ".join)
 def test_a_help_needs_python_alone(words: list[str], loaded_for_help: dict) -> None:
     """Neither PyTorch, NumPy nor any other package: it is there at once."""
     assert loaded_for_help[" ".join(words)] == []
@@ -196,3 +199,67 @@ def test_commands(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr[-2000:]
     for command, results in (WRITTEN | DRAWN).items():
         assert [*tmp_path.glob(results)], command
+
+
+@pytest.mark.slow
+def test_servers(tmp_path: Path) -> None:
+    """A video that is sent to the server, and one that is given to the page, get an answer."""
+    pytest.importorskip("gradio")
+    code = f"""
+        import os, signal, threading, time
+        from urllib.request import Request, urlopen
+
+        def ask(port, question):
+            for _ in range(3000):
+                try:
+                    urlopen(f"http://127.0.0.1:{{port}}/", timeout=60).close()
+                except OSError as error:
+                    if getattr(error, "code", 0) != 404:
+                        time.sleep(0.1)
+                        continue
+                break
+            try:
+                print(question(port))
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        def predict(port):
+            content = open({str(VIDEO)!r}, "rb").read()
+            return urlopen(Request(f"http://127.0.0.1:{{port}}/predict", content)).read().decode()
+
+        def choose(port):
+            from gradio_client import Client, handle_file
+
+            page = Client(f"http://127.0.0.1:{{port}}", verbose=False)
+            job = page.submit("camera_motion", handle_file({str(VIDEO)!r}), api_name="/predict")
+            job.result()
+            return job.outputs()[0]
+
+        def run(command, question):
+            from mmvidformer.__main__ import main
+
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                port = free.getsockname()[1]
+            threading.Thread(target=ask, args=(port, question), daemon=True).start()
+            try:
+                main([command, "camera_motion", "--port", str(port)])
+            except SystemExit as end:
+                print(command, "ended with", end.code)
+
+        import socket
+
+        # Gradio needs pandas, and the page draws. What answers is started anew, and reads this too.
+        HIDDEN = tuple(name for name in HIDDEN if name not in ("matplotlib", "pandas"))
+        if __name__ == "__main__":
+            run("serve", predict)
+            run("web", choose)
+    """
+    script = tmp_path / "servers.py"
+    script.write_text(textwrap.dedent(BLOCK) + textwrap.dedent(code), encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert result.returncode == 0 and "Traceback" not in result.stderr, result.stderr[-3000:]
+    served, page = result.stdout.split("serve ended with 0")
+    assert json.loads(served.strip().splitlines()[-1])["label"] == "pan right"
+    assert "pan right" in page and "web ended with 0" in page
