@@ -233,7 +233,7 @@ def test_servers(tmp_path: Path) -> None:
             page = Client(f"http://127.0.0.1:{{port}}", verbose=False)
             job = page.submit("camera_motion", handle_file({str(VIDEO)!r}), api_name="/predict")
             job.result()
-            return job.outputs()[0]
+            return job.outputs()
 
         def run(command, question):
             from mmvidformer.__main__ import main
