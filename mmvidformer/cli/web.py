@@ -30,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     from mmvidformer.config.shipped import PACKAGE
     from mmvidformer.web.models import YOUR_MODEL, models_here
     from mmvidformer.web.page import build_page
-    from mmvidformer.web.process import AnswerProcess, class_names
+    from mmvidformer.web.process import AnswerProcess
+    from mmvidformer.web.rows import describe_model
     from mmvidformer.web.uploads import UploadQuota
 
     for name, model in models_here(options.device).items():
@@ -41,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         license_name = published.by_name()[name].license or "license unknown"
         titles[name] = f"{name} ({license_name})"
     if options.config:
-        (names,) = process.ask(YOUR_MODEL, class_names)
+        (about,) = process.ask(YOUR_MODEL, describe_model)
+        names = next(iter(about["classes"].values()))
         known = ", ".join([*names[:3], "..."] if len(names) > 3 else names)
         titles[YOUR_MODEL] = f"{config_name(options.config)} ({len(names)} classes: {known})"
     with TemporaryDirectory(prefix="mmvidformer_web_") as folder:

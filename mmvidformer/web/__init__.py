@@ -1,1 +1,1 @@
-"""The page in the browser, and the process that answers it."""
+"""The page in the browser, the server, and the processes that answer them."""

@@ -1,5 +1,7 @@
 """The addresses of the server."""
 
+import hmac
+
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
@@ -19,13 +21,18 @@ def build_app(server: Server) -> FastAPI:
     app = FastAPI(title="mmvidformer", version=mmvidformer.__version__)
     app.add_middleware(UploadQuota, folder=server.folder, most_mb=server.limits.max_stored_mb)
 
-    @app.exception_handler(Refused)
-    async def refuse(request: Request, refused: Refused) -> JSONResponse:
+    @app.exception_handler(UserError)
+    async def refuse(request: Request, error: UserError) -> JSONResponse:
+        refused = Refused.of(error)
         server.metrics.add(request.url.path, refused.status, 0)
         return refused.response()
 
     async def check_token(request: Request) -> None:
-        server.check_token(request.headers.get("authorization", ""))
+        if server.token is None:
+            return
+        header = request.headers.get("authorization", "")
+        if not hmac.compare_digest(header.encode(), f"Bearer {server.token}".encode()):
+            raise Refused(401, "send the header Authorization: Bearer TOKEN")
 
     checked = [Depends(check_token)]
     body = {"content": {"application/octet-stream": BINARY, "multipart/form-data": FORM}}
@@ -39,7 +46,12 @@ def build_app(server: Server) -> FastAPI:
     )
     async def predict(request: Request) -> RowsResponse:
         """Answer for a video: a line of JSON, or one for each of its parts."""
-        return answer_request(server, request)
+        query = dict(request.query_params)
+        query.pop("name", None)
+        model = query.pop("model", next(iter(server.models)))
+        if model not in server.models:
+            raise Refused(404, f"no model named {model!r}; there are {', '.join(server.models)}")
+        return RowsResponse(server, request, model, read_query(query))
 
     @app.get("/models", dependencies=checked)
     async def models() -> dict[str, dict]:
@@ -57,21 +69,3 @@ def build_app(server: Server) -> FastAPI:
         return server.metrics_text()
 
     return app
-
-
-def answer_request(server: Server, request: Request) -> RowsResponse:
-    """Return the response to a request for rows.
-
-    Raises:
-        Refused: If the model or an option is unknown.
-    """
-    query = dict(request.query_params)
-    query.pop("name", None)
-    model = query.pop("model", next(iter(server.models)))
-    if model not in server.models:
-        known = ", ".join(server.models)
-        raise Refused(404, f"no model named {model!r}; there are {known}")
-    try:
-        return RowsResponse(server, request, model, read_query(query))
-    except UserError as error:
-        raise Refused(422, str(error)) from None

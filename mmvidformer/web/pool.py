@@ -3,9 +3,9 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,7 @@ class Pool:
     """Processes, of which a request takes one, and a queue of requests that has an end.
 
     Args:
-        start: Makes a process.
-        workers: Number of processes.
+        processes: The processes.
         most_waiting: Number of requests that may wait, from their first byte on.
         prepare: Loads what a process needs, so that no request waits for it.
 
@@ -31,21 +30,19 @@ class Pool:
 
     def __init__(
         self,
-        start: Callable[[], AnswerProcess],
-        workers: int,
+        processes: Sequence[AnswerProcess],
         most_waiting: int,
         prepare: Callable[[AnswerProcess], object],
     ) -> None:
-        self.processes = [start() for _ in range(workers)]
-        self.workers, self.most_waiting, self._prepare = workers, most_waiting, prepare
+        self.processes, self.most_waiting, self._prepare = processes, most_waiting, prepare
         self.inside = self.running = 0
         self._seconds = 1.0  # of an answer, on average of the last ones
-        self._threads = ThreadPoolExecutor(workers)
+        self._threads = ThreadPoolExecutor(len(processes))
         self._idle: asyncio.Queue[AnswerProcess] = asyncio.Queue()
         self._offers: set[asyncio.Task] = set()
 
     def start(self) -> None:
-        """Start all processes, before there is a loop of asyncio."""
+        """Start and prepare all processes, before there is a loop of asyncio."""
         for _ in self._threads.map(self._prepare, self.processes):
             pass
         for process in self.processes:
@@ -54,8 +51,9 @@ class Pool:
     @contextmanager
     def place(self) -> Iterator[None]:
         """Take a place in the queue; ``Refused`` if there is none."""
-        if self.inside >= self.workers + self.most_waiting:
-            seconds = math.ceil(self._seconds * self.inside / self.workers)
+        workers = len(self.processes)
+        if self.inside >= workers + self.most_waiting:
+            seconds = math.ceil(self._seconds * self.inside / workers)
             text = f"{self.most_waiting} requests wait already; try again in {seconds} s"
             raise Refused(503, text, seconds)
         self.inside += 1
@@ -64,31 +62,24 @@ class Pool:
         finally:
             self.inside -= 1
 
-    @asynccontextmanager
-    async def process(self) -> AsyncIterator[AnswerProcess]:
-        """Wait for a process, and take it."""
+    async def ask(self, name: str, work: Work, *arguments: Any) -> AsyncGenerator[Any, None]:
+        """Wait for a process, and yield what its ``ask`` does; to be closed."""
         process = await self._idle.get()
         self.running += 1
         began = time.monotonic()
-        try:
-            yield process
-            self._seconds += 0.1 * (time.monotonic() - began - self._seconds)
-        finally:
-            self.running -= 1
-            offer = asyncio.create_task(self._offer(process))
-            self._offers.add(offer)
-            offer.add_done_callback(self._offers.discard)
-
-    async def ask(
-        self, process: AnswerProcess, name: str, work: Work, *arguments: Any
-    ) -> AsyncIterator[Any]:
-        """Yield what ``AnswerProcess.ask`` does."""
         results = process.ask(name, work, *arguments)
         try:
             while (result := await self._run(partial(next, results, _END))) is not _END:
                 yield result
+            self._seconds += 0.1 * (time.monotonic() - began - self._seconds)
         finally:
-            await self._run(results.close)
+            try:
+                await self._run(results.close)
+            finally:
+                self.running -= 1
+                offer = asyncio.create_task(self._offer(process))
+                self._offers.add(offer)
+                offer.add_done_callback(self._offers.discard)
 
     def kill(self) -> None:
         """End all processes."""

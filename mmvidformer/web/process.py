@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from multiprocessing import get_context
@@ -49,7 +49,7 @@ class AnswerProcess:
         self.kills, self._is_idle = 0, True
         self._started: tuple | None = None
 
-    def ask(self, name: str, work: Work, *arguments: Any) -> Iterator[Any]:
+    def ask(self, name: str, work: Work, *arguments: Any) -> Generator[Any, None, None]:
         """Yield what ``work(model, limits, *arguments)`` yields; it stops if nobody waits for more.
 
         Raises:
@@ -118,11 +118,6 @@ class AnswerProcess:
         end.close()
         pipe.recv()  # imports take longer than some time limits
         return process, pipe
-
-
-def class_names(model: Any, limits: Limits) -> Iterator[list[str]]:
-    """A work: the names of the classes, of the first output."""
-    yield list(next(iter(model.names.values())))
 
 
 def _work(

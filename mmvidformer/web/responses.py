@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from mmvidformer.errors import LostProcess, UserError
+from mmvidformer.errors import UserError
 from mmvidformer.web.query import Asked
 from mmvidformer.web.rows import Row, answer_rows
 from mmvidformer.web.server import Server
@@ -34,15 +34,12 @@ class RowsResponse(Response):
         self.server, self.request, self.model, self.asked = server, request, model, asked
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Answer, or raise the ``UserError`` that says why not, before anything is sent."""
         began, lines = time.monotonic(), _Lines(send, self.server.limits.max_wait)
         try:
             with self.server.pool.place(), TemporaryDirectory(dir=self.server.folder) as folder:
                 video, title = await self._store(Path(folder))
                 await _unless_gone(receive, self._answer(video, title, lines))
-        except Refused as refused:
-            lines.status = refused.status
-            await refused.response()(scope, receive, send)
         except (ClientDisconnect, asyncio.CancelledError):
             lines.status = 499  # the client left, as nginx counts it
         self.server.metrics.add("/predict", lines.status, time.monotonic() - began)
@@ -57,17 +54,14 @@ class RowsResponse(Response):
             raise Refused(408, text) from None
 
     async def _answer(self, video: Path, title: str, lines: "_Lines") -> None:
-        pool = self.server.pool
+        work = answer_rows, video, title, self.asked
         try:
-            async with pool.process() as process:
-                work = answer_rows, video, title, self.asked
-                async with aclosing(pool.ask(process, self.model, *work)) as rows:
-                    async for row in rows:
-                        await lines.send(row)
+            async with aclosing(self.server.pool.ask(self.model, *work)) as rows:
+                async for row in rows:
+                    await lines.send(row)
         except UserError as error:
             if not lines.has_begun:
-                status = 500 if isinstance(error, LostProcess) else 422
-                raise Refused(status, str(error)) from None
+                raise
             await lines.send({"video": title, "error": str(error)})
         await lines.end()
 

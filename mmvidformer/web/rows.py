@@ -8,7 +8,7 @@ from typing import Any
 from mmvidformer.apis import Recognizer
 from mmvidformer.engine.offer_options import Limits
 from mmvidformer.web.limits import check_video
-from mmvidformer.web.query import Asked
+from mmvidformer.web.query import FILES, Asked
 
 Row = dict[str, Any]
 
@@ -32,6 +32,6 @@ def answer_rows(
 
 def describe_model(recognizer: Recognizer, limits: Limits) -> Iterator[Row]:
     """A work of the process: tell what a model answers."""
-    options = set(recognizer.task.options) - {"boxes"}
+    options = set(recognizer.task.options) - set(FILES)
     names = {output: list(classes) for output, classes in recognizer.names.items()}
     yield dict(answers_for=recognizer.task.part, options=sorted(options), classes=names)

@@ -1,6 +1,5 @@
 """What a server answers with: models in processes, limits, a token, counts."""
 
-import hmac
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +8,6 @@ from mmvidformer.web.metrics import Metrics
 from mmvidformer.web.pool import Pool
 from mmvidformer.web.process import AnswerProcess, Loadable
 from mmvidformer.web.rows import describe_model
-from mmvidformer.web.uploads import Refused
 
 
 class Server:
@@ -22,6 +20,7 @@ class Server:
         token: What clients must send; None: nothing.
 
     Attributes:
+        pool: The processes, to be started, and killed at the end.
         about: What ``/models`` tells, by name; empty before the start.
     """
 
@@ -34,26 +33,11 @@ class Server:
     ) -> None:
         self.models, self.limits, self.folder, self.token = models, options.limits, folder, token
         self.metrics, self.about = Metrics(), dict[str, dict]()
-
-        def start() -> AnswerProcess:
-            return AnswerProcess(models, options.limits, kept_models=len(models))
-
-        self.pool = Pool(start, options.workers, options.queue, self._prepare)
-
-    def start(self) -> None:
-        """Start the processes, and load the models in each; a ``UserError`` if one cannot be."""
-        self.pool.start()
-
-    def kill(self) -> None:
-        """End the processes."""
-        self.pool.kill()
-
-    def check_token(self, header: str) -> None:
-        """Refuse a client without the token, by its header ``Authorization``."""
-        if self.token is None:
-            return
-        if not hmac.compare_digest(header.encode(), f"Bearer {self.token}".encode()):
-            raise Refused(401, "send the header Authorization: Bearer TOKEN")
+        processes = [
+            AnswerProcess(models, options.limits, kept_models=len(models))
+            for _ in range(options.workers)
+        ]
+        self.pool = Pool(processes, options.queue, self._prepare)
 
     def metrics_text(self) -> str:
         """Return what ``/metrics`` tells."""

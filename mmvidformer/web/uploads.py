@@ -3,15 +3,17 @@
 import asyncio
 import re
 import time
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.web.limits import KEPT
 
 FORM_MB = 0.1  # what a form adds to its file
@@ -24,6 +26,13 @@ class Refused(UserError):
     def __init__(self, status: int, reason: str, retry_after: int = 0) -> None:
         super().__init__(reason)
         self.status, self.retry_after = status, retry_after
+
+    @classmethod
+    def of(cls, error: UserError) -> "Refused":
+        """Return an error as one: it is the video's or an option's, if not the process's."""
+        if isinstance(error, cls):
+            return error
+        return cls(500 if isinstance(error, LostProcess) else 422, str(error))
 
     def response(self) -> JSONResponse:
         """Return it as a response."""
@@ -120,29 +129,30 @@ async def store_upload(request: Request, folder: Path, max_mb: float) -> tuple[P
     is_form = request.headers.get("content-type", "").startswith("multipart/form-data")
     if length > max_mb + FORM_MB * is_form:
         raise Refused(413, f"a file must have at most {max_mb:g} MB, got {length:.1f} MB")
-    if not is_form:
-        title = request.query_params.get("name", "video")
-        path = _path_for(title, folder)
-        with path.open("wb") as file:
-            async for chunk in request.stream():
-                file.write(chunk)
-        return path, title
+    title, content = request.query_params.get("name", "video"), request.stream()
+    if is_form:
+        upload = await _read_form(request)
+        title, content = upload.filename or "video", _read_upload(upload)
+    suffix = re.search(r"\.\w{1,8}$", title, re.ASCII)  # all that is the sender's choice
+    path = folder / f"video{suffix[0] if suffix else ''}"
+    with path.open("wb") as file:
+        async for chunk in content:
+            file.write(chunk)
+    return path, title
+
+
+async def _read_form(request: Request) -> UploadFile:
     try:
         form = await request.form(max_files=1, max_fields=1)
     except HTTPException as error:
         raise Refused(400, error.detail) from None
-    for upload in form.values():
-        if not isinstance(upload, str):
-            path = _path_for(upload.filename or "video", folder)
-            with path.open("wb") as file:
-                while chunk := await upload.read(1 << 20):
-                    file.write(chunk)
-            await form.close()
-            return path, upload.filename
+    for part in form.values():
+        if isinstance(part, UploadFile):
+            return part
     raise Refused(400, "the form has no file; send one as curl -F file=@video.mp4 does")
 
 
-def _path_for(title: str, folder: Path) -> Path:
-    """Return a path whose suffix alone is the sender's choice."""
-    suffix = re.search(r"\.\w{1,8}$", title, re.ASCII)
-    return folder / f"video{suffix[0] if suffix else ''}"
+async def _read_upload(upload: UploadFile) -> AsyncGenerator[bytes, None]:
+    while chunk := await upload.read(1 << 20):
+        yield chunk
+    await upload.close()

@@ -12,8 +12,8 @@ from mmvidformer.checkpoints.download import cached_path, fetch, is_cached
 from mmvidformer.engine.offer_options import Limits
 from mmvidformer.web.answers import answer_page
 from mmvidformer.web.models import Model, fetch_models, models_here
-from mmvidformer.web.process import AnswerProcess, class_names
-from tests.web.bad_models import BadModel
+from mmvidformer.web.process import AnswerProcess
+from tests.web.bad_models import BadModel, class_names
 from tests.web.test_answers import write
 
 

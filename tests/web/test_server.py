@@ -46,7 +46,7 @@ class Served:
 
     def __init__(self, server: Any) -> None:
         self.server = server
-        server.start()
+        server.pool.start()
         config = uvicorn.Config(build_app(server), port=0, log_level="error", lifespan="off")
         self.http = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.http.run)
@@ -75,7 +75,7 @@ class Served:
         self.http.should_exit = True
         self.thread.join(300)
         assert not self.thread.is_alive()
-        self.server.kill()
+        self.server.pool.kill()
         assert not [*self.server.folder.iterdir()]
 
 
