@@ -15,6 +15,8 @@ from mmvidformer.apis.windows import times_of
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.stated_boxes import StatedBoxes
 from mmvidformer.video.choices import NONE
+from mmvidformer.video.errors import path_of
+from mmvidformer.video.facts import require_second
 from mmvidformer.video.times import FrameTimes
 
 Detector = Callable[[np.ndarray, float], list[Person]]  # of an RGB frame, and the least score
@@ -96,8 +98,13 @@ def stated_persons(
         cuts: As of ``find_persons``.
 
     Raises:
+        BadVideo: If the last moment is after the end of the video.
         MissingPackage: If they are to be followed, and the package for it is not installed.
     """
+    times, total = times_of(opened), opened["total_frames"]
+    if moments:
+        end = float(times.span(0, total - 1)[1])
+        require_second(path_of(opened), moments[-1].seconds, end, "its last box")
     if not track or any(number is not None for _, _, tracks in moments for number in tracks):
         for seconds, boxes, numbers in moments:
             pairs = zip(boxes, numbers, strict=True)
@@ -105,7 +112,7 @@ def stated_persons(
         return
     apart = np.diff([moment.seconds for moment in moments])
     tracks = PersonTracks(1 / float(np.median(apart)) if len(apart) else TRACK_RATE)
-    times, total, starts = times_of(opened), opened["total_frames"], list_shots(opened, cuts)
+    starts = list_shots(opened, cuts)
     ends, last_shot = [*starts[1:], total], 0
     (picture,) = opened["video_reader"].get_batch([0]).asnumpy()
     for seconds, boxes, _ in moments:

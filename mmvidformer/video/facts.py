@@ -36,6 +36,13 @@ def require_frame(name: str, number: int, count: int | None, reader: str) -> Non
         raise BadVideo(name, f"has {count} frames, and {need}; is it the right video?")
 
 
+def require_second(name: str, second: float, end: float, reader: str) -> None:
+    """Check that a video lasts until a second, or ends half a second before it."""
+    if second > end + 0.5:
+        need = f"{reader} is at {second:g} s"
+        raise BadVideo(name, f"lasts {end:.2f} s, and {need}; is it the right video?")
+
+
 def require_rate(name: str, rate: float | None, remedy: str = "") -> float:
     """Return the frames per second of a video; 0 and None are unknown ones."""
     if not rate:

@@ -12,7 +12,9 @@ from mmvidformer.config.fragments import merge
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.errors import UserError
+from mmvidformer.tasks.stated_boxes import StatedBoxes
 from mmvidformer.tasks.table import find_task
+from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.writer import VideoOutput
 from tests.video.test_cuts import shot
 
@@ -118,3 +120,13 @@ def test_nobody_and_no_frames(recognizer, video, monkeypatch) -> None:
         next(recognizer.stream(iter(())))
     with pytest.raises(UserError, match="rate must be positive, got 0 times a second"):
         next(recognizer.timeline(video, rate=0))
+
+
+@pytest.mark.parametrize("track", [False, True])
+def test_a_box_after_the_end_is_of_another_video(recognizer, video, track) -> None:
+    if track:
+        pytest.importorskip("trackers", reason="needs trackers")
+    boxes = [StatedBoxes(second, [(0.1, 0.2, 0.4, 0.8)], [None]) for second in (1.0, 3.9, 5.0)]
+    assert len(list(recognizer.timeline(video, boxes=boxes[:2], track=track))) == 2
+    with pytest.raises(BadVideo, match=r"a.mp4: lasts 3.50 s, and its last box is at 5 s; is it"):
+        list(recognizer.timeline(video, boxes=boxes, track=track))
