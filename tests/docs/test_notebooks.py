@@ -1,5 +1,7 @@
 """The notebooks run as they are, without magics and in any folder."""
 
+import ast
+import importlib
 import json
 import re
 import sys
@@ -47,6 +49,16 @@ def test_stored_outputs(name: str) -> None:
     printed = "".join(line for shown in outputs for one in shown for line in one.get("text", []))
     assert not re.search(r"(?<![\w./])/\w", printed)
     assert (NOTEBOOKS / name).stat().st_size < MOST_BYTES
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_what_a_notebook_imports_is_there(name: str) -> None:
+    """The whole of one is run by slow tests alone."""
+    code = "\n".join("".join(cell["source"]) for cell in code_cells(name))
+    imports = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+    names = [(node.module, alias.name) for node in imports for alias in node.names]
+    assert any(module.startswith("mmvidformer") for module, _ in names)
+    assert all(hasattr(importlib.import_module(module), name) for module, name in names), names
 
 
 @pytest.mark.parametrize(
