@@ -188,4 +188,7 @@ def test_one_file_runs_for_long(name: str, tmp_path: Path) -> None:
         logits.append(torch.from_numpy(out["logits"]))
     assert {name: value.shape for name, value in state.items()} == shapes
     whole = model.cls_head(model.extract_feat(clip[:, None])[0])
-    torch.testing.assert_close(torch.cat(logits, dim=1), whole, atol=1e-5, rtol=1e-5)
+    streamed = torch.cat(logits, dim=1)
+    if name == "sink":  # of a clip, its class token has the answer after the last frame
+        streamed = streamed[:, -1:]
+    torch.testing.assert_close(streamed, whole, atol=1e-5, rtol=1e-5)
