@@ -49,7 +49,7 @@ def test_a_file_without_video_stream_is_named(tmp_path, backend):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "bad.mp4: it is damaged, cut off, or no video"),
+        (b"", "bad.mp4: the file is empty"),
         (b"no video at all" * 100, "bad.mp4: it is damaged, cut off, or no video"),
         (None, "No such file or directory"),
     ],
