@@ -20,9 +20,6 @@ CASES = {
     "slow": (IMAGES, None, 2001, 1, 8, "classes", "linear", "weights would take about 25 hours"),
     "no_time": (IMAGES, None, 100, 1e-4, 1, "classes", "full", "100 videos"),
     "videos": (IMAGES, "FILE", 100, 1e-4, 8, "classes", "full", "100 videos"),
-    "few": (SCRATCH, "FILE", 20, 1e-4, 8, "classes", "lora", "20 videos are few for all weights"),
-    "few_slow": (SCRATCH, "FILE", 20, 1e4, 8, "classes", "linear", "weights would take about"),
-    "few_films": (SCRATCH, "FILE", 20, 1e-4, 8, "segments", "full", "20 videos"),
     "moments": (IMAGES, None, 100, 1e-4, 8, "moments", "full", "100 videos"),
     "scratch": (SCRATCH, None, 100, 10, 8, "classes", "full", "from random weights"),
 }
