@@ -27,6 +27,7 @@ from benchmarks.data_cost import (
     worker_cost,
 )
 from benchmarks.mmaction_pipeline import use_mmaction_classes
+from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer.config import load_config
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.model_options import ConfigOptions
@@ -74,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     rate.add_argument("--tflops", type=float, help="speed of a GPU; names the cores that it needs")
     parser.add_argument("--video-backend", choices=BACKENDS, help="library that decodes videos")
     parser.add_argument("--out", type=Path, help="folder for data.csv")
-    args = parser.parse_args(argv)
+    args = parse_with_results(parser, argv, with_suffixes("/data.csv", "/mmaction2.csv"))
     if args.split != "train" and (args.compare or args.tflops):
         parser.error("--compare and --tflops are for --split train")
 

@@ -24,8 +24,11 @@ from typing import Any, NamedTuple, Protocol
 from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.video.progress import limit_silence
 
-if sys.platform == "linux":
+fcntl: Any
+try:
     import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 TRIES = 2  # of a video whose process dies: the system may have ended it for want of memory
 TICK = 5.0  # seconds after which a caller hears that nothing has come
@@ -268,7 +271,7 @@ def end_with_parent() -> None:
     parent = parent_process()
     if parent is None:  # in a worker that PyTorch runs as a thread
         return
-    if sys.platform == "linux":  # also in native code that keeps the interpreter's lock
+    if hasattr(fcntl, "F_SETSIG"):  # Linux: also in native code that keeps the interpreter's lock
         pipe = parent.sentinel
         fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)

@@ -245,8 +245,8 @@ def test_windows_of_a_recurrent_model_share_the_maps_of_frames(
     fast, plain = Recognizer(cfg, str(path)), Recognizer(cfg, str(path))
     assert plain.model is not fast._fast
     rows = count_encoded(fast)
-    found = list(fast.timeline(video, 0.8))
-    for one, other in zip(found, plain.timeline(video, 0.8, found[1].seconds[0]), strict=True):
+    found = list(fast.timeline(video, 0.5))
+    for one, other in zip(found, plain.timeline(video, 0.5, found[1].seconds[0]), strict=True):
         assert one.seconds == other.seconds
         np.testing.assert_allclose(one.scores["class"], other.scores["class"], atol=1e-5)
     assert len(found) > 2 and 2 * sum(rows[1:-1]) <= rows[0] * (len(found) - 2)
