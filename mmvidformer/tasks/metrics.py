@@ -6,7 +6,8 @@ import csv
 import multiprocessing
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -27,8 +28,10 @@ from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
 from mmvidformer.tasks.shares import leave_out
 from mmvidformer.tasks.video_scores import fuse_scores, read_video_scores, scores_of_video
+from mmvidformer.video.processes import clean_context
 
 AVA_CLASSES = 80
+MANY_MOMENTS = 1000  # whose metric takes seconds, as processes do to start
 
 
 @METRICS.register_module()
@@ -183,8 +186,8 @@ class SegmentsMetric(BaseMetric):
 class BoxesMetric(AVAMetric):
     """MMAction2's ``AVAMetric``, in which a class that is never found counts as 0, as in AVA's own.
 
-    It closes its pool of processes, and writes its file to a temporary folder. Arguments are those
-    of ``AVAMetric``. The means over AVA's groups of classes are for AVA's 80 classes only.
+    It writes its file to a temporary folder. Arguments are those of ``AVAMetric``. The means over
+    AVA's groups of classes are for AVA's 80 classes only.
     """
 
     def compute_metrics(self, results: list) -> dict[str, float]:
@@ -205,13 +208,14 @@ class BoxesMetric(AVAMetric):
         elif not all(float(time).is_integer() for _, time in moments):
             what = "has parts of seconds, which exclude_file cannot name"
             raise UserError(f"{self.ann_file} {what}")
-        # MMAction2 does not close its pool, whose own thread may then wait for itself to end.
-        with TemporaryDirectory() as folder, multiprocessing.Pool() as pool:
+        with TemporaryDirectory() as folder:
             predictions, truth = Path(folder, "predictions.csv"), Path(folder, "truth.csv")
             write_csv(truth, _rows_of_truth(moments))  # without a header, empty lines, repetitions
             files = self.label_file, truth, self.exclude_file
             results2csv(results, predictions, self.custom_classes)
             _add_missed_classes(predictions, moments)
+            # MMAction2 forks, also where there are threads, and never closes its pool.
+            pool = SimpleNamespace(map=_map_moments)
             ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: pool)
             try:
                 with warnings.catch_warnings(), redirect_stdout(StringIO()) as printed:
@@ -224,6 +228,14 @@ class BoxesMetric(AVAMetric):
         print(*re.findall("^Index: .*", printed.getvalue(), re.M), sep="\n")
         has_groups = self.num_classes == AVA_CLASSES + 1
         return {k: float(v) for k, v in metrics.items() if has_groups or k == "overall"}
+
+
+def _map_moments(function: Callable, moments: Sequence) -> list:
+    """Apply a function to moments, and to many, as AVA's, in processes without our threads."""
+    if len(moments) < MANY_MOMENTS:
+        return [function(moment) for moment in moments]
+    with ProcessPoolExecutor(mp_context=clean_context()) as pool:
+        return list(pool.map(function, moments, chunksize=100))
 
 
 def _read_names(file: str) -> list[str]:

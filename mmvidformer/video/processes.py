@@ -24,12 +24,6 @@ from typing import Any, NamedTuple, Protocol
 from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.video.progress import limit_silence
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
 TRIES = 2  # of a video whose process dies: the system may have ended it for want of memory
 TICK = 5.0  # seconds after which a caller hears that nothing has come
 MOST_GROUPS = 100  # of a process, which is replaced then, since decoders may leak memory
@@ -271,8 +265,10 @@ def end_with_parent() -> None:
     parent = parent_process()
     if parent is None:  # in a worker that PyTorch runs as a thread
         return
-    if hasattr(fcntl, "F_SETSIG"):  # Linux: also in native code that keeps the interpreter's lock
-        pipe = parent.sentinel
+    with suppress(ImportError, AttributeError):  # Linux alone has signals of pipes
+        import fcntl
+
+        pipe = parent.sentinel  # its end also ends native code that keeps the interpreter's lock
         fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | os.O_ASYNC)

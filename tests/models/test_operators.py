@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import mmvidformer
+from mmvidformer.layers import eager
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer
 from mmvidformer.models.fast.kept_rows import compute_kept_rows
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
@@ -141,6 +142,7 @@ def test_few_files_run_in_a_forward_pass(
 @pytest.mark.parametrize("options", [dict(rope="axial"), dict(positions=dict(fixed="flat"))])
 def test_tables_of_places_are_computed_once_per_size(options: dict) -> None:
     """Also if the first pass is in inference mode, whose tensors cannot have gradients."""
+    eager._keep.cache_clear()  # tables of other tests
     model = VideoTransformer(arch(1), **options, **SIZE)
     clip = torch.randn(1, 3, 4, 32, 32)
     with torch.inference_mode():
