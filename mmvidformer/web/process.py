@@ -3,9 +3,10 @@
 import os
 import signal
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -56,29 +57,29 @@ class AnswerProcess:
             LostProcess: If it took too long, or crashed the process.
             UserError: If the model cannot be loaded, or the work raised one.
         """
-        if self._started is None:
-            self._started = self._start()
-        process, pipe = self._started
-        wait = self.limits.max_wait
+        wait, blamed, deed = self.limits.max_wait, f"the model {name}", "loads"
+        is_new = self._started is None
+        process, pipe = self._started = self._started or self._start()
         self._is_idle = False
         try:
+            if is_new:  # imports take longer than some time limits
+                list(self._receive(pipe, LOADING, blamed))
+                self._is_idle = False
             pipe.send((name, work, arguments))
-            for _ in self._receive(pipe, max(LOADING, wait)):
-                pass  # nothing comes before the model is loaded
-            self._is_idle = False
+            list(self._receive(pipe, max(LOADING, wait), blamed))
+            self._is_idle, blamed, deed = False, "the video", "reads"
             try:
-                yield from self._receive(pipe, wait)
+                yield from self._receive(pipe, wait, blamed)
             except GeneratorExit:
                 pipe.send(None)
                 with suppress(UserError):
-                    for _ in self._receive(pipe, wait):
-                        pass
+                    list(self._receive(pipe, wait, blamed))
                 raise
         except (EOFError, ConnectionError):
             process.join()
             code = process.exitcode
             reason = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            raise LostProcess(f"the video crashed the process that reads it ({reason})") from None
+            raise LostProcess(f"{blamed} crashed the process that {deed} it ({reason})") from None
         finally:
             if not self._is_idle:
                 self.kills += 1
@@ -97,7 +98,7 @@ class AnswerProcess:
             process.kill()
             process.join()
 
-    def _receive(self, pipe: Connection, seconds: float) -> Iterator[Any]:
+    def _receive(self, pipe: Connection, seconds: float, blamed: str) -> Iterator[Any]:
         """Yield results until there are no more; the process is idle then, or if it refuses."""
         end = time.monotonic() + seconds
         while pipe.poll(max(end - time.monotonic(), 0)):
@@ -108,7 +109,7 @@ class AnswerProcess:
             if self._is_idle:
                 raise result
             yield result
-        raise LostProcess(f"the video took longer than {seconds:g} s and was given up")
+        raise LostProcess(f"{blamed} took longer than {seconds:g} s and was given up")
 
     def _start(self) -> tuple:
         pipe, end = _PROCESSES.Pipe()
@@ -116,7 +117,6 @@ class AnswerProcess:
         process = _PROCESSES.Process(target=_work, args=arguments, daemon=True)
         process.start()
         end.close()
-        pipe.recv()  # imports take longer than some time limits
         return process, pipe
 
 
@@ -132,7 +132,7 @@ def _work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     end_with_parent()
-    load = lru_cache(kept_models)(lambda name: models[name].load())
+    load = lru_cache(kept_models)(partial(_load, models))
     pipe.send(None)
     while True:
         try:
@@ -143,8 +143,6 @@ def _work(
             continue
         name, work, arguments = request
         try:
-            if name not in models:
-                raise UserError(f"no model named {name!r} is offered")
             model = load(name)
             pipe.send(None)
             for result in work(model, limits, *arguments):
@@ -159,3 +157,16 @@ def _work(
                 if isinstance(argument, Path):
                     text = text.replace(f"{argument.parent}{os.sep}", "")
             pipe.send(UserError(text))
+
+
+def _load(models: Mapping[str, Loadable], name: str) -> Any:
+    if name not in models:
+        raise UserError(f"no model named {name!r} is offered")
+    try:
+        return models[name].load()
+    except (UserError, OSError):
+        raise
+    except Exception as error:  # a bug, or a package that does not fit
+        traceback.print_exc()
+        text = f"{type(error).__name__}: {error}"
+        raise UserError(f"the model {name} cannot be loaded: {text}") from error

@@ -10,6 +10,7 @@ from mmengine.config import Config
 
 from mmvidformer.checkpoints.download import cached_path, fetch, is_cached
 from mmvidformer.engine.offer_options import Limits
+from mmvidformer.errors import UserError
 from mmvidformer.web.answers import answer_page
 from mmvidformer.web.models import Model, fetch_models, models_here
 from mmvidformer.web.process import AnswerProcess
@@ -42,6 +43,25 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
     crashed = reason(process, "crash", video)
     assert crashed == "the video crashed the process that reads it (SIGSEGV)"
     assert {*multiprocessing.active_children()} <= before
+
+
+@pytest.mark.parametrize(
+    "deed, message, is_started",
+    [
+        ("no load", "cannot be loaded: ImportError: no module named 'kernels'", True),
+        ("no memory", "crashed the process that loads it (SIGKILL)", False),
+        ("no import", "crashed the process that loads it (exit status 1)", False),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_is_blamed_and_no_video(
+    deed: str, message: str, is_started: bool
+) -> None:
+    process = AnswerProcess({"bad": BadModel(deed)}, Limits())
+    with pytest.raises(UserError) as caught:
+        list(process.ask("bad", class_names))
+    assert str(caught.value) == f"the model bad {message}"
+    assert process.is_started is is_started
+    process.kill()
 
 
 def test_what_hangs_ends_with_a_server_that_is_killed(run) -> None:
