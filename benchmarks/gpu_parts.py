@@ -7,10 +7,12 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 DECODING = TESTS / "data" / "test_encoded.py"
+WAITING = TESTS / "models" / "test_synchronisations.py"
 GPU_TESTS = shlex.join(
     str(path)
     for path in sorted(TESTS.rglob("test_*.py"))
-    if path != DECODING and re.search(r"^@pytest\.mark\.gpu", path.read_text(), re.MULTILINE)
+    if path not in (DECODING, WAITING)
+    and re.search(r"^@pytest\.mark\.gpu", path.read_text(), re.MULTILINE)
 )
 STEPS = "benchmarks.steps --device cuda"
 TINY_STEPS = "benchmarks.steps timesformer_motion horst_early_motion --device cpu"
@@ -69,6 +71,20 @@ PARTS = (
         f"pytest {shlex.quote(str(DECODING))}",
     ),
     Part(
+        "synchronisations",
+        "that no forward pass and no training step waits for the GPU, of each family",
+        0.5,
+        f"pytest -m gpu {shlex.quote(str(WAITING))}",
+        f"pytest -m 'not gpu' {shlex.quote(str(WAITING))}",
+    ),
+    Part(
+        "places",
+        "that tables of positions are computed once for a size",
+        0.5,
+        "benchmarks.once places",
+        "benchmarks.once places --device cpu --size 4",
+    ),
+    Part(
         "eager",
         "training steps of each family in fp32, bf16 and fp16 against the CPU's",
         0.8,
@@ -114,6 +130,22 @@ PARTS = (
         0.5,
         "benchmarks.horst --device cuda",
         "benchmarks.horst --batch 1 --steps 4 --channels 8 --size 4 6 --order 2 --repeat 1",
+        timed=True,
+    ),
+    Part(
+        "windows",
+        "what the mask of shifted windows adds to the memory for each clip",
+        0.5,
+        "benchmarks.once windows --size 56",
+        "benchmarks.once windows --device cpu --size 14",
+        timed=True,
+    ),
+    Part(
+        "recurrence",
+        "time of the recurrence over time, and of an associative scan in its place",
+        0.5,
+        "benchmarks.once recurrence",
+        "benchmarks.once recurrence --device cpu --size 2",
         timed=True,
     ),
     Part(

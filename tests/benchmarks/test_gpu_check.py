@@ -12,8 +12,9 @@ from pathlib import Path
 import cv2
 import pytest
 import torch
+from torch import Tensor, nn
 
-from benchmarks import gpu_check
+from benchmarks import gpu_check, once
 from benchmarks.gpu_parts import PARTS, Part, peak_of
 from benchmarks.page import fill_page
 
@@ -149,12 +150,42 @@ def test_parts_name_tests_that_exist() -> None:
     assert Path(__file__).name not in command
 
 
+def test_the_scan_and_the_loop_are_one_recurrence() -> None:
+    table = once.measure_recurrence("cpu", 1)
+    assert table.holds and [row[1] for row in table.rows] == ["loop", "scan"] * 2
+
+
+def test_a_mask_that_is_copied_for_each_clip_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    fused = once.SoftmaxKernel.forward
+
+    def copy_mask(
+        kernel: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        if mask is None:
+            return fused(kernel, q, k, v)
+        masks = torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
+        masks = masks.expand(len(q), *mask.shape).flatten(0, 1).contiguous()
+        return fused(kernel, *(x.flatten(0, 1) for x in (q, k, v)), masks)
+
+    assert once.measure_windows("cpu", 14).holds
+    monkeypatch.setattr(once.SoftmaxKernel, "forward", copy_mask)
+    assert not once.measure_windows("cpu", 14).holds
+
+
+def test_a_table_that_is_computed_again_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(once.eager, "runs_eagerly", lambda: False)
+    assert not once.measure_places("cpu", 4).holds
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(torch.__version__ < "2.7", reason="FSDP of PyTorch 2.6 needs a GPU")
 def test_tiny_models_on_the_cpu(monkeypatch, tmp_path: Path) -> None:
     # The parts' own limits are for a GPU; how long a busy processor takes is not tested.
     monkeypatch.setattr(gpu_check, "PARTS", [replace(part, minutes=300) for part in PARTS])
-    parts = ("eager", "nccl", "fsdp", "speed", "horst", "fixation", "compiled")
+    parts = (
+        "synchronisations places eager nccl fsdp speed horst windows recurrence fixation compiled"
+    )
+    parts = parts.split()
     options = ["--tiny", "--minutes", "300", "--parts", *parts, "--out", str(tmp_path)]
     assert gpu_check.main(options) == 0
     found = results(tmp_path)
@@ -164,6 +195,7 @@ def test_tiny_models_on_the_cpu(monkeypatch, tmp_path: Path) -> None:
             exact = row["dtype"] == "fp32"
             assert float(row["score gap"]) < (1e-6 if exact else 0.05)
             assert float(row["gradient gap"]) < (1e-5 if exact else 0.3)
+    assert [row["in the second"] for row in found["places"]["rows"]] == ["0"] * 3
     models = {row["model"] for row in found["speed"]["rows"]}
     assert {"mmvidformer", "MMAction2", "HuggingFace"} <= models
     for row in found["speed"]["rows"]:

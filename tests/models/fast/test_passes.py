@@ -2,13 +2,15 @@
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import create_mask, flex_attention
 
 from mmvidformer.models import VideoTransformer
-from mmvidformer.models.fast import folded_fc
+from mmvidformer.models.fast import flex, folded_fc
 from mmvidformer.models.fast.compiled_blocks import compile_blocks
 from mmvidformer.models.fast.folded_fc import fold_fc
 from mmvidformer.models.fast.inference import optimize_for_inference
@@ -187,6 +189,60 @@ def test_products_in_onednn_and_8_bits(count: int) -> None:
         with torch.no_grad():
             found = model(clip)
         assert 0 < (found - expected[0]).norm() < 0.2 * expected[0].norm()
+
+
+def for_flex(options: dict) -> dict:
+    """With attention that FlexAttention computes; the other parts stay."""
+    patterns = ("causal_joint", dict(type="causal_joint", past=2), "local", "joint")
+    for encoder in options["encoders"]:
+        for number, row in enumerate(encoder["block"]):
+            pattern = patterns[(len(row["shifts"]) + number) % 4]
+            kernel = dict(type="capped", cap=0.5) if pattern == "joint" else "softmax"
+            row |= dict(pattern=pattern, kernel=kernel, shifts=(), shift_last=False)
+    return options
+
+
+def attend_by_formula(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    """What FlexAttention's documentation says: on a CPU it has no gradients itself."""
+    change, blocks = options["score_mod"], options["block_mask"]
+    scores = q @ k.transpose(-1, -2) * options["scale"]
+    scores = scores if change is None else change(scores)
+    if blocks is not None:
+        seen = create_mask(blocks.mask_mod, None, None, q.shape[-2], k.shape[-2], "cpu")
+        scores = scores.masked_fill(~seen, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+@pytest.mark.parametrize("count", [8, pytest.param(500, marks=pytest.mark.slow)])
+def test_flex_attention_changes_neither_outputs_nor_gradients(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Uncompiled, on the CPU, where it computes all scores."""
+    calls = []
+
+    def record(*inputs: Tensor, **options: Any) -> Tensor:
+        calls.append(options)
+        return (attend_by_formula if torch.is_grad_enabled() else flex_attention)(
+            *inputs, **options
+        )
+
+    monkeypatch.setattr(flex, "DEVICES", {"cpu"})
+    monkeypatch.setattr(flex, "compiles", lambda device: True)
+    monkeypatch.setattr(flex, "_compiled", lambda: record)
+    monkeypatch.setattr(flex, "LEAST_TOKENS", 1)
+    monkeypatch.setattr(flex, "LEAST_WIDTH", 1)
+    compared = 0
+    for model, clip in build_all(count, for_flex):
+        model, clip = model.float().eval(), clip.float()
+        expected = gradients(model, model(clip))
+        flex.attend_in_flex(model)
+        calls.clear()
+        with torch.no_grad():
+            torch.testing.assert_close(model(clip), expected[0], rtol=1e-4, atol=1e-5)
+        for found, value in zip(gradients(model, model(clip)), expected, strict=True):
+            assert (found - value).norm() <= 1e-4 * value.norm() + 1e-6
+        compared += bool(calls)
+    assert compared > count / 10
 
 
 @pytest.mark.slow
