@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -124,6 +125,14 @@ def instances_of_a_test() -> Iterator[None]:
     """See ``kept_instances``."""
     with kept_instances():
         yield
+
+
+@pytest.fixture(autouse=True)
+def handlers_of_a_test() -> Iterator[None]:
+    """No handler of SIGTERM is left: processes that are forked would have it."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def pytest_unconfigure() -> None:

@@ -1,9 +1,7 @@
 """What the commands that offer models to others, ``web`` and ``serve``, have in common."""
 
 import os
-import signal
 import socket
-import sys
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -25,7 +23,6 @@ def fetch_offer(options: OfferOptions, package: str, clips: int | None) -> dict[
         raise MissingPackage(f'{package} is needed: pip install "gradio>=6" brings it')
     if options.port is not None:
         listen(options.host, options.port).close()  # before a model is loaded
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # to delete the files
     models = fetch_models(options.models, replace(read_options(Model, options), clips=clips))
     os.environ.update(HF_HUB_OFFLINE="1")  # processes that are started inherit this
     return models

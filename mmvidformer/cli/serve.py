@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from mmvidformer.engine.offer_options import ServeOptions
 from mmvidformer.engine.options import parse_options
+from mmvidformer.engine.stops import stopped_by_signals
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     if token is None and host not in ("127.0.0.1", "::1", "localhost"):
         print("anyone who reaches this machine can use it: see --token", file=sys.stderr)
-    with TemporaryDirectory(prefix="mmvidformer_serve_") as folder:
+    with stopped_by_signals(0), TemporaryDirectory(prefix="mmvidformer_serve_") as folder:
         server = Server(models, options, Path(folder), token)
         try:
             server.pool.start()

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from mmvidformer.engine.offer_options import OfferOptions
 from mmvidformer.engine.options import parse_options
+from mmvidformer.engine.stops import stopped_by_signals
 
 EXAMPLE = "camera_motion.mp4"  # video that the page offers
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         names = next(iter(about["classes"].values()))
         known = ", ".join([*names[:3], "..."] if len(names) > 3 else names)
         titles[YOUR_MODEL] = f"{config_name(options.config)} ({len(names)} classes: {known})"
-    with TemporaryDirectory(prefix="mmvidformer_web_") as folder:
+    with stopped_by_signals(0), TemporaryDirectory(prefix="mmvidformer_web_") as folder:
         os.environ.update(GRADIO_TEMP_DIR=folder, GRADIO_RUN_HISTORY="False")
         quota = Middleware(UploadQuota, folder=Path(folder), most_mb=limits.max_stored_mb)
         example = shutil.copy(PACKAGE / "weights" / EXAMPLE, folder)

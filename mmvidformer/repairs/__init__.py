@@ -19,7 +19,7 @@ REPAIRS = ("find_loader", "drn", "multimodal", "numpy_2", "gloo_threads")
 # Their import is the repair. MMAction2's registries import them after the models and metrics, at
 # the first look-up, which each head does when it is built. The models load MMDetection and
 # MMPretrain if they are installed, so that this package does not import them itself.
-OF_MODELS, OF_METRICS = "half_scores", "accuracy"
+OF_MODELS, OF_METRICS = ("half_scores",), ("accuracy", "ava_pool")
 
 
 @cache
@@ -38,8 +38,8 @@ def apply() -> None:
         import_module(f"{__name__}.{name}").repair()
     from mmaction.registry import METRICS, MODELS
 
-    for registry, name in ((MODELS, OF_MODELS), (METRICS, OF_METRICS)):
-        registry._locations.append(f"{__name__}.{name}")
+    for registry, names in ((MODELS, OF_MODELS), (METRICS, OF_METRICS)):
+        registry._locations.extend(f"{__name__}.{name}" for name in names)
         registry._imported = False  # also if a look-up came first
 
 

@@ -1,18 +1,16 @@
 """Metrics of several labels, of numbers, of segments and of boxes."""
 
 from mmvidformer.registry import METRICS  # isort: skip  (repairs MMAction2 first)
+import mmvidformer.repairs.ava_pool  # noqa: F401  isort: skip  (and what ava_eval forks)
 
 import csv
-import multiprocessing
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 
 import numpy as np
 from mmaction.evaluation import AVAMetric, ava_eval, mean_average_precision, results2csv
@@ -28,10 +26,8 @@ from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.regression import Regression
 from mmvidformer.tasks.shares import leave_out
 from mmvidformer.tasks.video_scores import fuse_scores, read_video_scores, scores_of_video
-from mmvidformer.video.processes import clean_context
 
 AVA_CLASSES = 80
-MANY_MOMENTS = 1000  # whose metric takes seconds, as processes do to start
 
 
 @METRICS.register_module()
@@ -214,28 +210,14 @@ class BoxesMetric(AVAMetric):
             files = self.label_file, truth, self.exclude_file
             results2csv(results, predictions, self.custom_classes)
             _add_missed_classes(predictions, moments)
-            # MMAction2 forks, also where there are threads, and never closes its pool.
-            pool = SimpleNamespace(map=_map_moments)
-            ava_utils.multiprocessing = SimpleNamespace(Pool=lambda count: pool)
-            try:
-                with warnings.catch_warnings(), redirect_stdout(StringIO()) as printed:
-                    warnings.filterwarnings("ignore", "Mean of empty slice")  # of groups
-                    metrics = ava_eval(
-                        predictions, self.options[0], *files, custom_classes=self.custom_classes
-                    )
-            finally:
-                ava_utils.multiprocessing = multiprocessing
+            with warnings.catch_warnings(), redirect_stdout(StringIO()) as printed:
+                warnings.filterwarnings("ignore", "Mean of empty slice")  # of groups
+                metrics = ava_eval(
+                    predictions, self.options[0], *files, custom_classes=self.custom_classes
+                )
         print(*re.findall("^Index: .*", printed.getvalue(), re.M), sep="\n")
         has_groups = self.num_classes == AVA_CLASSES + 1
         return {k: float(v) for k, v in metrics.items() if has_groups or k == "overall"}
-
-
-def _map_moments(function: Callable, moments: Sequence) -> list:
-    """Apply a function to moments, and to many, as AVA's, in processes without our threads."""
-    if len(moments) < MANY_MOMENTS:
-        return [function(moment) for moment in moments]
-    with ProcessPoolExecutor(mp_context=clean_context()) as pool:
-        return list(pool.map(function, moments, chunksize=100))
 
 
 def _read_names(file: str) -> list[str]:

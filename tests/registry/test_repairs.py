@@ -1,5 +1,6 @@
 """Each repair: the fault is present without it, fixed with it, and nothing else changes."""
 
+import multiprocessing
 import subprocess
 import sys
 import textwrap
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from mmaction.registry import METRICS
 from mmaction.structures import ActionDataSample
 from torch import nn
 
@@ -224,3 +226,19 @@ def test_multimodal_models_are_kept_with_an_older_transformers(monkeypatch) -> N
     monkeypatch.setattr(dependency, "satisfy_requirement", lambda requirement: False)
     multimodal.repair()
     assert dependency.WITH_MULTIMODAL
+
+
+@pytest.mark.parametrize("many", [1, 1000], ids=["new processes", "here"])
+def test_the_metric_of_ava_forks_nothing(many: int, tmp_path: Path, monkeypatch) -> None:
+    """Two classes of one box: AP 1, and none predicted, which MMAction2 leaves out."""
+    from mmaction.evaluation.functional import ava_utils
+
+    METRICS.get("AVAMetric")  # imports the repair
+    monkeypatch.setattr("mmvidformer.repairs.ava_pool.MANY", many)
+    monkeypatch.delattr(multiprocessing, "Pool")
+    truth, names, found = (tmp_path / name for name in ("truth.csv", "names.pbtxt", "found.csv"))
+    truth.write_text("v,1,0.1,0.1,0.5,0.5,1,0\nv,1,0.1,0.1,0.5,0.5,2,0\n")
+    names.write_text("".join(f'item {{\n  name: "{i}"\n  id: {i}\n}}\n' for i in (1, 2, 3)))
+    found.write_text("v,1,0.1,0.1,0.5,0.5,1,0.9\n")
+    metrics = ava_utils.ava_eval(str(found), "mAP", str(names), str(truth), None)
+    assert metrics["overall"] == 1

@@ -49,7 +49,7 @@ def test_segments_as_activitynet(tiny_videos, tmp_path) -> None:
 def test_boxes_as_ava(many: int, tmp_path, monkeypatch) -> None:
     """No process is forked or left, and no file is written here."""
     before = {*multiprocessing.active_children()}
-    monkeypatch.setattr("mmvidformer.tasks.metrics.MANY_MOMENTS", many)
+    monkeypatch.setattr("mmvidformer.repairs.ava_pool.MANY", many)
     monkeypatch.delattr(multiprocessing, "Pool")
     official.main(tmp_path)
     options = dict(exclude_file=None, action_thr=0.0, num_classes=5)

@@ -1,13 +1,9 @@
 """What the commands ``label`` and ``features`` do with their arguments."""
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from types import FrameType
-from typing import NoReturn
+from contextlib import closing, suppress
 
 from mmengine.config import Config
 from tqdm import tqdm
@@ -19,12 +15,12 @@ from mmvidformer.apis.factory import find_model_of
 from mmvidformer.data.sources import VideoInputs
 from mmvidformer.engine.bulk_options import BulkOptions
 from mmvidformer.engine.pipelines import set_video_backend
+from mmvidformer.engine.stops import stopped_by_signals
 from mmvidformer.storage.names import spell
 from mmvidformer.storage.parts import Answer, PartTable
 from mmvidformer.video.processes import Named
 
 WORKERS = 4  # that read for a model
-STOPS = ("SIGTERM", "SIGHUP")  # of a cluster, and of a terminal that closes
 
 
 def find_bulk_model(options: BulkOptions, inputs: VideoInputs) -> tuple[Config, str | None]:
@@ -106,24 +102,3 @@ def _answers(
     if workers is None:
         workers = min(WORKERS, os.cpu_count() or 1)
     yield from answer_videos(job, answerer, videos, workers)
-
-
-@contextmanager
-def stopped_by_signals() -> Iterator[None]:
-    """Let what stops a command raise ``SystemExit``, so that it can write what it has."""
-
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    replaced = []
-    if threading.current_thread() is threading.main_thread():
-        for name in STOPS:
-            number = getattr(signal, name, None)  # not all systems have them
-            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-                signal.signal(number, stop)
-                replaced.append(number)
-    try:
-        yield
-    finally:
-        for number in replaced:
-            signal.signal(number, signal.SIG_DFL)
