@@ -4,6 +4,8 @@ import errno
 import os
 import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ import torch
 from mmvidformer.engine.checkpointing.hook import AtomicBackend
 from mmvidformer.storage.atomic import write_atomically
 from tests.full_disk import small_files
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_it_writes_and_replaces(tmp_path: Path) -> None:
@@ -36,20 +40,22 @@ def test_a_writer_that_fails_changes_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+DYING = """
+import os, signal, sys
+from mmvidformer.storage.atomic import write_atomically
+
+setattr(os, sys.argv[1], lambda *args: os.kill(os.getpid(), signal.SIGKILL))
+with write_atomically(sys.argv[2]) as part:
+    part.write_text("after")
+"""
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_killed_writer_leaves_the_old_file(call: str, tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("before")
-    child = os.fork()
-    if child == 0:
-
-        def die(*args) -> None:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        setattr(os, call, die)
-        with write_atomically(path) as part:
-            part.write_text("after")
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    command = [sys.executable, "-c", DYING, call, str(path)]
+    assert subprocess.run(command, cwd=ROOT).returncode == -signal.SIGKILL
     assert path.read_text() == "before"
     (left,) = tmp_path.glob(".*.part")
     left.unlink()
