@@ -17,9 +17,10 @@ from mmvidformer.data.list_folders import VideoLists, read_groups
 from mmvidformer.engine.checkpointing.resume import LAST, best_checkpoint
 from mmvidformer.errors import UserError
 from mmvidformer.finetune.baseline import try_baselines
+from mmvidformer.finetune.methods import resumed_method
 from mmvidformer.finetune.open_data import open_data, open_folds
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
-from mmvidformer.finetune.prepare import RESULT, read_config, write_config
+from mmvidformer.finetune.prepare import RESULT, config_path, read_config, write_config
 from mmvidformer.finetune.settings import AUTO, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.storage.files import write_file
@@ -108,8 +109,12 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
 
 def _choose(options: FinetuneOptions, lists: VideoLists) -> Recipe:
     """Choose the method of a run, and say which."""
-    method = "full"  # a run that goes on, and one that reads shards, train weights
-    if not (options.resume or options.shards):
+    path = config_path(options, "finetune")
+    if options.resume and path.exists():
+        method = resumed_method(path)
+    elif options.shards:  # which no probe reads
+        method = "full"
+    else:
         from mmvidformer.finetune.automatic import choose_method
 
         cfg = read_config(options)

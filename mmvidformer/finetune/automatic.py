@@ -12,12 +12,13 @@ from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import default_device
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.ridge import MOST
-from mmvidformer.finetune.settings import Recipe
+from mmvidformer.finetune.settings import WHOLE, Recipe
 from mmvidformer.registry import MODELS
 from mmvidformer.tasks.base import Task
 
 STEP = 3  # forward passes that a training step costs
 LONGEST = 3 * 3600  # seconds that training on a CPU may take
+FEW = 50  # classified videos: with fewer, all weights learn less than low-rank updates
 
 
 class Pass(NamedTuple):
@@ -33,8 +34,9 @@ def choose_method(
     """Choose a method of fine-tuning by a forward pass.
 
     An image model on up to 2,000 videos gets ``temporal``, which is the best on three real sets
-    (``reports/real_videos.md``). Otherwise all weights are trained; if a CPU would take more than
-    three hours for that, a linear head is.
+    (``reports/real_videos.md``). Other trained models get low-rank updates (``lora``) on fewer than
+    50 classified videos (``docs/finetune.md``). Otherwise all weights are trained. If a CPU
+    would take more than three hours for either, a linear head is.
 
     Args:
         cfg: The config that is fine-tuned.
@@ -62,9 +64,12 @@ def choose_method(
         reason += " and weights of an image model"
     elif default_device() == "cpu" and training > LONGEST:
         method = "linear"
-        reason += f"; all weights would take {_say(training)}"
+        reason += f"; training the model would take {_say(training)}"
+    elif task.probes and videos < FEW:
+        method = "lora"
+        reason += " are few for all weights"
     features = measured.seconds * sum(lists.counts.values())
-    duration = training if method == "full" else features
+    duration = training if method in WHOLE else features
     threads = torch.get_num_threads()
     processor = f"{threads} thread{'s' if threads > 1 else ''}"
     place = processor if default_device() == "cpu" else "this GPU"

@@ -1,6 +1,7 @@
 """What is trained: all weights, LoRA, or a head on a frozen backbone."""
 
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
@@ -89,6 +90,21 @@ def fitting_methods(cfg: Config, task: Task) -> tuple[str, ...]:
     if not hasattr(build_meta_model(cfg).backbone, "encoders"):
         return ("full",)
     return tuple(method for method in METHODS if method in (*WHOLE, "linear", *task.probes))
+
+
+def resumed_method(path: Path) -> str:
+    """Return the method of a run by the config that ``finetune`` wrote for it.
+
+    Raises:
+        UserError: If the run was one on frozen features.
+    """
+    backbone = Config.fromfile(path).model.backbone
+    for method in ("lora", "adapter"):
+        if backbone.get(method):
+            return method
+    if "frozen_stages" in backbone:
+        raise UserError(f"--resume goes on with training; {path} is of a head on frozen features")
+    return "full"
 
 
 def _probe_config(

@@ -4,7 +4,10 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
+from mmvidformer.checkpoints import load_checkpoint
+from mmvidformer.checkpoints.download import fetch
 from mmvidformer.storage.files import list_files, read_file
 from mmvidformer.tasks.transforms import LoadFeatures
 from mmvidformer.video.errors import BadVideo
@@ -33,6 +36,7 @@ def test_checkpoints_and_logs_of_a_run(make_config, train, out, tmp_path) -> Non
 
 
 def test_fine_tuning_names_its_best_checkpoint(main_of, own, pretrained, out, tmp_path, capsys):
+    """Low-rank updates, as there are few videos; the frozen weights are with them."""
     work_dir = tmp_path / "run"
     options = ["--config", pretrained[0], "--data", own, "--weights", pretrained[1]]
     options += ["--work-dir", str(work_dir), "--epochs", "1", "--batch", "4", "--workers", "0"]
@@ -41,6 +45,11 @@ def test_fine_tuning_names_its_best_checkpoint(main_of, own, pretrained, out, tm
     best = f"{out}/run/best_acc_top1_epoch_1.pth"
     assert f"demo {work_dir}/finetune/config.py {best} VIDEO" in capsys.readouterr().out
     assert json.loads((work_dir / "finetune" / "result.json").read_text())["checkpoint"] == best
+    state = load_checkpoint(fetch(best)).state
+    assert any("lora_" in name for name in state)
+    for name, value in pretrained[2].items():
+        if name.startswith("backbone."):
+            torch.testing.assert_close(state[name], value, rtol=0, atol=0)
 
 
 def test_a_work_dir_is_a_folder(main_of, make_config, own) -> None:

@@ -203,6 +203,24 @@ def test_a_run_does_not_go_on_with_other_classes(main_of, own, pretrained, tmp_p
     main_of("finetune")([*options, "--data", own, "--resume"])
 
 
+@pytest.mark.parametrize("method", ["full", "lora", "adapter", "linear"])
+def test_a_run_goes_on_with_the_method_it_began_with(
+    method, main_of, own, pretrained, tmp_path
+) -> None:
+    """The command names none: another one may suit the videos by now."""
+    options = ["--config", pretrained[0], "--data", own, "--weights", pretrained[1], "--prepare"]
+    options += ["--work-dir", str(tmp_path)]
+    main_of("finetune")([*options, "--method", method])
+    config = tmp_path / "finetune" / "config.py"
+    before = config.read_text()
+    if method == "linear":
+        with pytest.raises(ValueError, match=r"config.py is of a head on frozen features"):
+            main_of("finetune")([*options, "--resume"])
+    else:
+        main_of("finetune")([*options, "--resume"])
+    assert config.read_text() == before
+
+
 def test_methods_freeze_the_blocks_of_the_overrides(main_of, own, pretrained, tmp_path) -> None:
     options = ["--config", pretrained[0], "--data", own, "--prepare", "--method", "attentive"]
     sizes = [f"model.backbone.arch.{x}" for x in ("depth=3", "embed_dims=24", "num_heads=3")]

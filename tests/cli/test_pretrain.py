@@ -54,7 +54,7 @@ def test_pretrain_look_and_finetune(
     own = ["--config", str(make_config("tuned")), "--data", str(tiny_videos.root)]
     main_of("finetune")(
         [*own, "--weights", str(checkpoint), "--work-dir", str(tuned), "--epochs", "1"]
-        + ["--workers", "0", "--lr", "0"]
+        + ["--method", "full", "--workers", "0", "--lr", "0"]
     )
     start = weights(tuned / "epoch_1.pth")
     for name, value in trained.items():

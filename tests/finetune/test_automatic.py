@@ -17,9 +17,14 @@ CASES = {
     # config, --weights, training videos, seconds and moments of a pass, task, chosen, why
     "image": (IMAGES, None, 100, 1, 8, "classes", "temporal", "weights of an image model"),
     "large": (IMAGES, None, 2001, 1e-4, 8, "classes", "full", "2001 videos"),
-    "slow": (IMAGES, None, 2001, 1, 8, "classes", "linear", "weights would take about 25 hours"),
+    "slow": (IMAGES, None, 2001, 1, 8, "classes", "linear", "model would take about 25 hours"),
     "no_time": (IMAGES, None, 100, 1e-4, 1, "classes", "full", "100 videos"),
     "videos": (IMAGES, "FILE", 100, 1e-4, 8, "classes", "full", "100 videos"),
+    "few": (SCRATCH, "FILE", 49, 1e-4, 8, "classes", "lora", "49 videos are few for all weights"),
+    "enough": (SCRATCH, "FILE", 50, 1e-4, 8, "classes", "full", "50 videos"),
+    "few_slow": (SCRATCH, "FILE", 20, 1e4, 8, "classes", "linear", "model would take about"),
+    "few_films": (SCRATCH, "FILE", 20, 1e-4, 8, "segments", "full", "20 videos"),
+    "few_random": (SCRATCH, None, 20, 1e-4, 8, "classes", "full", "from random weights"),
     "moments": (IMAGES, None, 100, 1e-4, 8, "moments", "full", "100 videos"),
     "scratch": (SCRATCH, None, 100, 10, 8, "classes", "full", "from random weights"),
 }

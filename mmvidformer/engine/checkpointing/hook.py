@@ -29,7 +29,6 @@ from mmvidformer.engine.checkpointing.settings import (
     use_config,
 )
 from mmvidformer.engine.loading import read_checkpoint
-from mmvidformer.errors import UserError
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.files import exists, is_remote, remove, split_path
@@ -190,16 +189,13 @@ class AtomicCheckpointHook(CheckpointHook):
         return started_of(path) == self._started
 
 
-class NeedsLocalFolder(UserError):
-    """Checkpoints that cannot be written to object storage."""
-
-
 @HOOKS.register_module()
 class SaveTrainedHook(Hook):
     """Saves frozen weights once, so that checkpoints of LoRA are small.
 
     They are in ``base_<hash>.safetensors`` beside the checkpoints, in a local folder, or nowhere if
-    they are published ones. The tools read both as one (``checkpoints.partial``).
+    they are published ones. The tools read both as one (``checkpoints.partial``). In object
+    storage, checkpoints hold all weights that are not published ones.
 
     Args:
         weights: What the model started from, file or address; only a published address matters.
@@ -212,15 +208,7 @@ class SaveTrainedHook(Hook):
         self._published: Base | None = None
 
     def before_train(self, runner: Runner) -> None:
-        """Read the published weights.
-
-        Raises:
-            NeedsLocalFolder: If checkpoints are written to object storage.
-        """
-        folder = self._folder(runner)
-        if is_remote(folder):
-            wanted = "checkpoints without frozen weights need a local out_dir"
-            raise NeedsLocalFolder(f"{wanted}, got {folder}")
+        """Read the published weights."""
         if is_main_process():
             self._published = published_base(self.weights, _model_of(runner))
 
@@ -228,9 +216,11 @@ class SaveTrainedHook(Hook):
         """Drop the frozen weights."""
         if not is_main_process():  # others write nothing, and may have no values
             return
+        folder = self._folder(runner)
+        if is_remote(folder) and self._published is None:
+            return  # a checkpoint that is read from there cannot name a file beside it
         parameters = _model_of(runner).named_parameters()
         frozen = [name for name, value in parameters if not value.requires_grad]
-        folder = self._folder(runner)
         keep_trained(checkpoint, frozen, folder, self._published)
 
     def _folder(self, runner: Runner) -> str:

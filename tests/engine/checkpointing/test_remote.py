@@ -6,10 +6,9 @@ import torch
 from mmengine.fileio import FileClient
 from mmengine.fileio.backends.registry_utils import prefix_to_backends
 
-from mmvidformer.engine.checkpointing.hook import AtomicBackend, SaveTrainedHook
+from mmvidformer.engine.checkpointing.hook import AtomicBackend
 from mmvidformer.engine.checkpointing.remote import find_last
 from mmvidformer.engine.checkpointing.resume import latest_checkpoint
-from mmvidformer.errors import UserError
 from mmvidformer.storage import files
 from mmvidformer.storage.errors import StorageError
 from tests.engine.toys import Stop, StopAt
@@ -97,9 +96,3 @@ def test_storage_that_does_not_answer_ends_the_run(toy, memory, monkeypatch) -> 
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     with pytest.raises(StorageError, match=r"epoch_1\.pth: 3 tries failed, the last by OSError"):
         toy("cut", checkpoint=dict(out_dir=FOLDER)).train()
-
-
-def test_without_frozen_weights_checkpoints_are_local(toy) -> None:
-    runner = toy("cut", hooks=[SaveTrainedHook()], checkpoint=dict(out_dir=FOLDER))
-    with pytest.raises(UserError, match=f"need a local out_dir, got {FOLDER}/cut"):
-        runner.train()
