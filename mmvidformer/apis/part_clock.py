@@ -1,9 +1,10 @@
-"""The seconds of the parts of a source of frames between two gaps."""
+"""The parts of a source of frames between two gaps, their seconds, and their ends."""
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,11 +17,26 @@ KEPT = 8192  # frames whose seconds are remembered, more than those of any windo
 SETTLED = 1.0  # seconds after which frames come one by one; before, those that had waited
 SPAN, LEAST_SPAN = 10.0, 2.0  # seconds in which the rate of a camera is measured
 
+T = TypeVar("T")
 
-def without_gaps(source: FrameSource) -> Iterator["PartClock"]:
-    """Split the frames of a source where numbers are missing."""
-    for _, part in groupby(enumerate(source.frames()), lambda pair: pair[1][0] - pair[0]):
+
+def without_gaps(source: FrameSource, errors: list[BaseException]) -> Iterator["PartClock"]:
+    """Split the frames of a source where numbers are missing; see ``until_error``."""
+    frames = enumerate(until_error(source.frames(), errors))
+    for _, part in groupby(frames, lambda pair: pair[1][0] - pair[0]):
         yield PartClock(source, (frame for _, frame in part))
+
+
+def until_error(frames: Iterable[T], errors: list[BaseException]) -> Iterator[T]:
+    """Yield frames until they end or break off.
+
+    The error goes to ``errors``, so that what waits for later frames is answered before it is
+    raised.
+    """
+    try:
+        yield from frames
+    except (Exception, KeyboardInterrupt) as error:
+        errors.append(error)
 
 
 class PartClock:

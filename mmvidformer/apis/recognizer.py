@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mmvidformer.apis.loaded_model import LoadedModel
-from mmvidformer.apis.part_clock import without_gaps
+from mmvidformer.apis.part_clock import until_error, without_gaps
 from mmvidformer.apis.parts import PartReader
 from mmvidformer.apis.pipeline import Foreign, Source
 from mmvidformer.apis.shots import ShotWindow
@@ -208,6 +208,8 @@ class Recognizer(LoadedModel):
         - A model of boxes finds persons, and classifies their boxes half a clip later. Nobody is
           followed over a gap of a camera or an address.
 
+        When the frames end or break off, what waits is answered; then their error is raised.
+
         Args:
             source: A video file, camera or address (``Capture``, or another ``FrameSource``); or
                 RGB frames (H, W, 3), uint8, which are consumed one by one. Those that a window
@@ -244,13 +246,17 @@ class Recognizer(LoadedModel):
         if restart is not None:
             raise UserError("restart is for recurrent models without windows")
         reader = PartReader(self)
-        for part in without_gaps(source) if has_times else [source]:
+        errors: list[BaseException] = []
+        parts = without_gaps(source, errors) if has_times else [until_error(source, errors)]
+        for part in parts:
             for output, where in self.task.stream_parts(reader, part, fps, asked):
                 for prediction in self.predictions_of(output, source=name, **where):
                     if has_times:
                         ends = part.seconds(prediction.start), part.seconds(prediction.end)
                         prediction = replace(prediction, seconds=ends)
                     yield prediction
+        if errors:
+            raise errors[0]
 
     def has_windows(self, options: dict[str, Any], in_parts: bool = False) -> bool:
         """Whether ``answers`` answers for windows with these options."""

@@ -226,10 +226,11 @@ def _predict_parts(
 def stream_steps(
     pipeline: VideoPipeline, predict: Predict, frames: Frames, fps: float, delay: float
 ) -> Iterator[Answer]:
-    """Classify each step of a stream once, when ``delay`` s after its end have been seen."""
+    """Classify each step of a stream once, ``delay`` s after its end or when the stream ends."""
     size = max(round(pipeline.span(fps)), 1)
     sampled, times = pipeline.sample(size, fps), FrameTimes(fps)
     done, step, late = 0.0, 0.0, 0.0  # end of the last step, length and delay of all, in frames
+    waiting: list[Answer] = []
     for count, kept in last_frames(frames, size):
         if step and count - late + 1e-6 < done + step:
             continue
@@ -240,10 +241,17 @@ def stream_steps(
         if late + step > size + 0.5:
             most = f"{times.seconds(size - step):.3g} s (a clip less a step)"
             raise UserError(f"delay must be at most {most}, got {delay:g} s")
+        waiting = []
         for scores, start, stop in _steps(sample, count - size):
-            if start >= done - step / 2 and stop <= count - late + 1e-6:
-                done = stop
-                yield scores, dict(seconds=(times.seconds(start), times.seconds(stop)))
+            if start < done - step / 2:
+                continue
+            answer = scores, dict(seconds=(times.seconds(start), times.seconds(stop)))
+            if stop > count - late + 1e-6:
+                waiting.append(answer)
+                continue
+            done = stop
+            yield answer
+    yield from waiting
 
 
 def _steps(sample: Sample, first: int) -> Iterator[tuple[Sample, float, float]]:

@@ -28,28 +28,32 @@ ENDS = (KeyboardInterrupt, WindowClosed)  # how somebody ends a camera
 
 
 class Answering:
-    """Answers for sources, and sends all to outputs.
+    """Answers for the sources of a command, and sends all to outputs.
 
     Args:
         recognizer: The model.
         options: What is asked of it.
         sinks: The outputs.
-
-    Attributes:
-        is_closed: Whether a window was closed, or a source interrupted: no other one follows.
     """
 
     def __init__(self, recognizer: Recognizer, options: DemoOptions, sinks: Sinks) -> None:
         self.recognizer, self.options, self.sinks = recognizer, options, sinks
-        self.is_closed = False
+        self._is_closed = False  # a window, or a source was interrupted: no other one follows
         names = [source.name for source in options.sources]
         self.boxes = read_boxes(options, names)
 
-    def answer(self, source: Source) -> None:
-        """Answer for a source; what is wrong with it is sent to the outputs as ``fail``.
+    def answer_all(self) -> None:
+        """Answer for each source; what is wrong with one is sent to the outputs as ``fail``.
 
         Errors of the outputs are raised.
         """
+        sources = self.options.sources
+        for source in tqdm(sources, unit="video", disable=None if sources[1:] else True):
+            self._answer(source)
+            if self._is_closed:
+                break
+
+    def _answer(self, source: Source) -> None:
         try:
             if source.is_stream or self.recognizer.is_frame_by_frame(self.options.asked()):
                 self._answer_stream(source)
@@ -57,7 +61,7 @@ class Answering:
                 self._answer_file(source)
             self.sinks.end()
         except WindowClosed:
-            self.is_closed = True
+            self._is_closed = True
         except UserError as error:  # decord reads some files that PyAV does not
             if self.sinks.is_broken:
                 raise
@@ -107,7 +111,7 @@ class Answering:
                             capture.note_delay(frames.seconds)
                         self.sinks.append(prediction)
             except ENDS:
-                self.is_closed = True
+                self._is_closed = True
         duration = 1000 * (time.perf_counter() - begin) / max(frames.count, 1)
         if by_frame:
             note(f"{capture.name}: {frames.count} steps, {duration:.1f} ms each")

@@ -16,55 +16,30 @@ wrong, or a source does not exist (nothing is answered).
 
 import sys
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
-from mmvidformer.cli.demo_options import AHEAD, parse_options
+from mmvidformer.cli.demo_options import parse_options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     options = parse_options(argv, __doc__)
-    from tqdm import tqdm
-
     from mmvidformer.apis import Recognizer
     from mmvidformer.apis.bulk.settings import model_settings
     from mmvidformer.apis.factory import find_model_of
     from mmvidformer.cli.answering import Answering
-    from mmvidformer.sinks.base import SinkOptions
-    from mmvidformer.sinks.film import Film
     from mmvidformer.sinks.group import Sinks
-    from mmvidformer.sinks.jsonl import JsonLines
-    from mmvidformer.sinks.lines import Counts, Lines
-    from mmvidformer.sinks.timeline import Timeline
-    from mmvidformer.sinks.windows import WindowsCsv
 
     cfg, checkpoint = find_model_of(options)
     recognizer = Recognizer(cfg, checkpoint, options.device, options.classes, **options.inexact)
     print(recognizer, file=sys.stderr)
     options.check_model(recognizer)
-    has_table = any(sink not in (Film, Timeline) for sink, _ in options.targets)
-    is_piped = (JsonLines, Path("-")) in options.targets
     names = dict(classes=recognizer.names, int8=options.int8, static=options.static)
-    sink_options = SinkOptions(
-        settings=model_settings(cfg, checkpoint) | names | options.asked(),
-        top=options.topk,
-        force=options.force,
-        ahead=options.ahead or AHEAD,
-        truth=options.true_spans,
-        has_window=options.show,
-        say=partial(tqdm.write, file=sys.stderr if is_piped else None),
-    )
-    targets = [(Counts if has_table else Lines, Path()), *options.targets]
-    sources = tqdm(options.sources, unit="video", disable=None if options.sources[1:] else True)
+    settings = model_settings(cfg, checkpoint) | names | options.asked()
+    targets, sink_options = options.printing_targets(), options.sink_options(settings)
     with Sinks(targets, sink_options, options.shown_ahead(recognizer)) as sinks:
-        answering = Answering(recognizer, options, sinks)
-        for source in sources:
-            answering.answer(source)
-            if answering.is_closed:
-                break
+        Answering(recognizer, options, sinks).answer_all()
     for sink, path in options.targets:
-        if sink not in (Film, Timeline, WindowsCsv) and str(path) != "-":
+        if not sink.is_picture and sink.targets(path, options.sources):  # new files
             print(f"written: {path}", file=sys.stderr)
     if sinks.failed:
         print(f"{len(sinks.failed)} of {len(options.sources)} videos failed:", file=sys.stderr)

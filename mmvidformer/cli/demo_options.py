@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmvidformer.engine import options as engine_options
 from mmvidformer.engine.arguments import (
@@ -24,7 +26,7 @@ from mmvidformer.sinks import SINKS
 if TYPE_CHECKING:
     from mmvidformer.apis.recognizer import Recognizer
     from mmvidformer.data.sources import Source
-    from mmvidformer.sinks.base import Sink
+    from mmvidformer.sinks.base import Sink, SinkOptions
     from mmvidformer.tasks.annotations import Span
 
 AHEAD = 1.0  # seconds ahead that are shown of a model that anticipates at several times
@@ -92,6 +94,30 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
             return None
         times, ahead = recognizer.frame_runner.times_ahead, self.ahead or AHEAD
         return min(times, key=lambda time: abs((time or 0.0) - ahead))
+
+    def printing_targets(self) -> list[tuple[type[Sink], Path]]:
+        """Return the outputs with what is printed: beside a table, numbers of answers alone."""
+        from mmvidformer.sinks.lines import Counts, Lines
+
+        has_table = any(not sink.is_picture for sink, _ in self.targets)
+        return [(Counts if has_table else Lines, Path()), *self.targets]
+
+    def sink_options(self, settings: dict[str, Any]) -> SinkOptions:
+        """Return how outputs write rows that depend on ``settings``."""
+        from tqdm import tqdm
+
+        from mmvidformer.sinks.base import SinkOptions
+
+        is_piped = Path("-") in dict(self.targets).values()
+        return SinkOptions(
+            settings=settings,
+            top=self.topk,
+            force=self.force,
+            ahead=self.ahead or AHEAD,
+            truth=self.true_spans,
+            has_window=self.show,
+            say=partial(tqdm.write, file=sys.stderr if is_piped else None),
+        )
 
     def check_model(self, recognizer: Recognizer) -> None:
         """Raise a ``UserError`` if an option has no effect with the model, or without another."""

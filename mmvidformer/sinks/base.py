@@ -69,6 +69,7 @@ class Sink(AbstractContextManager):
     Attributes:
         has_all_times: Whether it takes the predictions at all times ahead, where a model that
             anticipates has several; else it takes those at one of them.
+        is_picture: Whether it draws, and says itself which files are written.
         parts: What alone it is for, such as ``'boxes'`` (``Answers.part``); empty: for all.
         needs_parts: Whether it is about parts of videos, which are then not answered as a whole.
 
@@ -78,6 +79,7 @@ class Sink(AbstractContextManager):
     """
 
     has_all_times = False
+    is_picture = False
     parts: tuple[str, ...] = ()
     needs_parts = False
 

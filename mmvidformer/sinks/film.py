@@ -35,7 +35,7 @@ class Film(Sink):
         WindowClosed: By ``see`` and ``end``, if the window was closed.
     """
 
-    has_all_times = True
+    has_all_times = is_picture = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         self._place, self._options = target, options

@@ -31,7 +31,7 @@ Span = tuple[float, float, str]  # start and end in seconds, and class
 class Timeline(Sink):
     """A picture of each video (``draw_timeline``)."""
 
-    needs_parts = True
+    needs_parts = is_picture = True
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         self._place, self._options = target, options

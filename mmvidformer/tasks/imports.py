@@ -36,7 +36,13 @@ def name_task(table: Table, task: str | None) -> str:
         UserError: If no task is given, and the table is of no tool: columns fit several tasks.
     """
     if not task and not table.importer:
-        raise UserError(f"{table.file}: --task must be {', '.join(TASKS)}")
+        nouns = guess_task(table).nouns
+        fitting = [name for name, fit in TASKS.items() if fit.nouns == nouns]
+        others = ", ".join(name for name in TASKS if name not in fitting)
+        raise UserError(
+            f"{table.file}: --task must be {' or '.join(fitting)} by its columns, "
+            f"{', '.join(table.columns)}; others are {others}"
+        )
     task = task or guess_task(table).name
     if table.importer:
         print(f"{table.file}: read as {table.importer}, --task {task}")

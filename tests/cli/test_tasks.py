@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from unittest.mock import Mock
 
 import numpy as np
@@ -10,7 +10,8 @@ import pytest
 import torch
 from mmengine.config import Config
 
-from mmvidformer.apis import Prediction, Recognizer
+from benchmarks.live_server import LiveServer
+from mmvidformer.apis import Capture, Prediction, Recognizer
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import Instances
 from mmvidformer.sinks.timeline import draw_timeline
@@ -111,8 +112,14 @@ def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) 
         FileNotFoundError, match=r"labels\d has no videos, only 1 \.csv; to read [a-z.]*, give"
     ):
         main_of("finetune")([*options, "--task", "number"])
-    with pytest.raises(ValueError, match="--task must be classes, labels, number, frames, seg"):
-        main_of("data.list")([str(root / "all.csv")])
+    for task, fitting in (
+        ("labels", "classes or labels by its columns, video, label, split; others are number, fr"),
+        ("number", "number by its columns, video, level, size, split; others are classes, lab"),
+        ("segments", "frames or segments by its columns, video, start, end, label, split; other"),
+        ("moments", "moments by its columns, video, time, label, split; others are classes"),
+    ):
+        with pytest.raises(ValueError, match=f"all.csv: --task must be {fitting}"):
+            main_of("data.list")([str(annotate(task) / "all.csv")])
     numbers = annotate("number")
     main_of("data.list")([str(numbers / "all.csv"), "--task", "number"])
     options[3] = str(numbers)
@@ -162,11 +169,10 @@ def test_a_stream_gives_each_step_once_after_the_delay(frames_model, delay) -> N
     found = []
     for one in frames_model.stream(frames(), fps=10, delay=delay):
         now = len(seen) / 10
-        assert now >= one.seconds[1] + delay - 1e-6
+        assert now >= one.seconds[1] + delay - 1e-6 or now == 4.0  # the end
         found.append((one.seconds, now - one.seconds[1]))
     starts = [seconds[0] for seconds, _ in found]
-    assert starts == pytest.approx([0.4 * i for i in range(len(starts))])
-    assert len(starts) == 10 - round(delay / 0.4)
+    assert starts == pytest.approx([0.4 * i for i in range(10)])
     whole = 0.4 * (delay > 0)  # as many steps as it takes
     assert max(late for _, late in found[2:]) == pytest.approx(whole, abs=1e-6)
 
@@ -294,3 +300,40 @@ def test_a_stream_gives_the_moments_of_the_file(moments_model, frames, delay) ->
     assert len(expected) > 2 and rows_of(found) == expected
     assert [one.start for one in found] == sorted(one.start for one in found)
     assert all(one.start == one.end for one in found)
+
+
+def test_frames_that_break_off_have_the_moments_of_the_file(moments_model) -> None:
+    """What waits for later frames is told before the error."""
+    video, options = noise(80), dict(fps=10, min_score=0.2)
+
+    def break_off() -> Iterator[np.ndarray]:
+        yield from video
+        raise OSError("the cable is out")
+
+    found: list[Prediction] = []
+    with pytest.raises(OSError, match="the cable is out"):
+        found.extend(moments_model.stream(break_off(), **options))
+    assert rows_of(found) == rows_of(moments_model.timeline(video, **options))
+
+
+def test_an_address_that_goes_away_has_the_moments_of_the_file(moments_model, monkeypatch) -> None:
+    """Their seconds are those of the clock; the server ends after 80 frames."""
+    monkeypatch.setattr("mmvidformer.video.capture.WAIT", 0.02)
+    pictures: list[np.ndarray] = []
+
+    class Seen(Capture):
+        def frames(self, *steps: object) -> Iterator[tuple[int, float, np.ndarray]]:
+            for frame in super().frames(*steps):
+                pictures.append(frame[2])
+                yield frame
+
+    found: list[Prediction] = []
+    with (
+        LiveServer(80, fps=10, pace=200, size=(64, 64), connections=1) as server,
+        Seen(server.address, queue=100, patience=0) as capture,
+        pytest.raises(ConnectionError, match="went away after 80 frames"),
+    ):
+        found.extend(moments_model.stream(capture, min_score=0.2))
+    expected = [*moments_model.timeline(np.stack(pictures), fps=10, min_score=0.2)]
+    assert len(pictures) == 80 and len(expected) > 2
+    assert sorted(one.label for one in found) == sorted(one.label for one in expected)

@@ -268,6 +268,19 @@ def test_one_annotation_of_a_task_of_label_studio(folder: Path) -> None:
     assert ("",) in rows_of(table, "label", task="segments")  # a video without segments is read
 
 
+def test_predictions_of_label_studio_are_called_so(folder: Path, capsys) -> None:
+    """They are read from a file of tasks that knows no annotations, as ``demo`` writes it."""
+    results = [timeline(1, 3), timeline(4, 6)]
+    task = {"data": {"video": VIDEO, "fps": 6}, "predictions": [{"result": results}]}
+    table = read(folder / "a.json", [task], "label-studio")
+    assert len(rows_of(table, "label", task="segments")) == 2
+    said = "a.json: 2 rows of predictions, which nobody corrected\n"
+    assert capsys.readouterr().err.endswith(said)
+    annotations = [{"result": results, "updated_at": "2026-01-01"}]
+    read(folder / "a.json", [{**task, "annotations": annotations}], "label-studio")
+    assert not capsys.readouterr().err
+
+
 def test_an_export_without_annotations_of_a_task_is_named(folder: Path) -> None:
     """As of predictions that found nothing, and were submitted."""
     table = read(folder / "a.json", [{**task_of(), "annotations": []}], "label-studio")

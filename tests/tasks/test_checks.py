@@ -241,7 +241,7 @@ def test_lists_with_a_label_for_each_video(folder: Path, main_of, capsys) -> Non
     assert lists.classes == ("run", "sit") and lists.counts == {"train": 1, "val": 1, "test": 0}
     lines = {(folder / f"{split}.txt").read_text() for split in ("train", "val")}
     assert lines == {"val_0.mp4 1\n", "val_1.mp4 0\n"}
-    with pytest.raises(ValueError, match="all.csv: --task must be classes, labels, number"):
+    with pytest.raises(ValueError, match="all.csv: --task must be classes or labels by its col"):
         main_of("data.list")([str(folder / "all.csv")])
 
 

@@ -26,6 +26,7 @@ from mmvidformer.data.importers.fields import (
     read_texts,
 )
 from mmvidformer.data.importers.frames import box_row, interpolate
+from mmvidformer.data.lists import say_count
 from mmvidformer.errors import UserError
 from mmvidformer.video.times import FrameTimes
 
@@ -60,12 +61,18 @@ def read(export: Export) -> Iterator[tuple[Row, str]]:
     Raises:
         UserError: If a task has no video, or a part is missing or of another type.
     """
+    predicted = 0
     for number, task in enumerate(_tasks_of(export.json), start=1):
         place = f"{export.path}, task {number}"
         with reading(place):
             rows = [*_read_task(export, task)]
+        if "annotations" not in task and task.get("predictions"):
+            predicted += len(rows)
         for row in rows:
             yield row, place
+    if predicted:
+        rows_read = say_count(predicted, "row of predictions")
+        print(f"{export.path}: {rows_read}, which nobody corrected", file=sys.stderr)
     if export.has_frames and export.fps is None:
         print(f"{export.path}: {ASSUMED}", file=sys.stderr)
 
