@@ -55,7 +55,7 @@ def choose_method(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     head: Fragment = {}
     if method == "lora":
         backbone_config["lora"] = dict(
-            rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=[*recipe.lora_layers]
+            rank=recipe.lora_rank, alpha=recipe.lora_alpha, layers=recipe.lora_layers
         )
         note = f"the backbone is frozen, with LoRA of rank {recipe.lora_rank}"
     elif method == "adapter":

@@ -59,9 +59,9 @@ class Recipe(RunSettings):
     lora_alpha: float = option(
         "the updates of LoRA are multiplied by alpha / rank", 16.0, type=float
     )
-    lora_layers: Sequence[str] = option(
-        "last parts of the names of the linear layers that have updates (default: qkv and proj)",
-        ("qkv", "proj"),
+    lora_layers: Sequence[str] | None = option(
+        "last parts of the names of the linear layers that have updates (default: qkv, proj, and "
+        "fc after attention over time)",
         nargs="+",
         metavar="NAME",
     )

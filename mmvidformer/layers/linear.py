@@ -117,7 +117,7 @@ def _copy_attributes(source: nn.Module, target: nn.Module) -> None:
 
 
 def add_lora(
-    model: nn.Module, rank: int = 8, alpha: float = 16.0, layers: Sequence[str] = ("qkv", "proj")
+    model: nn.Module, rank: int = 8, alpha: float = 16.0, layers: Sequence[str] | None = None
 ) -> None:
     """Replace linear layers of a model by ``LoraLinear`` (Hu et al. 2022), in place.
 
@@ -126,6 +126,8 @@ def add_lora(
         rank: Rank of the updates.
         alpha: The updates are multiplied by alpha / rank.
         layers: Last parts of the names of the layers, such as ``'qkv'``, ``'proj'``, ``'fc1'``.
+            Default: ``'qkv'``, ``'proj'``, and ``'fc'`` if there is one. Without updates of an fc
+            that is zero, as in a model that starts from images, attention over time never learns.
 
     Raises:
         KeyError: If the model has no linear layer of such a name.
@@ -135,6 +137,8 @@ def add_lora(
         raise UserError(f"the rank must be at least 1, got {rank}")
     linears = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
     known = {name.rpartition(".")[2] for name in linears}
+    if layers is None:
+        layers = ["qkv", "proj", *({"fc"} & known)]
     if unknown := [name for name in layers if name not in known]:
         raise UnknownName(
             f"linear layers for LoRA are {', '.join(sorted(known))}; got {unknown[0]!r}"

@@ -202,8 +202,9 @@ class AttentiveHead(Head):
         self.fc_cls = nn.Linear(in_channels, num_classes)
 
     def init_weights(self) -> None:
-        """Draw linear weights from a truncated normal (deviation 0.02), and set biases to zero."""
+        """Draw weights and query from a truncated normal (deviation 0.02); biases are zero."""
         self.apply(INITS["timm"])
+        nn.init.trunc_normal_(self.pooling.query, std=0.02)
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Map tokens (N, T, H, W, D), or any (N, ..., D), to logits (N, num_classes)."""

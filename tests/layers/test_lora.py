@@ -42,10 +42,21 @@ def clip() -> Tensor:
 
 def test_updates_alone_are_trained(model, clip) -> None:
     trained = [name for name, value in model.named_parameters() if value.requires_grad]
-    assert len(trained) == 2 * 2 * 2 * 2  # A and B of two layers of two sub-layers of two blocks
+    assert len(trained) == 2 * 5 * 2  # A and B of five layers of two blocks
     assert all(name.endswith(("lora_a", "lora_b")) for name in trained)
-    model.train()(clip).sum().backward()
+    model.train()(clip)[:, 0].sum().backward()  # their sum is constant
     assert all(model.get_parameter(name).grad.any() for name in trained)
+
+
+def test_attention_over_time_learns_although_it_starts_at_zero(clip: Tensor) -> None:
+    model = TimeSformer(lora=dict(rank=2), pool="mean", **SIZES)
+    optimizer = torch.optim.SGD([x for x in model.parameters() if x.requires_grad], lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model.train()(clip)[:, 0].sum().backward()
+        optimizer.step()
+    updates = [x for name, x in model.named_parameters() if ".time." in name and "lora_b" in name]
+    assert len(updates) == 6 and all(x.any() for x in updates)
 
 
 @pytest.mark.parametrize("kind", [nn.Linear, DoubleBias])
@@ -116,7 +127,7 @@ def test_the_rest_is_frozen_unless_stages_are_named(frozen_stages: int, others: 
     model = TimeSformer(lora=dict(rank=2), frozen_stages=frozen_stages, **SIZES)
     trained = {name for name, value in model.named_parameters() if value.requires_grad}
     updates = {name for name in trained if name.endswith(("lora_a", "lora_b"))}
-    assert len(updates) == 16 and bool(trained - updates) == others
+    assert len(updates) == 20 and bool(trained - updates) == others
     assert not model.embed.proj.weight.requires_grad
 
 
