@@ -1,5 +1,6 @@
 """The commands of a page, one after another, as a reader would type them."""
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -46,5 +47,5 @@ def run_page(
         status = run_tool(lambda main=main, options=options: main(options) or 0)
         printed = capsys.readouterr()
         assert status == 0, f"{words}: {printed.out}{printed.err}"
-        outputs.append(printed.out)
+        outputs.append(printed.out + "".join(re.findall(r"written: .*\n", printed.err)))
     return outputs
