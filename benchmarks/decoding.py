@@ -3,8 +3,7 @@
     python -m benchmarks.decoding demo.mp4 test.mp4 --out work_dirs/decoding.csv
 
 Prepares each video as mmvidformer data prepare does, and decodes random clips on one thread in
-alternating rounds. Prints the median milliseconds per clip for each library that is installed, and
-those of a worker that hands the file on for another device (--decode-on-device).
+alternating rounds. Prints the median milliseconds per clip for each library that is installed.
 """
 
 import os
@@ -30,14 +29,11 @@ from mmvidformer.video.encode import encode_video
 
 # Recipe: frames of a clip, and frames between them.
 CLIPS = {"ViViT 32x2": (32, 2), "TimeSformer 8x32": (8, 32)}
-HANDED_ON = "handed on"  # in place of the name of a library
 
 
 def milliseconds(path: str, backend: str, clip_len: int, interval: int, count: int) -> float:
     """Decode clips at the same random places for each backend; return the CPU time of one."""
     decoding = dict(type="mmvidformer.VideoDecode")
-    if backend == HANDED_ON:
-        backend, decoding = "pyav", dict(type="mmvidformer.DecodeLater")
     sampling = dict(type="SampleFrames", clip_len=clip_len, frame_interval=interval, num_clips=1)
     opening = dict(type="mmvidformer.VideoInit", backend=backend)
     decode = Compose([opening, sampling, decoding])
@@ -49,13 +45,13 @@ def milliseconds(path: str, backend: str, clip_len: int, interval: int, count: i
 
 
 def installed(path: str) -> list[str]:
-    """Return the backends that open a video, and ``HANDED_ON``."""
+    """Return the backends that open a video."""
     backends = []
     for backend in BACKENDS:
         with suppress(ImportError):
             VideoInit(backend)(dict(filename=path))
             backends.append(backend)
-    return [*backends, HANDED_ON]
+    return backends
 
 
 def main(argv: Sequence[str] | None = None) -> int:
