@@ -9,7 +9,6 @@ from shlex import join
 from typing import Any
 
 import numpy as np
-import torch
 from mmengine.config import Config
 
 from mmvidformer.cli import test, train
@@ -28,20 +27,14 @@ from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import find_task
 
 
-def finetune(options: FinetuneOptions, argv: Sequence[str]) -> None:
-    """Prepare and train, on all folds or by all methods if that is asked for."""
+def finetune(options: FinetuneOptions) -> None:
+    """Prepare and train, on all folds if that is asked for."""
     if options.fold is not None or options.folds is not None:
         from mmvidformer.finetune.folds import run_folds
 
         run_folds(*open_folds(options), partial(run, split="test"))
         return
-    options, lists = open_data(options)
-    if options.compare:
-        from mmvidformer.finetune.compare import compare_methods
-
-        compare_methods(options, argv, lists)
-        return
-    run(options, lists)
+    run(*open_data(options))
 
 
 def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict[str, Any]:
@@ -83,9 +76,6 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
         print(f"      predict: mmvidformer demo {model} VIDEO")
         print(f"      export:  mmvidformer export {model} --out model.onnx", flush=True)
         result["checkpoint"] = str(checkpoint)
-    memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
-    if memory:  # of this process; those of --procs use their own
-        result["gpu_memory"] = memory / 2**20
     result_file = path.with_name(RESULT)
     write_file(result_file, (json.dumps(result) + "\n").encode())
     if "tally" not in result and checkpoint and cfg.get(f"{split}_dataloader"):

@@ -19,7 +19,7 @@ def open_data(options: FinetuneOptions) -> tuple[FinetuneOptions, VideoLists]:
     """Read the folder of lists ``options.data``, or list what ``mmvidformer data list`` reads.
 
     The lists of annotations, of an export or of folders of classes go to ``WORK_DIR/lists``. A run
-    that goes on, and a comparison, read those that are there.
+    that goes on reads those that are there.
 
     Returns:
         The options, with the task that an export is for if none is given; and the lists.
@@ -34,8 +34,7 @@ def open_data(options: FinetuneOptions) -> tuple[FinetuneOptions, VideoLists]:
         return options, read_task_lists(data, options.recipe.task)
     options, table, folder = _open_table(options)
     task = options.recipe.task
-    goes_on = options.resume or options.compare and not options.force
-    if goes_on and _has_lists(folder, task):
+    if options.resume and _has_lists(folder, task):
         return options, read_task_lists(folder, task)
     return options, split_annotations(table, task, folder, force=options.force)
 
@@ -78,8 +77,7 @@ def open_folds(options: FinetuneOptions) -> tuple[FinetuneOptions, dict[str, Pat
 
 def _check_no_annotations(options: FinetuneOptions) -> None:
     """Raise a ``UserError`` if it is said how annotations are read, but there are lists."""
-    is_passed_on = options.compare is False  # by --compare, with the lists that it made
-    if options.annotations != AnnotationOptions() and not is_passed_on:
+    if options.annotations != AnnotationOptions():
         how = "--root, --columns, --only, --format and --fps are for annotations"
         raise UserError(f"{options.data} has lists, or does not exist; {how}")
 
@@ -90,7 +88,7 @@ def _open_table(options: FinetuneOptions) -> tuple[FinetuneOptions, Table, Path]
     guesses_task = options.task is None and table.importer
     task = name_task(table, None if guesses_task else options.recipe.task)
     options = replace(options, recipe=replace(options.recipe, task=task))
-    may_exist = options.force or options.compare or options.folds is not None or options.fold
+    may_exist = options.force or options.folds is not None or options.fold
     path = config_path(replace(options, force=bool(may_exist)), "finetune")
     return options, table, path.parents[1] / "lists"
 

@@ -1,6 +1,5 @@
 """The settings of the commands that train on your videos, and their options."""
 
-from argparse import BooleanOptionalAction
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -126,13 +125,13 @@ class FinetuneOptions(RunOptions):
     """All options of ``mmvidformer finetune``.
 
     Attributes:
-        recipe: The settings of the training, with the first method and the task.
+        recipe: The settings of the training, with the method and the task.
         annotations: How ``data`` is read if it is no folder of lists.
     """
 
     data: str = option("folder of the lists, or what mmvidformer data list reads", required=True)
     recipe: Recipe = part(Recipe)
-    method: Sequence[str] = option(
+    method: str = option(
         "what is trained: what suits the number of videos, the weights and the processor, "
         "as a line explains (auto, the default); all weights (full); low-rank updates and the "
         "head (lora); adapters with a convolution over time, and the head (adapter); the head "
@@ -140,9 +139,8 @@ class FinetuneOptions(RunOptions):
         "one (logistic regression), one on the changes between frames (temporal), for up to "
         "2,000 videos, or one with attention over the tokens (attentive); or nothing: the "
         "nearest neighbors vote, and their accuracy is printed (knn)",
-        (),
+        AUTO,
         choices=(AUTO, *METHODS),
-        nargs="+",
     )
     task: str | None = option(
         f"what to predict: {describe_tasks()}; or MODULE:CLASS of a task of your own "
@@ -163,10 +161,6 @@ class FinetuneOptions(RunOptions):
         "reads (default: as in the config)",
         metavar="FILE",
     )
-    compare: bool | None = option(
-        "run several methods, or all that fit, and print what they reach and cost",
-        action=BooleanOptionalAction,
-    )
     features: Path | None = option(
         "folder of features (default: WORK_DIR/features)", type=Path, metavar="FOLDER"
     )
@@ -180,28 +174,22 @@ class FinetuneOptions(RunOptions):
 
     def _check(self) -> None:
         super()._check()
-        methods, has_folds = self.method or [AUTO], self.fold is not None or self.folds is not None
-        if len(methods) > 1 and not self.compare:
-            raise UserError("several methods need --compare")
-        if self.resume and (self.compare or methods[0] in PROBES):
-            probes = ", ".join(PROBES)
-            raise UserError(f"--resume goes on with one run, not with --compare or {probes}")
+        has_folds = self.fold is not None or self.folds is not None
+        probes = ", ".join(PROBES)
+        if self.resume and self.method in PROBES:
+            raise UserError(f"--resume goes on with training, not with {probes}")
         if self.fold is not None and self.folds is not None:
             raise UserError("--fold is one of --folds: give one of them")
-        if has_folds and (self.compare or self.prepare or self.resume or self.shards):
-            what = "--fold and --folds go without --compare, --prepare, --resume and --shards"
-            raise UserError(what)
-        if self.shards and (self.compare or {*methods} & {*PROBES}):
-            what = f"--compare, {', '.join(PROBES)} read the files of the lists, not --shards"
-            raise UserError(what)
-        if self.compare is not None:  # what --compare passes on is another matter
-            return
+        if has_folds and (self.prepare or self.resume or self.shards):
+            raise UserError("--fold and --folds go without --prepare, --resume and --shards")
+        if self.shards and self.method in PROBES:
+            raise UserError(f"{probes} read the files of the lists, not --shards")
         names = ("lora_rank", "lora_alpha", "lora_layers")
         has_lora = any(getattr(self.recipe, name) != getattr(Recipe, name) for name in names)
-        if has_lora and "lora" not in methods:
+        if has_lora and self.method != "lora":
             raise UserError("--lora-rank, --lora-alpha and --lora-layers need --method lora")
-        if self.features and methods[0] not in (AUTO, *PROBES):
-            raise UserError(f"--features is for {', '.join(PROBES)}")
+        if self.features and self.method not in (AUTO, *PROBES):
+            raise UserError(f"--features is for {probes}")
 
     def describe(self, *unrecorded: str) -> dict[str, str]:
         """Return the options by name as text, but some, to compare commands with each other."""

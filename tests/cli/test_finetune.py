@@ -137,30 +137,6 @@ def test_validation_and_test_that_prepare_videos_differently_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_memory_of_a_gpu_that_other_processes_use_is_not_told(
-    load, own, pretrained, tmp_path, monkeypatch
-) -> None:
-    tool = load("finetune")
-    options = [
-        "--method",
-        "full",
-        "--config",
-        pretrained[0],
-        "--data",
-        own,
-        "--weights",
-        pretrained[1],
-    ]
-    monkeypatch.setattr("mmvidformer.cli.train.main", lambda arguments: 0)
-    for memory, told in ((0, {}), (2**21, {"gpu_memory": 2.0})):
-        monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda memory=memory: memory)
-        folder = tmp_path / str(memory)
-        with monkeypatch.context() as gpu:
-            gpu.setattr(torch.cuda, "is_available", lambda: True)
-            assert tool.main([*options, "--work-dir", str(folder), "--procs", "2"]) == 0
-        assert json.loads((folder / "finetune" / "result.json").read_text()) == told
-
-
 def test_nothing_is_written_if_something_is_wrong(main_of, own, pretrained, make_config, tmp_path):
     other = make_config("deeper", model=dict(backbone=dict(arch=dict(depth=3))))
     work_dir = tmp_path / "run"
@@ -300,72 +276,6 @@ def test_probes_name_videos_of_training_in_other_lists(tmp_path, caplog) -> None
     counts = {"train": 2, "val": 2, "test": 0}
     warn_of_shared_videos(VideoLists(tmp_path, ("x", "y"), counts, " "))
     assert "1 of 2 videos of val are in train too, such as " in caplog.text
-
-
-@pytest.mark.slow
-def test_compare(main_of, own, pretrained, tmp_path) -> None:
-    config, _, _ = pretrained  # from random weights
-    options = ["--config", config, "--data", own, "--work-dir", str(tmp_path), "--workers", "0"]
-    options += ["--epochs", "1", "--method", "lora", "attentive", "linear", "knn"]
-    with pytest.raises(SystemExit):
-        main_of("finetune")(options)
-    assert main_of("finetune")([*options, "--compare"]) == 0
-    table = json.loads((tmp_path / "compare.json").read_text())["rows"]
-    rows = {row["method"]: row for row in table}
-    assert [*rows] == ["features", "lora", "attentive", "linear", "knn"]
-    assert all(row["memory"] > 50 and row["cpu_seconds"] > 0 for row in rows.values())
-    assert rows["linear"]["trained"] == 3 * 17 and "file" not in rows["knn"]
-    assert rows["lora"]["trained"] > rows["linear"]["trained"]
-    assert {len(row["tally"]) for name, row in rows.items() if name != "features"} == {7}
-    assert "accuracy (95% interval)" in (tmp_path / "compare.csv").read_text()
-    whole = load_checkpoint(tmp_path / "linear" / "linear.pth").state
-    start = load_checkpoint(tmp_path / "finetune" / "start.pth").state
-    assert all(torch.equal(whole[name], value) for name, value in start.items())
-    with pytest.raises(ValueError, match="--compare needs the task classes, got labels"):
-        main_of("finetune")([*options, "--compare", "--task", "labels", "--force"])
-
-
-@pytest.fixture
-def comparison(load, monkeypatch) -> list[str]:
-    """The methods that ``finetune --compare`` starts, which end at once; one fails if told to."""
-    from mmvidformer.finetune import compare
-
-    started: list[str] = []
-
-    def measure(command: list[str], log) -> dict:
-        method = command[-1 - command[::-1].index("--method") + 1]
-        if method in started:
-            raise ValueError("started twice")
-        started.append(method)
-        if len(started) == 2 and "stop" in started:
-            raise KeyboardInterrupt
-        return dict(memory=1.0, cpu_seconds=1.0, seconds=1.0)
-
-    monkeypatch.setattr(compare, "measure", measure)
-    monkeypatch.setattr(compare, "read_result", lambda *_: {"accuracy": "50.0%"})
-    return started
-
-
-def test_a_comparison_goes_on_where_it_ended(
-    main_of, own, pretrained, tmp_path, comparison, capsys
-) -> None:
-    """Each result is printed and kept when it is known."""
-    options = ["--config", pretrained[0], "--data", own, "--work-dir", str(tmp_path / "run")]
-    options += ["--workers", "0", "--compare", "--features", str(tmp_path / "features")]
-    comparison.append("stop")
-    with pytest.raises(KeyboardInterrupt):
-        main_of("finetune")([*options, "--method", "linear", "knn"])
-    assert len([*(tmp_path / "features" / "vectors").glob("*.npy")]) == 15  # not in WORK_DIR
-    assert not (tmp_path / "run" / "features").exists()
-    comparison.clear()
-    assert main_of("finetune")([*options, "--method", "linear"]) == 0
-    said = capsys.readouterr().out
-    assert "compare.json has features already" in said and "linear: 50.0%" in said
-    assert main_of("finetune")([*options, "--method", "linear", "knn"]) == 0
-    assert comparison == ["linear", "knn"]
-    assert "compare.json has features, linear already" in capsys.readouterr().out
-    with pytest.raises(FileExistsError, match="of a command with another lr; --force starts"):
-        main_of("finetune")([*options, "--lr", "1"])
 
 
 def test_data_may_be_whatever_data_list_reads(

@@ -142,7 +142,7 @@ def test_nothing_of_others_is_overwritten(main_of, own, make_folds, pretrained, 
     with pytest.raises(FileExistsError, match="fold_2/finetune/config.py exists"):
         main_of("finetune")([*probe, "--folds"])
     assert other.read_text() == "other"
-    for option in ("--compare", "--prepare", "--resume"):
+    for option in ("--prepare", "--resume"):
         with pytest.raises(SystemExit):
             main_of("finetune")(run_options(pretrained, data, tmp_path / "x", "--folds", option))
 
