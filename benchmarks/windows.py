@@ -5,7 +5,6 @@ overlap  windows per second of CPU time by overlap: before, with shared frames, 
 views    a test of 4 x 3 views whose clips overlap, aligned: each computed, and with shared frames
 long     memory of a long video of 640 x 360 (--minutes), whose segment is repeated without encoding
 live     latency and dropped frames of a stream of 30 frames per second; the server goes away
-static   --skip-static on a video (--video): share of windows that are skipped, changed answers
 
 All models have random weights. One thread.
 """
@@ -251,31 +250,11 @@ def measure_live(args: Namespace, folder: Path) -> None:
     print(source.report())
 
 
-def measure_static(args: Namespace, folder: Path) -> None:
-    """Print the share of windows that are skipped, and of answers that differ, by threshold."""
-    recognizer, span = load(args.model)
-    rows, every = [], []
-    for threshold in (None, 1, 2, 4, 8, 16):
-        start = time.process_time()
-        windows = list(recognizer.timeline(args.video, span / 30, 8 / 30, skip_static=threshold))
-        used = time.process_time() - start
-        every = every or windows
-        skipped = sum(window.static for window in windows)
-        pairs = list(zip(every, windows, strict=True))
-        wrong = sum(a.top(1)[0][0] != b.top(1)[0][0] for a, b in pairs)
-        error = max(abs_error(a.scores["class"], b.scores["class"]) for a, b in pairs)
-        share = f"{skipped}/{len(windows)}"
-        rows.append([str(threshold), share, str(wrong), f"{error:.2g}", f"{used:.1f}"])
-    head = ["T", "windows skipped", "other answers", "largest difference of scores", "CPU s"]
-    print_table(head, rows, f"{args.model} on {args.video}", args.out)
-
-
 PARTS: dict[str, Callable[[Namespace, Path], None]] = {
     "overlap": measure_overlap,
     "views": measure_views,
     "long": measure_long,
     "live": measure_live,
-    "static": measure_static,
 }
 
 
@@ -286,7 +265,6 @@ def main() -> None:
     parser.add_argument("--model", choices=MODELS, default="small", help="default: small")
     parser.add_argument("--minutes", type=int, default=120, help="of 'long' (default: 120)")
     parser.add_argument("--stride", type=float, default=32 / 30, help="seconds (default: 1.07)")
-    parser.add_argument("--video", help="of 'static'")
     parser.add_argument("--out", type=Path, help="csv file")
     args = parse_with_results(parser, None, with_suffixes(""))
     torch.set_num_threads(1)

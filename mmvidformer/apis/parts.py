@@ -18,7 +18,6 @@ from mmvidformer.apis.windows import (
     Answer,
     Frames,
     Predict,
-    answer_windows,
     in_frames,
     list_segments,
     list_steps,
@@ -40,7 +39,7 @@ class PartReader:
     They yield pairs (``output``, ``where``). ``output`` is what ``Answers.answers`` of the task
     takes: a data sample with ``pred_score``, or the ``Instances`` of one segment. ``where`` has
     further attributes of its predictions: ``seconds``, start and end since the first frame; of
-    windows ``shot`` and ``static``; of boxes ``persons``. It is empty for segments, whose output
+    windows ``shot``; of boxes ``persons``. It is empty for segments, whose output
     has their seconds.
 
     Args:
@@ -68,7 +67,8 @@ class PartReader:
             )
             for window in self.windows(opened, options)[options.get("first", 0) :]
         )
-        return answer_windows(samples, self._predict(), options.get("skip_static"))
+        predict = self._predict()
+        return ((predict([sample])[0], where) for sample, where in samples)
 
     def steps_of(self, video: Source, fps: float | None) -> Iterator[Answer]:
         """Answer for the steps of a video."""
@@ -110,7 +110,8 @@ class PartReader:
             for number, (first, shot) in enumerate(shots)
             for sample, seconds in stream_windows(self.pipeline, shot, fps, *sizes, first)
         )
-        return answer_windows(samples, self._predict(), options.get("skip_static"))
+        predict = self._predict()
+        return ((predict([sample])[0], where) for sample, where in samples)
 
     def steps_of_stream(self, frames: Frames, fps: float, delay: float) -> Iterator[Answer]:
         """Answer for the steps of a stream."""

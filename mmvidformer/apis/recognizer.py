@@ -151,7 +151,6 @@ class Recognizer(LoadedModel):
             first: Number of windows to leave out at the start, to go on with an earlier run.
             **options: Further ones, which other tasks take. None is an option that is not given.
 
-                - ``skip_static``: of windows, see ``answer_windows``; default: all are computed.
                 - ``cuts``: of windows and of persons who are followed, how cuts are found
                   (``video.cuts.find_cuts``); default: ``'content'``. All frames are decoded for it.
                   ``'none'``: a video is one shot.
@@ -200,8 +199,8 @@ class Recognizer(LoadedModel):
         """Answer while frames come in.
 
         - A recurrent model answers after each frame (``frame_by_frame``). If it predicts several
-          times ahead, there is a prediction for each, the farthest first. With ``window``,
-          ``stride`` or ``skip_static`` it classifies windows, as other models do.
+          times ahead, there is a prediction for each, the farthest first. With ``window``
+          or ``stride`` it classifies windows, as other models do.
         - Others classify, after each stride, the last window of frames, or its steps. No window of
           a camera or an address has a gap or a cut: windows begin anew after it.
         - A model of segments finds each at the end of the first clip that ends ``delay`` after it.

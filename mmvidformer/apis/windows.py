@@ -9,7 +9,6 @@ from functools import cache
 from typing import TypeVar
 
 import numpy as np
-import torch
 
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.data.transforms.rates import number_by_time
@@ -142,33 +141,6 @@ def read_ahead(items: Iterable[Item], count: int = 2) -> Iterator[Item]:
         while (item := waiting.popleft().result()) is not end:
             waiting.append(pool.submit(next, iterator, end))
             yield item  # type: ignore[misc]
-
-
-def answer_windows(
-    windows: Iterable[tuple[dict, dict]], predict: Predict, skip_static: float | None
-) -> Iterator[Answer]:
-    """Predict windows (samples, and where), but those that hardly differ from the last predicted.
-
-    With ``skip_static`` these are windows each of whose frames differs from that of the last one by
-    less than this, in the mean of pixels of 0 to 255. The last answer stands for them, and is
-    ``static``.
-
-    Yields:
-        The answer, and where: with ``skip_static`` also whether it is ``static``.
-    """
-    last, answer = torch.empty(0), None
-    for sample, where in windows:
-        if skip_static is None:
-            yield predict([sample])[0], where
-            continue
-        inputs, static = sample["inputs"], False  # (views, C, T, H, W) or (T, C, H, W)
-        if inputs.shape == last.shape:
-            change = (inputs.int() - last.int()).abs().float()
-            of_frame = change.mean(dim=(-4, -2, -1) if inputs.dim() == 5 else (-3, -2, -1))
-            static = of_frame.max().item() < skip_static
-        if not static:
-            last, answer = inputs, predict([sample])[0]
-        yield answer, dict(where, static=static)
 
 
 def list_steps(pipeline: VideoPipeline, predict: Predict, video: dict) -> Iterator[Answer]:

@@ -49,11 +49,6 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
     )
     targets: Sequence[tuple[type[Sink], Path]] = ()
     true_spans: dict[str, list[Span]] = field(default_factory=dict)
-    skip_static: float | None = option(
-        "reuse the last prediction while frames differ by less than T of 255",
-        type=positive_number,
-        metavar="T",
-    )
     restart: float | None = option(
         "of recurrent models: forget all that was seen, every so many seconds",
         type=positive_number,

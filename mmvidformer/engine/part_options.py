@@ -59,7 +59,7 @@ class PartOptions(Options):
         Args:
             boxes: What stands for the file of boxes: those of a video.
         """
-        names = ("window", "stride", "skip_static", "cuts", "min_score", "rate", "track")
+        names = ("window", "stride", "cuts", "min_score", "rate", "track")
         options = {name: getattr(self, name, None) for name in names} | dict(boxes=boxes)
         return {
             name: value

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
@@ -21,7 +20,6 @@ class Lines(Sink):
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         self._options = options
-        self._static = self._windows = 0  # that repeat an answer, of all that might
 
     def begin(self, begun: Begun) -> None:
         """Print how many parts there are, if that is known."""
@@ -33,8 +31,6 @@ class Lines(Sink):
     def append(self, prediction: Prediction) -> None:
         """Print a prediction, if there is nothing to print before."""
         self._count += 1
-        if prediction.static is not None:
-            self._static, self._windows = self._static + prediction.static, self._windows + 1
         source, text = prediction.source, prediction.text(self._options.top)
         if prediction.seconds is None:
             self._is_whole = True
@@ -63,12 +59,6 @@ class Lines(Sink):
     def fail(self, video: str, error: str) -> None:
         """Print what is wrong with a video."""
         tqdm.write(f"failed: {error}", file=sys.stderr)
-
-    def close(self, *error: Any) -> None:
-        """Print how many windows were not computed."""
-        if self._windows:
-            text = f"{self._static} of {self._windows} windows repeat the last answer"
-            tqdm.write(text, file=sys.stderr)
 
     def _say_part(self, line: str) -> None:
         if self._begun.total is None and self._begun.fps is None:

@@ -17,7 +17,7 @@ from mmvidformer.tasks.rows import class_cells
 if TYPE_CHECKING:
     from torch import Tensor
 
-WINDOW_OPTIONS = ("window", "stride", "skip_static")
+WINDOW_OPTIONS = ("window", "stride")
 SURE = 2.0  # a class is named alone if it is at least so many times as likely as the next one
 
 

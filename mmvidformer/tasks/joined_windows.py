@@ -105,7 +105,6 @@ class Run:
             scores=shares,
             probabilities=shares,
             seconds=(self._start, end),
-            static=None,
             measured={name: total / self._count for name, total in self._values.items()},
             labels=tuple(x for x, count in self._labels.items() if 2 * count >= self._count),
         )

@@ -38,8 +38,6 @@ class Prediction:
         ahead: Seconds until the predicted action, if the model anticipates at known times.
         box: Left, top, right and bottom, in shares of width and height, if it is about a box.
         track: Number of the person in the box, from 1 in each video, if persons are followed.
-        static: Whether it is that of an earlier window, which hardly differs. None without
-            ``--skip-static``.
         so_far: Whether it is about what happens at the end of the part, as a recurrent model, which
             saw all of it, tells.
         measured: Numbers beside the classes, by name, such as how fast a camera pans.
@@ -57,7 +55,6 @@ class Prediction:
     ahead: float | None = None
     box: tuple[float, ...] | None = None
     track: int | None = None
-    static: bool | None = None
     so_far: bool = False
     measured: Mapping[str, float] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
@@ -157,14 +154,14 @@ class Prediction:
 
         ``video``; ``start`` and ``end`` in seconds, 3 digits, None for a whole video; where there
         is one, the ``track``, the box as ``x1``, ``y1``, ``x2``, ``y2``, shares of width and
-        height, ``ahead`` in seconds, ``shot``, and whether the window is ``static``. Then ``label``
-        and ``score``, of several outputs such as ``verb`` and ``verb_score``; ``labels`` that hold
-        at once, joined by ``;``; values by name; and ``doubt``. What is no number is None.
+        height, ``ahead`` in seconds, and ``shot``. Then ``label`` and ``score``, of several outputs
+        such as ``verb`` and ``verb_score``; ``labels`` that hold at once, joined by ``;``; values
+        by name; and ``doubt``. What is no number is None.
 
         Args:
             k: Number of classes of ``top``, for formats that nest: a list of ``label`` and
                 ``score``, of several outputs such as ``verb_top``. Default: there is none.
         """
         place = self.source, self.seconds, self.track, self.box
-        cells = place_cells(*place, self.ahead, self.shot, self.static)
+        cells = place_cells(*place, self.ahead, self.shot)
         return cells | self.task.cells(self, k)

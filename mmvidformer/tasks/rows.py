@@ -18,7 +18,6 @@ def place_cells(
     box: Sequence[float] | None,
     ahead: float | None,
     shot: int | None,
-    static: bool | None,
 ) -> dict[str, Any]:
     """Return where a prediction is; arguments are attributes of ``Prediction``."""
     start, end = seconds or (None, None)
@@ -36,8 +35,6 @@ def place_cells(
         cells["ahead"] = round_number(ahead, 3)
     if shot is not None:
         cells["shot"] = shot
-    if static is not None:
-        cells["static"] = static
     return cells
 
 

@@ -204,7 +204,6 @@ def test_rows_of_other_settings_are_not_continued(main_of, model, tiny_videos, t
     for other, more, setting in (
         (model, ["--classes", names], "classes"),
         (model, ["--cuts", "none"], "cuts"),
-        (model, ["--skip-static", 1], "skip_static"),
         (model, ["--cfg-options", "model.cls_head.dropout_ratio=0.25"], "config"),
         (other_model, [], "checkpoint"),
     ):
@@ -269,7 +268,6 @@ def test_options_without_an_effect_are_refused(
         with pytest.raises(ValueError, match=message):
             demo(main_of, model, video, *options)
     for options, message in (
-        (["--window", 1, "--skip-static", "nan"], "--skip-static: must be a number above 0"),
         (["--seconds", "nan"], "--seconds: must be a number above 0"),
         (["--patience", -1], "--patience: must be a whole number of at least 0"),
     ):
@@ -430,31 +428,6 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
     assert table.read_text() == "video,label\na.mp4,left\n"
     with pytest.raises(SystemExit):
         demo(main_of, model, folder, *options, "--json", tmp_path / "x.json")
-
-
-def test_static_windows_repeat_the_answer(main_of, model, tmp_path, capsys) -> None:
-    """Ten gray frames, ten that get lighter, ten gray ones."""
-    levels = [100] * 10 + [100 + 10 * i for i in range(10)] + [190] * 12
-    video, file = tmp_path / "gray.avi", tmp_path / "predictions.json"
-    writer = cv2.VideoWriter(str(video), cv2.VideoWriter_fourcc(*"MJPG"), 10, (64, 48))
-    for level in levels:
-        writer.write(np.full((48, 64, 3), level, np.uint8))
-    writer.release()
-    options = ["--window", 0.8, "--stride", 0.1, "--json", file, "--force"]
-    static = {}
-    for threshold in (None, 4, 300):
-        more = [] if threshold is None else ["--skip-static", threshold]
-        assert demo(main_of, model, video, *options, *more) == 0
-        records = read_lines(file)
-        static[threshold] = [i for i, one in enumerate(records) if one.get("static")]
-    assert static[None] == [] and static[300] == list(range(1, 25))
-    assert static[4][:2] == [1, 2] and static[4][-4:] == [21, 22, 23, 24]
-    assert not set(static[4]) & set(range(5, 20))
-    assert "24 of 25 windows repeat the last answer" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        demo(main_of, model, video, "--window", 1, "--skip-static", -1)
-    assert demo(main_of, model, video, "--skip-static", 300) == 0
-    assert "2 of 3 windows repeat" in capsys.readouterr().err
 
 
 def test_demo_names_wrong_arguments_before_it_loads_the_model(

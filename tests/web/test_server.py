@@ -167,7 +167,7 @@ def test_it_tells_about_itself(served) -> None:
     assert [*models] == ["tiny", "other"]
     assert models["tiny"]["answers_for"] == "windows"
     assert models["tiny"]["classes"] == {"class": ["red", "green", "blue"]}
-    assert models["tiny"]["options"] == ["cuts", "skip_static", "stride", "window"]
+    assert models["tiny"]["options"] == ["cuts", "stride", "window"]
     (openapi,) = served.ask("/openapi.json").rows
     predict = openapi["paths"]["/predict"]["post"]
     names = [parameter["name"] for parameter in predict["parameters"]]
