@@ -10,7 +10,6 @@ from mmvidformer.apis import Capture
 from mmvidformer.video.check_files import read_to_end
 from mmvidformer.video.encode import encode_video
 from mmvidformer.video.video import Video
-from tests.video.numbered_videos import ALL
 from tests.video.toys import write_cover, write_with_picture
 
 SIZE = (48, 64, 3)  # of the film; the picture before it has 32 x 32 pixels
@@ -30,10 +29,9 @@ def prepared(path: Path) -> list[np.ndarray]:
 READ = {"prepared": prepared, "captured": captured}
 
 
-@pytest.mark.parametrize("backend", ALL)
-def test_the_film_is_read_where_a_picture_comes_first(tmp_path: Path, backend: str) -> None:
+def test_the_film_is_read_where_a_picture_comes_first(tmp_path: Path) -> None:
     path = write_with_picture(tmp_path / "film.mkv")
-    reader = Video.open(str(path), backend)
+    reader = Video.open(str(path))
     assert len(reader) == 12
     assert [image.shape for image in reader.get_batch([0, 5])] == [SIZE, SIZE]
 
@@ -45,11 +43,10 @@ def test_the_film_is_read_by_all(tmp_path: Path, read: Callable) -> None:
     read_to_end(str(path))
 
 
-@pytest.mark.parametrize("backend", ALL)
-def test_the_cover_of_a_song_is_no_video(tmp_path: Path, backend: str) -> None:
+def test_the_cover_of_a_song_is_no_video(tmp_path: Path) -> None:
     path = write_cover(tmp_path / "song.mp4")
     with pytest.raises(ValueError, match="no video stream, only an attached picture"):
-        Video.open(str(path), backend)
+        Video.open(str(path))
 
 
 @pytest.mark.parametrize("read", [*READ.values(), read_to_end], ids=[*READ, "checked"])
