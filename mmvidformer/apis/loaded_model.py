@@ -1,6 +1,6 @@
 """A trained model with its config, class names and task, fast copies, and what reads videos."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,12 @@ class LoadedModel:
                 stacks[key] = [samples[number][key] for number in numbers]
             outputs |= zip(numbers, model.test_step(stacks), strict=True)
         return [outputs[number] for number in range(len(samples))]
+
+    def run_elsewhere(self, run: Callable[[Sequence[dict]], list[Sample]]) -> None:
+        """Free the weights; ``run`` does from now on what ``run_samples`` does."""
+        self._fast = self._stages = None
+        self._model.to("meta")
+        self.run_samples = lambda samples, shared=None: run(samples)  # type: ignore[method-assign]
 
     def frame_by_frame(
         self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None

@@ -33,11 +33,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     with stopped_by_signals(0), TemporaryDirectory(prefix="mmvidformer_serve_") as folder:
         server = Server(models, options, Path(folder), token)
         try:
-            server.pool.start()
+            server.start()
             http = uvicorn.Server(uvicorn.Config(build_app(server), log_level="warning"))
             listening = listen(host, options.port)
             where = f"[{host}]" if ":" in host else host
             print(f"http://{where}:{listening.getsockname()[1]} answers", file=sys.stderr)
             http.run(sockets=[listening])
         finally:
-            server.pool.kill()
+            server.kill()

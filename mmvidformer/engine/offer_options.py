@@ -53,7 +53,18 @@ class ServeOptions(OfferOptions):
     """How requests are answered."""
 
     port: int = option("port", 8000, type=int)
-    workers: int = option("processes that answer, a video each at a time", 1, type=positive)
+    workers: int = option("processes that read, a video each at a time", 1, type=positive)
+    batch: int = option(
+        "most windows or videos, of different requests, that a model takes together",
+        8,
+        type=positive,
+    )
+    delay: float = option(
+        "seconds for which one waits for others to join it at most",
+        0.01,
+        type=positive_number,
+        metavar="SECONDS",
+    )
     queue: int = option("requests that may wait; others get status 503", 32, type=positive)
     token: Path | None = option(
         "file with the token that clients send (default: none is needed)", type=Path, metavar="FILE"

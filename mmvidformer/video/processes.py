@@ -183,7 +183,7 @@ class _Process:
         """Give it a group."""
         self.group, self.is_busy = list(group), True
         with suppress(OSError):  # it has died, as ``receive`` will say
-            _send(self.pipe, self.group)
+            send_copy(self.pipe, self.group)
 
     def receive(self) -> Any:
         """Return a message; None if it is not for the caller.
@@ -250,14 +250,14 @@ def _serve(pipe: Connection, work: Work, time_limit: float, threads: int | None)
         except (EOFError, ConnectionError):
             return
         try:
-            for message in work(group, partial(_send, pipe)):
-                _send(pipe, message)
+            for message in work(group, partial(send_copy, pipe)):
+                send_copy(pipe, message)
         except Exception:
             from torch._utils import ExceptionWrapper
 
-            _send(pipe, ExceptionWrapper(sys.exc_info(), f"in process {os.getpid()}"))
+            send_copy(pipe, ExceptionWrapper(sys.exc_info(), f"in process {os.getpid()}"))
         else:
-            _send(pipe, None)
+            send_copy(pipe, None)
 
 
 def end_with_parent() -> None:
@@ -280,7 +280,8 @@ def end_with_parent() -> None:
     threading.Thread(target=wait_and_exit, daemon=True).start()
 
 
-def _send(pipe: Connection, message: object) -> None:
+def send_copy(pipe: Connection, message: object) -> None:
+    """Send a message, of which the receiver needs nothing of this process."""
     buffer = io.BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(message)
     pipe.send_bytes(buffer.getbuffer())

@@ -88,7 +88,7 @@ class Pool:
 
     async def _offer(self, process: AnswerProcess) -> None:
         try:
-            if not process.is_started:
+            if not process.started:
                 await self._run(partial(self._prepare, process))
         finally:
             self._idle.put_nowait(process)

@@ -41,6 +41,7 @@ class AnswerProcess:
 
     Attributes:
         kills: How often it was killed, or crashed.
+        started: The process, and a pipe to it; None before the first call, or after it ended.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class AnswerProcess:
     ) -> None:
         self.models, self.limits, self.kept_models = models, limits, kept_models
         self.kills, self._is_idle = 0, True
-        self._started: tuple | None = None
+        self.started: tuple[Any, Connection] | None = None
 
     def ask(self, name: str, work: Work, *arguments: Any) -> Generator[Any, None, None]:
         """Yield what ``work(model, limits, *arguments)`` yields; it stops if nobody waits for more.
@@ -58,8 +59,8 @@ class AnswerProcess:
             UserError: If the model cannot be loaded, or the work raised one.
         """
         wait, blamed, deed = self.limits.max_wait, f"the model {name}", "loads"
-        is_new = self._started is None
-        process, pipe = self._started = self._started or self._start()
+        is_new = self.started is None
+        process, pipe = self.started = self.started or self._start()
         self._is_idle = False
         try:
             if is_new:  # imports take longer than some time limits
@@ -85,16 +86,18 @@ class AnswerProcess:
                 self.kills += 1
                 self.kill()
 
-    @property
-    def is_started(self) -> bool:
-        """Whether the next work begins at once."""
-        return self._started is not None
+    def wait(self) -> None:
+        """Wait until the process ends, whoever ends it."""
+        if self.started is not None:
+            process, _ = self.started
+            process.join()
+            self.kill()
 
     def kill(self) -> None:
         """End the process; a thread that waits for it sees that it crashed."""
-        if self._started is not None:
-            process, _ = self._started
-            self._started = None
+        if self.started is not None:
+            process, _ = self.started
+            self.started = None
             process.kill()
             process.join()
 
@@ -156,7 +159,8 @@ def _work(
             for argument in arguments:  # names of folders are no business of a visitor
                 if isinstance(argument, Path):
                     text = text.replace(f"{argument.parent}{os.sep}", "")
-            pipe.send(UserError(text))
+            lost = isinstance(error, LostProcess)
+            pipe.send(LostProcess(text) if lost else UserError(text))
 
 
 def _load(models: Mapping[str, Loadable], name: str) -> Any:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from mmvidformer.engine.offer_options import ServeOptions
 from mmvidformer.web.metrics import Metrics
+from mmvidformer.web.models import Model
 from mmvidformer.web.pool import Pool
-from mmvidformer.web.process import AnswerProcess, Loadable
+from mmvidformer.web.process import AnswerProcess
 from mmvidformer.web.rows import describe_model
+from mmvidformer.web.shared_models import SharedModels
 
 
 class Server:
@@ -20,24 +22,37 @@ class Server:
         token: What clients must send; None: nothing.
 
     Attributes:
-        pool: The processes, to be started, and killed at the end.
+        pool: The processes that read videos.
+        shared: The process that runs the models.
         about: What ``/models`` tells, by name; empty before the start.
     """
 
     def __init__(
         self,
-        models: Mapping[str, Loadable],
+        models: Mapping[str, Model],
         options: ServeOptions,
         folder: Path,
         token: str | None = None,
     ) -> None:
         self.models, self.limits, self.folder, self.token = models, options.limits, folder, token
         self.metrics, self.about = Metrics(), dict[str, dict]()
+        size = min(options.batch, options.workers)  # each reads one sample at a time
+        self.shared = SharedModels(models, options.limits, size, options.delay)
         processes = [
-            AnswerProcess(models, options.limits, kept_models=len(models))
+            AnswerProcess(self.shared.readers, options.limits, kept_models=len(models))
             for _ in range(options.workers)
         ]
         self.pool = Pool(processes, options.queue, self._prepare)
+
+    def start(self) -> None:
+        """Load the models; a ``UserError`` says which one cannot be loaded, and why."""
+        self.shared.start()
+        self.pool.start()
+
+    def kill(self) -> None:
+        """End all processes."""
+        self.pool.kill()
+        self.shared.kill()
 
     def metrics_text(self) -> str:
         """Return what ``/metrics`` tells."""

@@ -60,7 +60,7 @@ def test_a_model_that_cannot_be_loaded_is_blamed_and_no_video(
     with pytest.raises(UserError) as caught:
         list(process.ask("bad", class_names))
     assert str(caught.value) == f"the model bad {message}"
-    assert process.is_started is is_started
+    assert (process.started is not None) is is_started
     process.kill()
 
 
@@ -91,7 +91,7 @@ def test_a_visitor_who_leaves_ends_the_work(tiny_videos, tmp_path) -> None:
     answers = process.ask("tiny", answer_page, video, str(tmp_path))
     assert next(answers) == (1, "windows")
     answers.close()
-    assert process.is_started and process.kills == 0
+    assert process.started and process.kills == 0
     (names,) = process.ask("tiny", class_names)
     assert names == ["0", "1", "2"]
     process.kill()

@@ -1,7 +1,9 @@
 """The server as clients see it, good and hostile ones."""
 
 import json
+import os
 import re
+import signal
 import socket
 import tempfile
 import threading
@@ -46,7 +48,7 @@ class Served:
 
     def __init__(self, server: Any) -> None:
         self.server = server
-        server.pool.start()
+        server.start()
         config = uvicorn.Config(build_app(server), port=0, log_level="error", lifespan="off")
         self.http = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.http.run)
@@ -75,7 +77,7 @@ class Served:
         self.http.should_exit = True
         self.thread.join(300)
         assert not self.thread.is_alive()
-        self.server.pool.kill()
+        self.server.kill()
         assert not [*self.server.folder.iterdir()]
 
 
@@ -242,6 +244,20 @@ def test_hostile_files_are_refused_and_the_next_answered(
         assert reply.status == status and message in reply.rows[0]["error"]
         assert str(served.server.folder) not in reply.rows[0]["error"]
     assert served.ask("/predict", video).status == 200
+
+
+def test_a_model_whose_process_ends_is_loaded_again(served, video, recognizer, tiny_videos) -> None:
+    process, _ = served.server.shared.process.started
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    reply = served.ask("/predict", video)
+    assert (reply.status, reply.rows) == (
+        500,
+        [{"error": "the process of the model has ended, and starts again"}],
+    )
+    wait_for(lambda: served.ask("/predict?name=a.mp4", video).status == 200)
+    reply = served.ask("/predict?name=a.mp4", video)
+    assert reply.rows == expected_rows(recognizer, tiny_videos)
 
 
 def test_what_hangs_or_crashes_is_ended_and_the_next_answered(served, video) -> None:
