@@ -1,6 +1,7 @@
 """Options of the commands that answer the videos of others: the page and the server."""
 
 import re
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,13 @@ from mmvidformer.engine.arguments import positive, positive_number
 from mmvidformer.engine.model_options import CONFIG, NamedModelOptions
 from mmvidformer.engine.options import Options, argument, option, part
 from mmvidformer.errors import UserError
+
+
+def address_prefix(text: str) -> str:
+    """Check the beginning of addresses: a host, and a folder or none."""
+    if not re.fullmatch(r"https?://[^\s/@?#]+/([^\s?#]*/)?", text):
+        raise ArgumentTypeError(f"must be as https://HOST/ or https://HOST/FOLDER/, got {text!r}")
+    return text
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,14 @@ class ServeOptions(OfferOptions):
         metavar="SECONDS",
     )
     queue: int = option("requests that may wait; others get status 503", 32, type=positive)
+    allow_addresses: Sequence[str] = option(
+        "beginnings of addresses, as https://HOST/FOLDER/, from which videos are fetched that "
+        "requests name (default: none)",
+        (),
+        nargs="+",
+        type=address_prefix,
+        metavar="PREFIX",
+    )
     token: Path | None = option(
         "file with the token that clients send (default: none is needed)", type=Path, metavar="FILE"
     )

@@ -7,6 +7,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 import mmvidformer
 from mmvidformer.errors import UserError
+from mmvidformer.web.addresses import is_allowed
 from mmvidformer.web.query import describe_query, read_query
 from mmvidformer.web.responses import RowsResponse
 from mmvidformer.web.server import Server
@@ -51,7 +52,10 @@ def build_app(server: Server) -> FastAPI:
         model = query.pop("model", next(iter(server.models)))
         if model not in server.models:
             raise Refused(404, f"no model named {model!r}; there are {', '.join(server.models)}")
-        return RowsResponse(server, request, model, read_query(query))
+        asked = read_query(query)
+        if asked.address and not is_allowed(asked.address, server.prefixes):
+            raise Refused(403, "this server fetches no videos from that address")
+        return RowsResponse(server, request, model, asked)
 
     @app.get("/models", dependencies=checked)
     async def models() -> dict[str, dict]:

@@ -21,7 +21,7 @@ from mmvidformer.video.processes import send_copy
 
 def offer_model(
     recognizer: Recognizer, limits: Limits, name: str, address: str, size: int, delay: float
-) -> Iterator[None]:
+) -> Iterator[str]:
     """A work of the process: run a model on samples that come to an address from now on.
 
     Args:
@@ -34,7 +34,7 @@ def offer_model(
     """
     if can_share(recognizer):
         _batches_at(address, size, delay).models[name] = recognizer
-    yield
+    yield name
 
 
 def can_share(recognizer: Recognizer) -> bool:

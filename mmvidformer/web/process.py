@@ -19,7 +19,8 @@ from mmvidformer.video.processes import end_with_parent
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads
 LOADING = 300.0  # seconds for a model at least, which no video is to blame for
-Work = Callable[..., Iterator[Any]]  # of a model, the limits, and what is asked of it
+# Of a model, the limits, and what is asked of it; no result is None.
+Work = Callable[..., Iterator[Any]]
 
 
 class Loadable(Protocol):

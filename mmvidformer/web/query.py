@@ -18,6 +18,7 @@ WORDS = {"true": True, "1": True, "false": False, "0": False}
 class Asked(PartOptions):
     """Options of a request: those of parts, without files of the server."""
 
+    address: str | None = option("address of the video, which the server must allow; no body then")
     top: int = option("number of classes of a row", 5, type=positive)
 
 

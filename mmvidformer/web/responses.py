@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -16,7 +17,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.web.query import Asked
 from mmvidformer.web.rows import Row, answer_rows
 from mmvidformer.web.server import Server
-from mmvidformer.web.uploads import Refused, store_upload
+from mmvidformer.web.uploads import Refused, store_upload, video_path
 
 
 class RowsResponse(Response):
@@ -45,7 +46,11 @@ class RowsResponse(Response):
         self.server.metrics.add("/predict", lines.status, time.monotonic() - began)
 
     async def _store(self, folder: Path) -> tuple[Path, str]:
-        limits = self.server.limits
+        limits, address = self.server.limits, self.asked.address
+        if address:  # the process fetches it, which can be killed
+            path = urlsplit(address).path
+            title = self.request.query_params.get("name") or Path(path).name or "video"
+            return video_path(folder, title), title
         storing = store_upload(self.request, folder, limits.max_mb)
         try:
             return await asyncio.wait_for(storing, limits.max_wait)
@@ -54,7 +59,7 @@ class RowsResponse(Response):
             raise Refused(408, text) from None
 
     async def _answer(self, video: Path, title: str, lines: "_Lines") -> None:
-        work = answer_rows, video, title, self.asked
+        work = answer_rows, video, title, self.asked, self.server.prefixes
         try:
             async with aclosing(self.server.pool.ask(self.model, *work)) as rows:
                 async for row in rows:

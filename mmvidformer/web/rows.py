@@ -1,12 +1,13 @@
 """What the server answers to a video: rows of predictions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.engine.offer_options import Limits
+from mmvidformer.web.addresses import fetch_video
 from mmvidformer.web.limits import check_video
 from mmvidformer.web.query import FILES, Asked
 
@@ -14,7 +15,12 @@ Row = dict[str, Any]
 
 
 def answer_rows(
-    recognizer: Recognizer, limits: Limits, video: Path, title: str, asked: Asked
+    recognizer: Recognizer,
+    limits: Limits,
+    video: Path,
+    title: str,
+    asked: Asked,
+    prefixes: Sequence[str],
 ) -> Iterator[Row]:
     """A work of the process: check a video, and answer for it, or for its parts.
 
@@ -23,8 +29,11 @@ def answer_rows(
         limits: What is refused.
         video: Path of the file.
         title: What its sender calls it.
-        asked: Options.
+        asked: Options. If they name an address, the video is fetched from there first.
+        prefixes: Of the addresses that are allowed.
     """
+    if asked.address:
+        fetch_video(asked.address, prefixes, video, limits.max_mb)
     check_video(video, limits)
     for prediction in recognizer.answers(video, **asked.asked()):
         yield replace(prediction, source=title).row(asked.top)

@@ -23,6 +23,7 @@ class Server:
 
     Attributes:
         pool: The processes that read videos.
+        prefixes: Of the addresses from which videos are fetched.
         shared: The process that runs the models.
         about: What ``/models`` tells, by name; empty before the start.
     """
@@ -35,6 +36,7 @@ class Server:
         token: str | None = None,
     ) -> None:
         self.models, self.limits, self.folder, self.token = models, options.limits, folder, token
+        self.prefixes = tuple(options.allow_addresses)
         self.metrics, self.about = Metrics(), dict[str, dict]()
         size = min(options.batch, options.workers)  # each reads one sample at a time
         self.shared = SharedModels(models, options.limits, size, options.delay)

@@ -133,12 +133,17 @@ async def store_upload(request: Request, folder: Path, max_mb: float) -> tuple[P
     if is_form:
         upload = await _read_form(request)
         title, content = upload.filename or "video", _read_upload(upload)
-    suffix = re.search(r"\.\w{1,8}$", title, re.ASCII)  # all that is the sender's choice
-    path = folder / f"video{suffix[0] if suffix else ''}"
+    path = video_path(folder, title)
     with path.open("wb") as file:
         async for chunk in content:
             file.write(chunk)
     return path, title
+
+
+def video_path(folder: Path, title: str) -> Path:
+    """Return where a video is stored; its suffix is all that is the sender's choice."""
+    suffix = re.search(r"\.\w{1,8}$", title, re.ASCII)
+    return folder / f"video{suffix[0] if suffix else ''}"
 
 
 async def _read_form(request: Request) -> UploadFile:

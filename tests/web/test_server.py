@@ -205,6 +205,7 @@ def test_requests_are_counted_for_prometheus(served, video) -> None:
         ("?cuts=no", 422, "cuts must be one of content, none, got 'no'"),
         ("?min_score=0.5", 422, "models of windows take no min_score, got 0.5"),
         ("?track=yes", 422, "track must be one of true, 1, false, 0, got 'yes'"),
+        ("?address=file:///etc/passwd", 403, "fetches no videos from that address"),
         ("?top=0", 422, "top: must be a whole number of at least 1"),
     ],
 )
