@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from mmvidformer.engine.arguments import positive, positive_number
+from mmvidformer.engine.arguments import not_negative, positive, positive_number
 from mmvidformer.engine.model_options import CONFIG, NamedModelOptions
 from mmvidformer.engine.options import Options, argument, option, part
 from mmvidformer.errors import UserError
@@ -74,6 +74,9 @@ class ServeOptions(OfferOptions):
         metavar="SECONDS",
     )
     queue: int = option("requests that may wait; others get status 503", 32, type=positive)
+    streams: int = option(
+        "streams that may be open at a time, which have a process each", 0, type=not_negative
+    )
     allow_addresses: Sequence[str] = option(
         "beginnings of addresses, as https://HOST/FOLDER/, from which videos are fetched that "
         "requests name (default: none)",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from mmvidformer.engine.arguments import positive
+from mmvidformer.engine.arguments import positive, positive_number
 from mmvidformer.engine.options import option
 from mmvidformer.engine.part_options import PartOptions
 from mmvidformer.errors import UserError
@@ -19,6 +19,7 @@ class Asked(PartOptions):
     """Options of a request: those of parts, without files of the server."""
 
     address: str | None = option("address of the video, which the server must allow; no body then")
+    fps: float | None = option("of a stream: its frames a second", type=positive_number)
     top: int = option("number of classes of a row", 5, type=positive)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
@@ -14,8 +15,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from mmvidformer.errors import UserError
-from mmvidformer.web.query import Asked
-from mmvidformer.web.rows import Row, answer_rows
+from mmvidformer.web.pool import Pool
+from mmvidformer.web.process import Work
+from mmvidformer.web.rows import Row
 from mmvidformer.web.server import Server
 from mmvidformer.web.uploads import Refused, store_upload, video_path
 
@@ -26,30 +28,42 @@ class RowsResponse(Response):
     Args:
         server: What answers.
         request: The request, whose body was not read.
+        pool: Its processes, of which one answers.
         model: Name of the model.
-        asked: Options.
+        work: A work, which takes a video, its title, and ``arguments``.
+        address: Of the video, if it is not in the request.
     """
 
-    def __init__(self, server: Server, request: Request, model: str, asked: Asked) -> None:
+    def __init__(
+        self,
+        server: Server,
+        request: Request,
+        pool: Pool,
+        model: str,
+        work: Work,
+        *arguments: Any,
+        address: str | None = None,
+    ) -> None:
         super().__init__()
-        self.server, self.request, self.model, self.asked = server, request, model, asked
+        self.server, self.request, self.pool = server, request, pool
+        self.model, self.work, self.arguments, self.address = model, work, arguments, address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or raise the ``UserError`` that says why not, before anything is sent."""
         began, lines = time.monotonic(), _Lines(send, self.server.limits.max_wait)
         try:
-            with self.server.pool.place(), TemporaryDirectory(dir=self.server.folder) as folder:
+            with self.pool.place(), TemporaryDirectory(dir=self.server.folder) as folder:
                 video, title = await self._store(Path(folder))
                 await _unless_gone(receive, self._answer(video, title, lines))
         except (ClientDisconnect, asyncio.CancelledError):
             lines.status = 499  # the client left, as nginx counts it
-        self.server.metrics.add("/predict", lines.status, time.monotonic() - began)
+        path, seconds = self.request.scope["route"].path, time.monotonic() - began
+        self.server.metrics.add(path, lines.status, seconds)
 
     async def _store(self, folder: Path) -> tuple[Path, str]:
-        limits, address = self.server.limits, self.asked.address
-        if address:  # the process fetches it, which can be killed
-            path = urlsplit(address).path
-            title = self.request.query_params.get("name") or Path(path).name or "video"
+        limits, name = self.server.limits, self.request.query_params.get("name")
+        if self.address is not None:  # the process fetches it, which can be killed
+            title = name or Path(urlsplit(self.address).path).name or "video"
             return video_path(folder, title), title
         storing = store_upload(self.request, folder, limits.max_mb)
         try:
@@ -59,9 +73,9 @@ class RowsResponse(Response):
             raise Refused(408, text) from None
 
     async def _answer(self, video: Path, title: str, lines: "_Lines") -> None:
-        work = answer_rows, video, title, self.asked, self.server.prefixes
+        work = self.work, video, title, *self.arguments
         try:
-            async with aclosing(self.server.pool.ask(self.model, *work)) as rows:
+            async with aclosing(self.pool.ask(self.model, *work)) as rows:
                 async for row in rows:
                     await lines.send(row)
         except UserError as error:

@@ -10,6 +10,7 @@ from mmvidformer.web.pool import Pool
 from mmvidformer.web.process import AnswerProcess
 from mmvidformer.web.rows import describe_model
 from mmvidformer.web.shared_models import SharedModels
+from mmvidformer.web.streams import Streams
 
 
 class Server:
@@ -22,6 +23,7 @@ class Server:
         token: What clients must send; None: nothing.
 
     Attributes:
+        streams: The streams that are open.
         pool: The processes that read videos.
         prefixes: Of the addresses from which videos are fetched.
         shared: The process that runs the models.
@@ -38,22 +40,27 @@ class Server:
         self.models, self.limits, self.folder, self.token = models, options.limits, folder, token
         self.prefixes = tuple(options.allow_addresses)
         self.metrics, self.about = Metrics(), dict[str, dict]()
-        size = min(options.batch, options.workers)  # each reads one sample at a time
+        count = options.workers + options.streams
+        size = min(options.batch, count)  # each reads one sample at a time
         self.shared = SharedModels(models, options.limits, size, options.delay)
         processes = [
             AnswerProcess(self.shared.readers, options.limits, kept_models=len(models))
-            for _ in range(options.workers)
+            for _ in range(count)
         ]
-        self.pool = Pool(processes, options.queue, self._prepare)
+        self.pool = Pool(processes[: options.workers], options.queue, self._prepare)
+        own_pools = [Pool([process], 1, self._prepare) for process in processes[options.workers :]]
+        self.streams = Streams(own_pools)
 
     def start(self) -> None:
         """Load the models; a ``UserError`` says which one cannot be loaded, and why."""
         self.shared.start()
-        self.pool.start()
+        for pool in (self.pool, *self.streams.pools):
+            pool.start()
 
     def kill(self) -> None:
         """End all processes."""
-        self.pool.kill()
+        for pool in (self.pool, *self.streams.pools):
+            pool.kill()
         self.shared.kill()
 
     def metrics_text(self) -> str:
@@ -64,6 +71,7 @@ class Server:
             dict(
                 requests_running=("gauge", self.pool.running),
                 requests_waiting=("gauge", waiting),
+                streams_open=("gauge", len(self.streams)),
                 processes_killed_total=("counter", kills),
             )
         )

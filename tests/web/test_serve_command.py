@@ -26,7 +26,7 @@ def port(run, tmp_path_factory) -> Iterator[int]:
     """The port of the command; SIGTERM ends it, and nothing is left."""
     folder = tmp_path_factory.mktemp("serve")
     command = [sys.executable, "-m", "mmvidformer", "serve", "camera_motion", "--port", 0]
-    process = run(*command, TMPDIR=folder)
+    process = run(*command, "--streams", 1, TMPDIR=folder)
     for line in process.stdout:
         if found := re.fullmatch(r"http://127.0.0.1:(\d+) answers\n", line):
             break
@@ -73,6 +73,11 @@ def test_examples_of_the_docs(port: int, expected, block, tmp_path: Path) -> Non
         [program, script], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     lines = result.stdout.splitlines()
+    if "/streams" in block.text:
+        rows = [json.loads(line) for line in lines]
+        assert len(rows) > 3 and {row["video"] for row in rows} == {"camera"}
+        assert [row["end"] - row["start"] for row in rows] == [2.0] * len(rows)
+        return
     if block.language != "bash":
         for line, row in zip(lines, expected, strict=True):
             start, *label, score = line.split(" ")

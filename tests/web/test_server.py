@@ -1,144 +1,22 @@
 """The server as clients see it, good and hostile ones."""
 
-import json
 import os
 import re
 import signal
 import socket
 import tempfile
-import threading
-import time
-import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.error import HTTPError
 from urllib.parse import quote
 
 import pytest
-import torch
-from mmengine.config import Config
-from mmengine.registry import DefaultScope
 
-from mmvidformer.apis import Recognizer
-from mmvidformer.engine.offer_options import Limits, ServeOptions
-from mmvidformer.registry import MODELS
+from mmvidformer.engine.offer_options import ServeOptions
 from tests.video.numbered_videos import write as encode
-from tests.web.bad_models import TrapModel
+from tests.web.serving import Served, expected_rows, hurry, wait_for
 
-uvicorn = pytest.importorskip("uvicorn")
-build_app = pytest.importorskip("mmvidformer.web.app").build_app
 Server = pytest.importorskip("mmvidformer.web.server").Server
-
-
-class Reply(NamedTuple):
-    """What a server returned."""
-
-    status: int
-    rows: list[dict]
-    headers: Mapping[str, str]
-
-
-class Served:
-    """A server in a thread of this process, and how it is asked."""
-
-    def __init__(self, server: Any) -> None:
-        self.server = server
-        server.start()
-        config = uvicorn.Config(build_app(server), port=0, log_level="error", lifespan="off")
-        self.http = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.http.run)
-        self.thread.start()
-        while not self.http.started:
-            time.sleep(0.01)
-        self.port = self.http.servers[0].sockets[0].getsockname()[1]
-
-    def ask(
-        self, path: str, body: bytes | None = None, /, headers: Mapping[str, str] = {}
-    ) -> Reply:
-        """Send a request."""
-        url = f"http://127.0.0.1:{self.port}{path}"
-        try:
-            answer = urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=900)
-        except HTTPError as error:
-            answer = error
-        with answer:
-            text = answer.read().decode()
-        is_json = "json" in answer.headers["Content-Type"]
-        rows = [json.loads(line) if is_json else line for line in text.splitlines()]
-        return Reply(answer.status, rows, answer.headers)
-
-    def stop(self) -> None:
-        """End it as SIGTERM does."""
-        self.http.should_exit = True
-        self.thread.join(300)
-        assert not self.thread.is_alive()
-        self.server.kill()
-        assert not [*self.server.folder.iterdir()]
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory) -> tuple[Path, Path]:
-    """Config and weights of a tiny model."""
-    folder = tmp_path_factory.mktemp("tiny")
-    cfg = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
-    cfg.class_names = ["red", "green", "blue"]
-    cfg.dump(folder / "tiny.py")
-    torch.manual_seed(0)
-    with DefaultScope.overwrite_default_scope("mmaction"):
-        torch.save({"state_dict": MODELS.build(cfg.model).state_dict()}, folder / "tiny.pth")
-    return folder / "tiny.py", folder / "tiny.pth"
-
-
-@pytest.fixture(scope="module")
-def models(tiny) -> dict[str, TrapModel]:
-    """A tiny model, twice."""
-    model = TrapModel(config=str(tiny[0]), checkpoint=str(tiny[1]), device="cpu", clips=None)
-    return {"tiny": model, "other": model}
-
-
-@pytest.fixture(scope="module")
-def served(models, tmp_path_factory) -> Iterator[Served]:
-    """A server of two processes."""
-    limits = Limits(max_mb=0.5, max_seconds=3)
-    folder = tmp_path_factory.mktemp("server")
-    options = ServeOptions(workers=2, queue=4, limits=limits)
-    served = Served(Server(models, options, folder))
-    yield served
-    served.stop()
-
-
-@pytest.fixture(scope="module")
-def video(tiny_videos) -> bytes:
-    return (tiny_videos.root / "val_0.mp4").read_bytes()
-
-
-@pytest.fixture(scope="module")
-def recognizer(tiny) -> Recognizer:
-    return Recognizer(*map(str, tiny), device="cpu")
-
-
-def expected_rows(recognizer: Recognizer, tiny_videos, **options: Any) -> list[dict]:
-    """Rows of a recognizer in this process."""
-    predictions = recognizer.answers(str(tiny_videos.root / "val_0.mp4"), **options)
-    return [prediction.row(5) | {"video": "a.mp4"} for prediction in predictions]
-
-
-@contextmanager
-def hurry(served: Served) -> Iterator[None]:
-    """Let the server give up after 3 seconds: of answers that never come, and not of others."""
-    server, limits = served.server, served.server.limits
-    server.limits = replace(limits, max_wait=3)
-    for process in server.pool.processes:
-        process.limits = server.limits
-    yield
-    server.limits = limits
-    for process in server.pool.processes:
-        process.limits = limits
 
 
 def form(video: bytes, title: str) -> tuple[bytes, dict[str, str]]:
@@ -322,14 +200,6 @@ def test_a_client_who_leaves_ends_its_work(
     expected = expected_rows(recognizer, tiny_videos)
     for _ in range(3):
         assert served.ask("/predict?name=a.mp4", video).rows == expected
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something holds, at most five minutes."""
-    end = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_uploads_that_stop_or_break_off_are_given_up(served, video) -> None:
