@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -28,10 +29,12 @@ from mmvidformer.registry import MODELS
 from mmvidformer.video.video import Video
 from mmvidformer.web.limits import KEPT
 from mmvidformer.web.uploads import UploadQuota
+from tests.docs.blocks import read_blocks
 from tests.video.numbered_videos import write as encode
 from tests.web.test_answers import write
 
 OWN = "own"
+ROOT = Path(__file__).parents[2]
 
 
 def test_mistakes_are_named_before_a_model_is_loaded(load, capsys, monkeypatch) -> None:
@@ -171,6 +174,19 @@ def test_a_video_gets_classes_timeline_and_rollout(client, served, tiny_videos) 
     reader = Video.open(rollout)
     assert len(reader) == 4 and reader.get_avg_fps() == 4
     assert reader.get_batch([0])[0].shape[1] > 1000  # frame, heat map and classes
+
+
+def test_the_example_of_the_docs(served, tiny_videos, tmp_path, monkeypatch, capsys) -> None:
+    (block,) = (b for b in read_blocks(ROOT / "docs" / "web.md", ROOT) if b.language == "python")
+    code = block.text.replace(":7860", f":{served[0]}").replace("camera_motion", OWN)
+    shutil.copy(tiny_videos.root / "val_0.mp4", tmp_path / "video.mp4")
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    headline, row = capsys.readouterr().out.splitlines()
+    (expected,) = Recognizer(*served[2:], clips=1).timeline("video.mp4")
+    _, name, probability = expected.top(1)[0]
+    assert f"{name} {probability:.0%}" in headline
+    assert row.startswith("video.mp4 0.0 2.0 ") and f" {name} " in row
 
 
 def test_what_is_wrong_stands_in_the_page(client, served, tiny_videos, tmp_path) -> None:
