@@ -110,6 +110,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--video", type=Path, default=VIDEO)
     parser.add_argument("--requests", type=int, default=64, help="for each number of clients")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--queue", type=int, default=62)
     parser.add_argument("--soak", type=float, default=0, metavar="SECONDS")
     args = parser.parse_args(argv)
@@ -120,7 +121,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         recognizer(args.video)
     loop = args.requests / (time.perf_counter() - began)
     command = [sys.executable, "-m", "mmvidformer", "serve", args.model, "--port", "0"]
-    command += ["--workers", str(args.workers), "--queue", str(args.queue)]
+    for name in ("workers", "batch", "queue"):
+        command += [f"--{name}", str(getattr(args, name))]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         lines = iter(server.stderr or ())
         url = next(line.split()[0] for line in lines if line.endswith(" answers\n"))

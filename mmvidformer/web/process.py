@@ -18,7 +18,7 @@ from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.video.processes import end_with_parent
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads
-LOADING = 300.0  # seconds for a model at least, which no video is to blame for
+LOADING = 900.0  # seconds for a model at least, which no video is to blame for
 # Of a model, the limits, and what is asked of it; no result is None.
 Work = Callable[..., Iterator[Any]]
 
@@ -115,7 +115,7 @@ class AnswerProcess:
             yield result
         raise LostProcess(f"{blamed} took longer than {seconds:g} s and was given up")
 
-    def _start(self) -> tuple:
+    def _start(self) -> tuple[Any, Connection]:
         pipe, end = _PROCESSES.Pipe()
         arguments = end, self.models, self.limits, self.kept_models
         process = _PROCESSES.Process(target=_work, args=arguments, daemon=True)

@@ -1,6 +1,7 @@
 """What a server answers with: models in processes, limits, a token, counts."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mmvidformer.engine.offer_options import ServeOptions
@@ -53,9 +54,10 @@ class Server:
 
     def start(self) -> None:
         """Load the models; a ``UserError`` says which one cannot be loaded, and why."""
-        self.shared.start()
-        for pool in (self.pool, *self.streams.pools):
-            pool.start()
+        parts = self.shared, self.pool, *self.streams.pools
+        with ThreadPoolExecutor(len(parts)) as threads:
+            for _ in threads.map(lambda part: part.start(), parts):
+                pass
 
     def kill(self) -> None:
         """End all processes."""

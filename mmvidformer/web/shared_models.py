@@ -8,7 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from multiprocessing import current_process
-from multiprocessing.connection import Client, arbitrary_address, default_family
+from multiprocessing.connection import (  # type: ignore[attr-defined]
+    Client,
+    arbitrary_address,
+    default_family,
+)
 from typing import Any, NamedTuple
 
 from mmvidformer.apis import Recognizer

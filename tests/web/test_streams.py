@@ -75,7 +75,7 @@ def test_a_bad_piece_does_not_end_a_stream(served, recognizer, frames, fps) -> N
             if number == 2:
                 for content, message in (
                     (png(frame)[:-30], "the picture is damaged, cut off, or huge"),
-                    (b"<html>", "its format is none of"),
+                    (b"<html>", "it is damaged, cut off, or no video"),
                     (b"", "the file is empty"),
                     (bytes(600_000), "at most 0.5 MB"),
                 ):
