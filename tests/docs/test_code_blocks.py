@@ -38,6 +38,7 @@ STATIC = [
     ("docs/label.md", "read_parquet"),
     ("docs/python.md", "pretrained=True"),
     ("docs/serve.md", "urlopen("),
+    ("docs/web.md", "gradio_client"),  # run by tests/web
     ("docs/python.md", "import mteb"),
     ("docs/tasks.md", "Recognizer("),
 ]
