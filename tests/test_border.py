@@ -117,6 +117,34 @@ def test_modules_that_are_loaded(step: str, most: int, printed: dict) -> None:
     assert loaded[step] - start <= most
 
 
+def test_a_shared_folder_answers(tmp_path: Path) -> None:
+    """By its weights and config alone, also where its weights have the names of transformers."""
+    from mmvidformer.apis import Recognizer
+    from mmvidformer.config import get_config
+    from tests.tiny_configs import shrink
+
+    (tmp_path / "cwd").mkdir()
+    folders = {}
+    torch.manual_seed(0)
+    for name, model in {
+        "motion": Recognizer("camera_motion", device="cpu"),
+        "theirs": Recognizer(shrink(get_config("timesformer_b_k400")), None, "cpu"),
+    }.items():
+        model.save_pretrained(tmp_path / name)
+        folders[str(tmp_path / name)] = [name for _, name, _ in model(str(VIDEO)).top(3)]
+    code = f"""
+        import json
+        from mmvidformer.apis import Recognizer
+
+        names = {{}}
+        for folder in {[*folders]}:
+            prediction = Recognizer.from_pretrained(folder, device="cpu")({str(VIDEO)!r})
+            names[folder] = [name for _, name, _ in prediction.top(3)]
+        print(json.dumps(names))
+    """
+    assert json.loads(run(code, tmp_path / "cwd")) == folders
+
+
 def words_of_commands(commands: dict, *group: str) -> Iterator[list[str]]:
     """What is typed for each command."""
     for name, title in commands.items():

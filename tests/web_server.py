@@ -1,5 +1,6 @@
 """A server on this machine that also answers as the HuggingFace hub does."""
 
+import base64
 import hashlib
 import json
 from collections import Counter
@@ -20,6 +21,8 @@ class Web(ThreadingHTTPServer):
         fetched: Number of downloads by path.
         sent: Number of bytes that were sent by path.
         knows_ranges: Whether a download may begin in the middle.
+        repositories: What was asked for with each repository that a client has created.
+        tokens: What clients that upload name as their token.
     """
 
     def __init__(self) -> None:
@@ -30,6 +33,8 @@ class Web(ThreadingHTTPServer):
         self.fetched: Counter = Counter()
         self.sent: Counter = Counter()
         self.knows_ranges = False
+        self.repositories: dict[str, dict] = {}
+        self.tokens: set[str | None] = set()
 
     def url(self, path: str) -> str:
         """Address of a path, such as ``'/a.pth'``."""
@@ -42,7 +47,10 @@ class Web(ThreadingHTTPServer):
 
     def add_repository(self, name: str, folder: Path, revision: str = "main") -> None:
         """Add the files of a folder as a repository of the hub."""
-        files = {file.name: file.read_bytes() for file in folder.iterdir()}
+        self.add_files(name, {file.name: file.read_bytes() for file in folder.iterdir()}, revision)
+
+    def add_files(self, name: str, files: Mapping[str, bytes], revision: str = "main") -> None:
+        """Add files as a repository of the hub."""
         self.add_listing(name, files, revision)
         for commit in (revision, COMMIT):
             for file, content in files.items():
@@ -70,6 +78,37 @@ class _Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.fetched[self.path] += 1
         self._answer(body=True)
+
+    def do_POST(self) -> None:
+        """Answer what ``huggingface_hub`` asks when it creates a repository and uploads files."""
+        sent = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        name = "/".join(self.path.split("/")[3:5])
+        self.server.tokens.add(self.headers["Authorization"])
+        status, answer = 200, {}
+        if self.path == "/api/repos/create":
+            asked = json.loads(sent)
+            name = f"{asked['organization']}/{asked['name']}"
+            status = 409 if name in self.server.repositories else 200
+            is_private = asked.get("private", asked.get("visibility") == "private")  # since 1.0
+            self.server.repositories.setdefault(name, {"private": is_private})
+            answer = dict(url=self.server.url(f"/{name}"), error="it exists")
+        elif "/preupload/" in self.path:
+            paths = [file["path"] for file in json.loads(sent)["files"]]
+            rows = [dict(path=path, uploadMode="regular", shouldIgnore=False) for path in paths]
+            answer = dict(files=rows)
+        elif "/commit/" in self.path:
+            rows = [json.loads(line) for line in sent.splitlines()]
+            files = [row["value"] for row in rows if row["key"] == "file"]
+            contents = {file["path"]: base64.b64decode(file["content"]) for file in files}
+            self.server.add_files(name, contents)
+            url = self.server.url(f"/{name}/commit/{COMMIT}")
+            answer = dict(commitUrl=url, commitOid=COMMIT)
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
     def _answer(self, body: bool) -> None:
         files, path = self.server.files, self.path

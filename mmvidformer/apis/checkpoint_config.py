@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from mmengine.config import Config
 
+from mmvidformer.apis.saved_config import read_saved_config
 from mmvidformer.checkpoints import read_model
 from mmvidformer.checkpoints.backbones import backbone_arguments
+from mmvidformer.checkpoints.download import fetch
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, class_names
 from mmvidformer.checkpoints.published import row_of
@@ -46,7 +48,8 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
     takes all other settings, such as the schedule, from a shipped config of the same backbone.
 
     Args:
-        source: Checkpoint or its address (``checkpoints.read_model``).
+        source: Checkpoint or its address (``checkpoints.read_model``). A saved folder holds its
+            config (``saved_config``).
         num_heads: Number of attention heads, if the checkpoint does not contain it.
 
     Raises:
@@ -54,13 +57,26 @@ def config_of_checkpoint(source: str | Path, num_heads: int | None = None) -> Ch
         UserError: If it does not determine a model: it is recurrent, or has no classifier, or one
             of numbers.
     """
+    if saved := read_saved_config(fetch(source)):
+        return CheckpointConfig(saved, str(source), False)
     row = row_of(source)
     _, result = read_model(source)
     result.num_heads = result.num_heads or num_heads
+    return config_of_conversion(result, source, row.config if row else "")
+
+
+def config_of_conversion(
+    result: Conversion, source: str | Path, shipped: str | None = None
+) -> CheckpointConfig:
+    """Find or make the config of weights; ``shipped`` is its name, if that is known.
+
+    Raises:
+        UserError: As ``config_of_checkpoint``.
+    """
     if CLASSIFIER not in result.state or "backbone.embed.proj.weight" not in result.state:
         raise UserError(f"{source} has no backbone and classifier that determine a config")
     model = result.scheme if result.scheme in BASES else result.model
-    shipped = row.config if row and row.config else _find_shipped(result, model)
+    shipped = shipped or _find_shipped(result, model)
     name, settings = shipped or BASES.get(model), backbone_arguments(result)
     if not name or not (shipped or settings):
         raise UserError(f"{source} does not contain the arguments of its model; give its config")
@@ -90,6 +106,8 @@ def _find_shipped(result: Conversion, model_name: str) -> str | None:
         if not name.startswith(words):
             continue
         cfg = get_config(name)
+        if cfg.model.cls_head.get("num_classes") not in (None, len(result.state[CLASSIFIER])):
+            continue
         model = build_meta_model(cfg)
         shapes = {key: value.shape for key, value in model.state_dict().items()}
         heads = {part.num_heads for part in model.modules() if hasattr(part, "num_heads")}

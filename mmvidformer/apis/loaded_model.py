@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 import torch
 from mmengine.config import Config
@@ -11,17 +12,21 @@ from torch import nn
 
 from mmvidformer.apis.factory import PUBLISHED, find_model
 from mmvidformer.apis.fast import in_words, make_fast
+from mmvidformer.apis.model_card import Facts
 from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.stream import FrameRunner, StreamFrame
+from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name
-from mmvidformer.errors import UserError
+from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.layers.samples import Instances, Sample
 from mmvidformer.models.fast.shared_frames import SharedFrames, split_stages
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.table import task_of
 from mmvidformer.video.capture import FrameSource
+
+Loaded = TypeVar("Loaded", bound="LoadedModel")
 
 
 class LoadedModel:
@@ -74,6 +79,61 @@ class LoadedModel:
             model = f"a {self.cfg.model.type} of {self.task.part}"
             raise UserError(f"{model} does not answer frame by frame; a RecurrentRecognizer does")
         return FrameRunner(self.cfg, self._model, self.task)
+
+    @classmethod
+    def from_pretrained(cls: type[Loaded], source: str | Path, **options: Any) -> Loaded:
+        """Load a folder that ``save_pretrained`` wrote, or ``hf://ORG/NAME[@REVISION]``.
+
+        ``options`` and errors are those of the class.
+        """
+        if not is_address(source) and not Path(source, "config.json").is_file():
+            raise MissingFile(f"{source} is no folder with a config.json, nor hf://ORG/NAME")
+        return cls(source, **options)
+
+    def save_pretrained(
+        self, folder: str | Path, facts: Facts | None = None, force: bool = False
+    ) -> None:
+        """Write weights, config, classes, the reading of videos and a card to a folder.
+
+        It answers on any machine with this package (``from_pretrained``), and with transformers if
+        that has such a model. The card says what ``facts`` tell of license, data and figures.
+
+        Raises:
+            FileExistsError: If a file is there already, and not ``force``.
+            UserError: If the model has 8 bits, or parts of other projects.
+        """
+        from mmvidformer.apis.saving import save_folder
+
+        if "int8" in self._inexact:
+            raise UserError("a model with int8 is not saved; load it without, and save that")
+        save_folder(self.cfg, self._model, self.names, folder, facts or Facts(), force)
+
+    def push_to_hub(
+        self,
+        repository: str,
+        facts: Facts | None = None,
+        private: bool = True,
+        force: bool = False,
+    ) -> str:
+        """Save the model, and upload the folder to the HuggingFace hub; returns the address.
+
+        Args:
+            repository: ``ORG/NAME``.
+            facts: See ``save_pretrained``.
+            private: Whether only its members see a new repository.
+            force: Whether it may be there already; it gets one more commit.
+
+        Raises:
+            OSError: If the hub cannot be reached, or refuses. The token is that of
+                ``huggingface_hub`` (``hf auth login`` or ``HF_TOKEN``).
+            UserError: If the repository is there, and not ``force``, or as ``save_pretrained``.
+        """
+        from mmvidformer.apis.hub import upload_folder
+
+        with TemporaryDirectory() as parent:
+            folder = Path(parent, repository.rpartition("/")[2])
+            self.save_pretrained(folder, facts)
+            return upload_folder(folder, repository, private, force)
 
     @property
     def model(self) -> nn.Module:

@@ -30,7 +30,7 @@ def class_tasks(cfg: Config) -> dict[str, int]:
 def class_names(
     tasks: Mapping[str, int],
     chosen: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
-    default: Sequence[str] | None = None,
+    default: Mapping[str, Sequence[str]] | Sequence[str] | None = None,
 ) -> dict[str, Sequence[str]]:
     """Class names of each task.
 
@@ -41,7 +41,7 @@ def class_names(
     Args:
         tasks: Number of classes by task.
         chosen: Names by task; or files, as ``'verb=verbs.csv'``, for a single task the path alone.
-        default: Names of a single task, if none are chosen. All other names are numbers.
+        default: Names of a single task, or by task, if none are chosen. All others are numbers.
 
     Raises:
         FileNotFoundError: If a file does not exist.
@@ -51,6 +51,7 @@ def class_names(
         if not isinstance(count, int) or count < 1:
             raise UserError(f"{task!r} must have a number of classes above 0, got {count!r}")
     names: dict[str, Sequence[str]] = {t: [*map(str, range(n))] for t, n in tasks.items()}
+    chosen = chosen or (default if isinstance(default, Mapping) else None)
     if isinstance(chosen, Mapping):
         names.update(chosen)
     elif chosen:
@@ -63,16 +64,20 @@ def class_names(
     return names
 
 
-def known_names(cfg: Config, model: nn.Module | None = None) -> Sequence[str] | None:
+def known_names(
+    cfg: Config, model: nn.Module | None = None
+) -> Mapping[str, Sequence[str]] | Sequence[str] | None:
     """Class names of a single task: those of the checkpoint, of the config, or of its dataset.
 
-    ``model`` is one of ``load_recognizer``, which has the names of the checkpoint. Names of
-    checkpoint and datasets are skipped if there are not as many as classes.
+    A config may have names by task. ``model`` is one of ``load_recognizer``, which has the names of
+    the checkpoint. Names of checkpoint and datasets are skipped if they are not as many as classes.
     """
     datasets = [(cfg.get(f"{split}_dataloader") or {}).get("dataset") for split in SPLITS]
     leaves = [leaf for dataset in datasets if dataset for leaf in leaf_datasets(dataset)]
     of_checkpoint = getattr(model, "dataset_meta", {}).get("classes")
     of_config = cfg.get("class_names")
+    if isinstance(of_config, Mapping):
+        return of_config
     of_datasets = [(leaf.get("metainfo") or {}).get("classes") for leaf in leaves]
     count = next(iter(class_tasks(cfg).values()))
     for names in (of_checkpoint, of_config, *of_datasets):
