@@ -2,12 +2,11 @@
 
     python -m benchmarks.decoding demo.mp4 test.mp4 --out work_dirs/decoding.csv
 
-Prepares each video by FFmpeg as docs/data_loading.md does, and decodes random clips on one thread,
-in alternating rounds. Prints the median milliseconds per clip for each library that is installed.
+Prepares each video as mmvidformer data prepare does, and decodes random clips on one thread in
+alternating rounds. Prints the median milliseconds per clip for each library that is installed.
 """
 
 import os
-import subprocess
 import tempfile
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -26,13 +25,10 @@ from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer.data.transforms.decode import VideoInit
 from mmvidformer.engine.tables import print_table
 from mmvidformer.video.choices import BACKENDS
+from mmvidformer.video.encode import encode_video
 
 # Recipe: frames of a clip, and frames between them.
 CLIPS = {"ViViT 32x2": (32, 2), "TimeSformer 8x32": (8, 32)}
-
-# The short side is 256 pixels, as most configs read it.
-SHORT = "scale=if(gt(iw\\,ih)\\,-2\\,min(256\\,iw)):if(gt(iw\\,ih)\\,min(256\\,ih)\\,-2)"
-PREPARED = "-an -fps_mode cfr -crf 20 -g 16 -tune fastdecode -pix_fmt yuv420p -vf".split() + [SHORT]
 
 
 def milliseconds(path: str, backend: str, clip_len: int, interval: int, count: int) -> float:
@@ -74,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         files, sizes = {}, {}
         for video in args.videos:
             target = os.path.join(name, f"{Path(video).name}.mp4")
-            subprocess.run(["ffmpeg", "-v", "error", "-i", video, *PREPARED, target], check=True)
+            encode_video(video, target)
             for state, path in (("as it is", video), ("prepared", target)):
                 files[Path(video).name, state] = path
                 sizes[Path(video).name, state] = os.path.getsize(path) // 1000

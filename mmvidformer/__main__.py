@@ -27,6 +27,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "data": {
         "list": "List your own videos for MMAction2",
         "check": "Find bad videos",
+        "prepare": "Re-encode a dataset for fast decoding",
         "shard": "Pack the videos of lists into shards",
     },
     "plot": {

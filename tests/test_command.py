@@ -164,9 +164,10 @@ def test_a_config_of_mmaction2_brings_no_warnings_of_packages(tmp_path, monkeypa
     assert not [one for one in caught if "pkg_resources" in str(one.message)]
 
 
-def test_data_check_needs_a_worker(capsys) -> None:
+@pytest.mark.parametrize("command", ["check", "prepare"])
+def test_commands_of_data_need_a_worker(command: str, capsys) -> None:
     with pytest.raises(SystemExit) as end:
-        main(["data", "check", "x", "--workers", "0"])
+        main(["data", command, "x", *(["y"] if command == "prepare" else []), "--workers", "0"])
     assert end.value.code == 2
     assert "--workers: must be a whole number of at least 1, got '0'" in capsys.readouterr().err
 

@@ -62,7 +62,7 @@ def test_each_file_that_is_checked_or_encoded_loads_no_torch() -> None:
 
     The process also imports the main module of its parent, the command's.
     """
-    names = "mmvidformer.video.check_files, mmvidformer.video.video, mmvidformer.__main__"
+    names = "mmvidformer.video.check_files, mmvidformer.video.encode, mmvidformer.__main__"
     (loaded,) = modules_after((f"import {names}",))
     assert "av" in loaded and not {"torch", "mmengine", "cv2"} & loaded
 

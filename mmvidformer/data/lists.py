@@ -61,10 +61,22 @@ class VideoList(NamedTuple):
     Attributes:
         header: The line of the names of columns, of a csv file.
         lines: Its other lines.
+        column: Number of the column of the videos; None of a text.
+        separator: What separates the columns of a csv file; decimal commas depend on it.
     """
 
     header: str
     lines: list[ListLine]
+    column: int | None = None
+    separator: str = ","
+
+    def rename(self, line: ListLine, path: str) -> str:
+        """Return a line with another path of the video."""
+        if self.column is None:
+            return line.text.replace(line.path, path, 1)
+        (values,) = csv.reader([line.text], delimiter=self.separator)
+        values[self.column] = path
+        return _join_values(values, self.separator)
 
 
 def read_video_list(file: str | Path) -> VideoList:
@@ -82,7 +94,7 @@ def read_video_list(file: str | Path) -> VideoList:
             raise UserError(f"{place}: there is no video")
         lines.append(ListLine(_join_values(values, table.separator), row["video"], ()))
     header = _join_values(table.names, table.separator)
-    return VideoList(header, lines)
+    return VideoList(header, lines, table.names.index("video"), table.separator)
 
 
 def _join_values(values: Sequence[str], separator: str) -> str:
@@ -100,14 +112,14 @@ def find_delimiter(content: str) -> str:
     return "," if re.search(rf",\s*{LABEL}$", first.rstrip()) else DEFAULT_DELIMITER
 
 
-def check_report(file: str | Path, folder: str | Path) -> tuple[Path, Path]:
+def check_report(file: str | Path, folder: str | Path, ending: str = "_clean") -> tuple[Path, Path]:
     """Return the files that ``write_report`` writes, whose earlier ones it replaces.
 
     Raises:
         FileExistsError: If one of them was not written by it.
     """
     name, folder = Path(file), Path(folder)
-    bad, clean = (folder / f"{name.stem}{end}" for end in ("_bad.csv", f"_clean{name.suffix}"))
+    bad, clean = (folder / f"{name.stem}{end}" for end in ("_bad.csv", ending + name.suffix))
     start = f"{','.join(REPORT)}\n"
     is_own = bad.is_file() and bad.read_bytes().replace(b"\r", b"").startswith(start.encode())
     others = [path for path in (bad, clean) if path.exists() and not is_own]
@@ -121,14 +133,15 @@ def write_report(
     folder: str | Path,
     lines: Sequence[tuple[str, str]],
     faults: Mapping[str, str],
+    ending: str = "_clean",
     header: str = "",
 ) -> tuple[Path, Path]:
-    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name>_clean.<extension>`` to a folder.
+    """Write ``<name>_bad.csv`` (line, path, reason) and ``<name><ending>.<extension>`` to a folder.
 
     ``lines`` are path and text of each line of the list ``file`` after its ``header``, and
     ``faults`` are by path. Returns the two files.
     """
-    bad, clean = check_report(file, folder)
+    bad, clean = check_report(file, folder, ending)
     numbered = enumerate(lines, start=2 if header else 1)
     rows = [(n, path, faults[path]) for n, (path, _) in numbered if path in faults]
     text = "".join(text for path, text in lines if path not in faults)

@@ -238,5 +238,5 @@ def require_constant_rate(path: str, rate: float) -> None:
     wrong = FrameTimes(rate).seconds(number)
     where = f"frame {number} is at {times.starts[number]:.2f} s, not at {wrong:.2f} s"
     remedy = f"ffmpeg -i IN -vf fps={round(times.constant_rate) or 1} OUT"
-    remedy = f"read it with VideoInit, or make it constant: {remedy}"
+    remedy = f"read it with VideoInit, or make it constant: {remedy}, or mmvidformer data prepare"
     raise BadVideo(path, f"its frame rate varies ({where}); {remedy}")

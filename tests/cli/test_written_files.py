@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mmvidformer.data.prepare import prepare_list
 from mmvidformer.errors import UserError
 
 PLOTS = {
@@ -48,6 +49,29 @@ def test_old_files_and_inputs_stay(main_of, model, tmp_path, command, capsys) ->
         assert "which is read" in run("--force")
         target.unlink()
         assert path.read_bytes() == content
+
+
+def test_a_list_of_prepared_videos_does_not_replace_the_list(tiny_videos, tmp_path) -> None:
+    (tmp_path / "videos").symlink_to(tiny_videos.root)
+    source = tmp_path / "list.txt"
+    shutil.copy(tiny_videos.val, source)
+    with pytest.raises(ValueError, match=r"list.txt would be written over .*, which is read"):
+        prepare_list(source, tmp_path, tmp_path / "videos", workers=1)
+    assert source.read_bytes() == tiny_videos.val.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["list_bad.csv", "list.txt"])
+def test_a_list_of_prepared_videos_does_not_replace_another(tiny_videos, tmp_path, name) -> None:
+    source, out = tmp_path / "list.txt", tmp_path / "out"
+    shutil.copy(tiny_videos.val, source)
+    out.mkdir()
+    (out / name).write_text("a.mp4 3\n")
+    with pytest.raises(FileExistsError, match=f"{name} is no earlier result of"):
+        prepare_list(source, out, tiny_videos.root, workers=1)
+    assert [path.name for path in out.iterdir()] == [name]
+    (out / name).unlink()
+    for _ in range(2):
+        assert prepare_list(source, out, tiny_videos.root, workers=1) == 0
 
 
 def test_data_check_does_not_replace_other_lists(main_of, tmp_path) -> None:

@@ -156,6 +156,6 @@ def write_nowhere(path: str) -> None:
 
 
 def test_no_video_is_to_blame() -> None:
-    """All videos were called bad for which there was no space."""
+    """``data prepare`` called all videos bad for which there was no space."""
     with pytest.raises(CannotWrite, match="results/a.mp4"):
         find_faults(write_nowhere, [("a.mp4",), ("b.mp4",)], workers=1)

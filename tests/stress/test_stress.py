@@ -72,3 +72,15 @@ def test_bad_and_odd_videos_are_read_or_reported(run, tools, tmp_path) -> None:
     assert {row["outcome"] for row in text} == {"run ended", "reported"}
     assert all("damaged, cut off, or no video" in row["reason"] for row in text)
     assert {row["outcome"] for row in rows if row["kind"] == "one_frame"} == {"read"}
+
+
+def test_killed_preparation_resumes(run, tmp_path) -> None:
+    pytest.importorskip("av", minversion="18")  # which writes rotation tags
+    out = tmp_path / "prepared.json"
+    command = [sys.executable, "-W", "ignore", "-m", "stress.prepare_videos"]
+    process = run(*command, "--videos", 10, "--kills", 1, "--out", out)
+    log = process.communicate(timeout=600)[0]
+    assert process.returncode == 0, log
+    figures = json.loads(out.read_text())
+    assert figures["faults"] == []
+    assert 5 <= figures["complete_at_last_kill"] < 10

@@ -11,6 +11,7 @@ import pytest
 
 from mmvidformer.video import index as indexes
 from mmvidformer.video.check_files import read_to_end
+from mmvidformer.video.encode import encode_video
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.index import index_of
 from mmvidformer.video.video import Video
@@ -153,6 +154,9 @@ def test_eight_orientations(tmp_path: Path, matrix: tuple) -> None:
     np.testing.assert_array_equal(video.frames([9])[0], expected)
     assert video.mirrored == (a * d - b * c < 0) and video.size == expected.shape[:2]
     assert video.reader.stored_size == (height, width)
+    encode_video(str(path), str(tmp_path / "upright.mp4"), crf=1)
+    upright = Video.open(tmp_path / "upright.mp4").frames([9])[0]
+    assert np.abs(upright.astype(int) - expected).mean() < 3
 
 
 def test_encrypted_videos_are_refused(tmp_path: Path) -> None:
