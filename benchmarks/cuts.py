@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 
 from benchmarks.outputs import parse_with_results
-from mmvidformer.video.pyav_reader import PyAVReader
+from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
 
@@ -162,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         scores = [score(edit, find_shots) for edit in edits]
         print(f"| {how} | {describe(scores, 'named')} | {describe(scores, 'true')} |")
     start = time.process_time()
-    frames = sum(1 for edit in edits for _ in PyAVReader(str(edit.path)).previews())
+    frames = sum(1 for edit in edits for _ in READERS["pyav"](str(edit.path)).previews())
     print(f"small frames: {1e3 * (time.process_time() - start) / frames:.3f} ms of CPU a frame")
 
 

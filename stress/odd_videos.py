@@ -6,7 +6,7 @@ Each kind is one video among four good ones, in training and testing, with each 
 2 workers, under the policies 'raise' and 'resample'. Fails if a run hangs or crashes; if a run that
 cannot read the video does not name it with a reason; if a run with 'raise' continues; if testing
 skips the video; or if the scores of the good videos are not those without it. One kind is read at a
-moment in seconds, all others as a whole. Needs a system with fork (Linux, macOS).
+moment in seconds, all others as a whole. Needs TorchCodec and a system with fork (Linux, macOS).
 Takes about 30 minutes on two cores, half of that with --short.
 """
 

@@ -19,7 +19,7 @@ SCRIPTS = (
 )
 DEVELOPMENT = {f"mmvidformer/.mim/tools/{name}" for name in SCRIPTS}
 # Of extras: they need a newer PyTorch, or a newer NumPy.
-NOT_OLDEST = ("trackers",)
+NOT_OLDEST = ("torchcodec", "trackers")
 SOURCES = ("mmvidformer", "constraints", *SHIPPED)
 FILES = ("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE",
          "model-index.yml")  # fmt: skip

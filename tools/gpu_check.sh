@@ -12,7 +12,8 @@ if [ -z "${PYTHON:-}" ]; then
     PYTHON=python3
     if nvidia-smi --list-gpus >/dev/null 2>&1; then
         # Without an environment, the parts report what is missing.
-        bash tools/setup_env.sh lite,test || echo "installation failed" >&2
+        bash tools/setup_env.sh lite,test,torchcodec || bash tools/setup_env.sh lite,test ||
+            echo "installation failed" >&2
     fi
     [ ! -x "${VENV:-.venv}/bin/python" ] || PYTHON=${VENV:-.venv}/bin/python
 fi

@@ -143,11 +143,11 @@ class RemoteVideo(NamedTuple):
 
     filename: str
 
-    def open(self, **options: int | None) -> Video:
+    def open(self, backend: str = "pyav", **options: int | None) -> Video:
         """Open the video; raises as ``Video.open``, and ``StorageError``."""
         if file_size(self.filename) > MOST_BYTES:
-            return Video.open(RangeFile.open(self.filename), **options)
-        return Video.open(read_file(self.filename), name=self.filename, **options)
+            return Video.open(RangeFile.open(self.filename), backend, **options)
+        return Video.open(read_file(self.filename), backend, name=self.filename, **options)
 
 
 class VideoContent(NamedTuple):
@@ -161,9 +161,9 @@ class VideoContent(NamedTuple):
     filename: str
     content: bytes
 
-    def open(self, **options: int | None) -> Video:
+    def open(self, backend: str = "pyav", **options: int | None) -> Video:
         """Open the video; raises as ``Video.open``."""
-        return Video.open(self.content, name=self.filename, **options)
+        return Video.open(self.content, backend, name=self.filename, **options)
 
 
 # What ``VideoPipeline.open`` takes.

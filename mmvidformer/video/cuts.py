@@ -15,8 +15,8 @@ import numpy as np
 
 from mmvidformer.errors import UserError
 from mmvidformer.video.choices import CONTENT, NONE, WAYS
-from mmvidformer.video.pyav_reader import PyAVReader
 from mmvidformer.video.reader import Reader
+from mmvidformer.video.readers import READERS
 
 SIZE = (64, 36)  # width and height of the pictures that are compared
 AROUND = 4  # pictures before and after a step that it is compared with
@@ -179,7 +179,7 @@ def check_way(how: str) -> None:
 
 @lru_cache(maxsize=1024)
 def _cuts_of_file(path: str, changed: int, size: int) -> tuple[int, ...]:
-    return _first_frames(PyAVReader(path))
+    return _first_frames(READERS["pyav"](path))
 
 
 def _first_frames(reader: Reader) -> tuple[int, ...]:

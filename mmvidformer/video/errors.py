@@ -14,7 +14,7 @@ from mmvidformer.errors import MissingFile, UserError
 PATH_KEYS = ("filename", "frame_dir", "img_path", "audio_path")
 # Errors of storage, such as that of a network, which may pass.
 PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
-# Place in the source code with which messages of decord begin.
+# Place in the source code with which messages of decord and TorchCodec begin.
 _SOURCE_PLACE = re.compile(r"\[[\d:]+\] \S+:\d+: |\w+, \S+\.cpp:\d+, ")
 _REASONS: dict[type[Exception], str] = {
     av.InvalidDataError: "it is damaged, cut off, or no video",

@@ -1,4 +1,4 @@
-"""Times in the header of MP4 and QuickTime files, of which no frame is read."""
+"""Times and turns in the header of MP4 and QuickTime files, of which no frame is read."""
 
 import os
 import struct
@@ -34,6 +34,20 @@ def read_delays(file: BinaryIO, track: int) -> tuple[np.ndarray, np.ndarray] | N
             samples = _find(content, b"mdia", b"minf", b"stbl")
             end_of_file = file.seek(0, os.SEEK_END)
             return samples and _read_sample_table(dict(_boxes(samples)), end_of_file)
+    return None
+
+
+def read_display_matrix(file: BinaryIO, track: int) -> np.ndarray | None:
+    """Read how the frames of a track are turned upright: a matrix (9,), row by row.
+
+    The arguments are those of ``read_delays``. None if the header does not say it.
+    """
+    header = _read_movie_header(file)
+    for name, content in _boxes(header or b""):
+        if name == b"trak" and _track_number(content) == track:
+            box = _find(content, b"tkhd")
+            place = 52 if box[0] == 1 else 40
+            return np.frombuffer(box, INT32, 9, place) if len(box) >= place + 36 else None
     return None
 
 

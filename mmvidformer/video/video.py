@@ -11,8 +11,8 @@ import numpy as np
 from mmvidformer.video.cuts import find_cuts
 from mmvidformer.video.facts import require_frames, require_one_size, require_rate
 from mmvidformer.video.index import Index
-from mmvidformer.video.pyav_reader import PyAVReader
 from mmvidformer.video.reader import ArrayReader, Reader
+from mmvidformer.video.readers import open_reader
 from mmvidformer.video.times import EPSILON, FrameTimes
 
 Source = str | Path | bytes | BinaryIO | np.ndarray
@@ -56,6 +56,7 @@ class Video:
     def open(
         cls,
         source: Source,
+        backend: str = "pyav",
         rate: float = 0.0,
         name: str = "",
         **options: int | Index | None,
@@ -64,6 +65,8 @@ class Video:
 
         Args:
             source: Path or content of a file, a file object, or RGB frames (T, H, W, 3), uint8.
+            backend: Name in ``READERS``. Files of which TorchCodec may return wrong frames are
+                always read by PyAV (``torchcodec_reader.suits``).
             rate: Frames per second of an array; default: unknown.
             name: What messages call the content of a file.
             **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``, and ``index``, what is
@@ -73,6 +76,7 @@ class Video:
             BadVideo: If there is no such file, or no right to read it; if it has another format, no
                 video that can be decoded, larger frames, or is damaged.
             UserError: If the array has another shape.
+            ImportError: If the backend is not installed.
         """
         if isinstance(source, np.ndarray):
             return cls(ArrayReader(source, rate))
@@ -80,7 +84,7 @@ class Video:
             source = _Content(source, name)
         if isinstance(source, str | Path):
             source = str(source)
-        return cls(PyAVReader(source, **options))
+        return cls(open_reader(source, backend, **options))
 
     def __len__(self) -> int:
         require_frames(self.reader.name, self.reader.index.length)

@@ -13,6 +13,8 @@ from mmvidformer.tasks.shards import shard_list
 from mmvidformer.video import pyav_reader
 from mmvidformer.video.errors import BadVideo
 from tests.data.shard_lists import LISTS, PIPELINE, assert_equal, read
+from tests.video import fake_torchcodec
+from tests.video.numbered_videos import has_torchcodec
 
 pytestmark = pytest.mark.usefixtures("scope")
 
@@ -93,6 +95,19 @@ def test_of_a_long_video_only_a_part_is_read(annotate, tmp_path, monkeypatch) ->
     files, stored = DATASETS.build(config), ShardedVideoDataset(str(tmp_path / "out"), PIPELINE)
     monkeypatch.setattr(shards, "MOST_BYTES", 100)
     monkeypatch.setattr(shards, "read_cached", lambda *place: pytest.fail("it is read as a whole"))
+    for number in range(3):
+        assert_equal(read(stored, number)["inputs"], read(files, number)["inputs"])
+
+
+def test_torchcodec_reads_shards(annotate, tmp_path, monkeypatch) -> None:
+    """A stand-in, where it is missing, shows at least what it is given."""
+    if not has_torchcodec:
+        fake_torchcodec.install(monkeypatch)
+    file, config = annotate("classes")
+    shard_list(file, tmp_path / "out")
+    pipeline = [dict(PIPELINE[0], backend="torchcodec"), *PIPELINE[1:]]
+    files = DATASETS.build({**config, "pipeline": pipeline})
+    stored = ShardedVideoDataset(str(tmp_path / "out"), pipeline)
     for number in range(3):
         assert_equal(read(stored, number)["inputs"], read(files, number)["inputs"])
 

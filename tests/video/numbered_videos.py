@@ -7,8 +7,23 @@ from pathlib import Path
 
 import av
 import numpy as np
+import pytest
+
+from mmvidformer.video.readers import READERS
 
 FRAMES = 40
+
+try:
+    import torchcodec
+
+    has_torchcodec = torchcodec.ffmpeg_major_version is not None
+except ImportError:
+    has_torchcodec = False
+
+needs_torchcodec = pytest.mark.skipif(not has_torchcodec, reason="needs torchcodec and FFmpeg")
+ALL = [
+    pytest.param(name, marks=needs_torchcodec if name == "torchcodec" else ()) for name in READERS
+]
 
 
 def picture(number: int, size: tuple[int, int] = (64, 48)) -> np.ndarray:

@@ -8,6 +8,7 @@ import pytest
 
 from mmvidformer.video.index import index_of
 from mmvidformer.video.video import Video
+from tests.video.numbered_videos import ALL
 
 RATE = 20
 CODECS = {
@@ -58,12 +59,15 @@ def decode(path: Path) -> list[av.VideoFrame]:
         return list(file.decode(video=0))
 
 
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize("shown", SHOWN)
 @pytest.mark.parametrize("name", CODECS)
-def test_frames_come_when_they_leave_the_decoder(tmp_path: Path, name: str, shown: str) -> None:
+def test_frames_come_when_they_leave_the_decoder(
+    tmp_path: Path, name: str, shown: str, backend: str
+) -> None:
     codec, options = CODECS[name]
     path = write(tmp_path / "a.avi", codec, SHOWN[shown], **options)
-    times = Video.open(path).times
+    times = Video.open(path, backend).times
     frames = decode(path)
     stated = [frame.dts for frame in frames if frame.dts is not None]  # the last ones have none
     assert len(times) == len(frames) == 40 and len(stated) > 35

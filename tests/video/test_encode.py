@@ -42,7 +42,7 @@ def encode(path, **options):
     target = path.parent / "new" / "video.mp4"
     target.unlink(missing_ok=True)
     encode_video(str(path), str(target), **options)
-    reader = Video.open(str(target))
+    reader = Video.open(str(target), "pyav")
     images = reader.get_batch(range(len(reader)))
     assert [path.name for path in target.parent.iterdir()] == ["video.mp4"]
     return [number_in(image) for image in images], images, target
@@ -121,7 +121,7 @@ def test_colors_stay(tmp_path, colorspace, color_range):
 def test_colors_of_turned_videos_stay(tmp_path, colorspace, color_range):
     tags = dict(colorspace=colorspace, color_range=color_range)
     path = write(tmp_path / "a.mp4", size=(96, 64), count=2, turns=1, **tags)
-    (old,) = Video.open(str(path)).get_batch([0])
+    (old,) = Video.open(str(path), "pyav").get_batch([0])
     new = encode(path, crf=5)[1][0]
     assert np.abs(old.astype(int) - new).mean() < 1
 

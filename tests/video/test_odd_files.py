@@ -15,7 +15,7 @@ from mmvidformer.video.encode import encode_video
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.index import index_of
 from mmvidformer.video.video import Video
-from tests.video.numbered_videos import write
+from tests.video.numbered_videos import ALL, write
 
 COUNT = 60
 SIZE = (64, 48)
@@ -91,20 +91,24 @@ def in_order(path: Path) -> tuple[list[np.ndarray], list[float | None]]:
     return [image for image, _ in frames], [time for _, time in frames]
 
 
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize("name", FILES)
-def test_single_frames_are_those_of_decoding_in_order(tmp_path: Path, name: str) -> None:
+def test_single_frames_are_those_of_decoding_in_order(
+    tmp_path: Path, name: str, backend: str
+) -> None:
     path = FILES[name](tmp_path / name)
     images, seconds = in_order(path)
-    assert len(Video.open(path)) == len(images) > 9
+    assert len(Video.open(path, backend)) == len(images) > 9
     if None not in seconds and path.suffix != ".avi":
         expected = np.array(seconds) - seconds[0]
-        np.testing.assert_allclose(Video.open(path).times, expected, atol=1e-6)
+        np.testing.assert_allclose(Video.open(path, backend).times, expected, atol=1e-6)
     for number in (0, 1, len(images) // 2, len(images) - 1):
-        (image,) = Video.open(path).frames([number])
+        (image,) = Video.open(path, backend).frames([number])
         np.testing.assert_allclose(image, images[number], atol=1, err_msg=str(number))
 
 
-def test_hidden_frames_are_not_counted(videos, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ALL)
+def test_hidden_frames_are_not_counted(videos, tmp_path: Path, backend: str) -> None:
     """Packets of VP8 that show nothing, as alternate references; the rate varies."""
     content = bytearray(Path(videos["camera"]).read_bytes())
     with av.open(videos["camera"]) as file:
@@ -116,7 +120,7 @@ def test_hidden_frames_are_not_counted(videos, tmp_path: Path) -> None:
     path.write_bytes(content)
     images, seconds = in_order(path)
     assert len(images) == len(packets) - 2
-    video = Video.open(path)
+    video = Video.open(path, backend)
     assert len(video) == len(images)
     np.testing.assert_allclose(video.times, np.array(seconds) - seconds[0], atol=1e-6)
     for number in (8, 9, 19, len(images) - 1):
@@ -132,6 +136,7 @@ def turned(path: Path, matrix: tuple[int, int, int, int]) -> Path:
     return path
 
 
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize(
     "matrix",
     [
@@ -140,7 +145,7 @@ def turned(path: Path, matrix: tuple[int, int, int, int]) -> Path:
     ],
     ids=str,
 )
-def test_eight_orientations(tmp_path: Path, matrix: tuple) -> None:
+def test_eight_orientations(tmp_path: Path, matrix: tuple, backend: str) -> None:
     """A point (x, y) goes to (a x + c y, b x + d y), as ISO/IEC 14496-12 says."""
     path = turned(tmp_path / "a.mp4", matrix)
     stored, _ = in_order(path)
@@ -150,7 +155,7 @@ def test_eight_orientations(tmp_path: Path, matrix: tuple) -> None:
     columns, rows = columns - columns.min(), rows - rows.min()
     expected = np.zeros((rows.max() + 1, columns.max() + 1, 3), np.uint8)
     expected[rows, columns] = stored[9]
-    video = Video.open(path)
+    video = Video.open(path, backend)
     np.testing.assert_array_equal(video.frames([9])[0], expected)
     assert video.mirrored == (a * d - b * c < 0) and video.size == expected.shape[:2]
     assert video.reader.stored_size == (height, width)
@@ -159,34 +164,37 @@ def test_eight_orientations(tmp_path: Path, matrix: tuple) -> None:
     assert np.abs(upright.astype(int) - expected).mean() < 3
 
 
-def test_encrypted_videos_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ALL)
+def test_encrypted_videos_are_refused(tmp_path: Path, backend: str) -> None:
     key = dict.fromkeys(("encryption_key", "encryption_kid"), "0123456789abcdef" * 2)
     path = film(tmp_path / "a.mp4", "libx264", encryption_scheme="cenc-aes-ctr", **key)
-    for read in (read_to_end, index_of, lambda path: Video.open(path).frames([0])):
+    for read in (read_to_end, index_of, lambda path: Video.open(path, backend).frames([0])):
         with pytest.raises(BadVideo, match=r"a\.mp4: its video is encrypted$"):
             read(str(path))
 
 
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize("hours", [2, 20_000])
-def test_broken_time_stamps_are_refused(tmp_path: Path, hours: int) -> None:
+def test_broken_time_stamps_are_refused(tmp_path: Path, backend: str, hours: int) -> None:
     times = [*range(39), 25 * 3600 * hours]
     path = write(tmp_path / "jump.mkv", "libx264", times, bf="0")
     reason = rf"jump\.mkv: frame 39 comes {hours:,}\.0 hours after .*: its time stamps are broken$"
     with pytest.raises(BadVideo, match=reason):
-        len(Video.open(path))
+        len(Video.open(path, backend))
     with pytest.raises(BadVideo, match=reason):
         read_to_end(path)
 
 
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize(
     "name", [b"12:30:00.mp4", b"a%03d.mp4", b"concat:b.mp4", b"caf\xe9.mp4", b"a\nb.mp4", b"-y.mp4"]
 )
-def test_names_mean_files_only(videos, tmp_path: Path, monkeypatch, name) -> None:
+def test_names_mean_files_only(videos, tmp_path: Path, monkeypatch, name, backend: str) -> None:
     monkeypatch.chdir(tmp_path)
     path = os.fsdecode(name)
     Path(path).write_bytes(Path(videos["b_frames"]).read_bytes())
     np.testing.assert_array_equal(
-        Video.open(path).frames([9])[0], Video.open(videos["b_frames"]).frames([9])[0]
+        Video.open(path, backend).frames([9])[0], Video.open(videos["b_frames"]).frames([9])[0]
     )
     read_to_end(path)
 

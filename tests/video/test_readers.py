@@ -19,7 +19,9 @@ from mmvidformer.video import index, pyav_reader
 from mmvidformer.video.pyav_reader import PyAVReader
 from mmvidformer.video.video import Video
 from tests.video.numbered_videos import (
+    ALL,
     FRAMES,
+    needs_torchcodec,
     number_of,
     results_of,
 )
@@ -37,17 +39,20 @@ def test_a_camera_recorded_by_a_browser_has_a_rate(videos, tmp_path: Path) -> No
     assert Video.open(str(path)).get_avg_fps() == pytest.approx((FRAMES - 1) / ((39 + 13) / 25))
 
 
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize("kind", ["b_frames", "one_key", "uneven", "mpeg4.avi", "vp9.webm"])
-def test_the_frames_asked_for(videos, kind):
+def test_each_backend_gives_the_frames_asked_for(videos, backend, kind):
     def read(indices):
-        return Video.open(videos[kind]).get_batch(indices)
+        return Video.open(videos[kind], backend).get_batch(indices)
 
-    assert len(Video.open(videos[kind])) == FRAMES
+    assert len(Video.open(videos[kind], backend)) == FRAMES
     whole = read(np.arange(FRAMES))
     assert [number_of(image) for image in whole] == list(range(FRAMES))
     assert whole[0].dtype == np.uint8 and whole[0][20, 10, 0] > 180 > 80 > whole[0][20, 10, 2]
     for some in ([0], [39], [11, 12, 13], [3, 30], [25, 27, 36]):
         np.testing.assert_array_equal(read(np.array(some)), np.stack(whole)[some])
+    pyav = Video.open(videos[kind], "pyav").get_batch(np.arange(FRAMES))
+    np.testing.assert_array_equal(whole, pyav)
 
 
 def test_few_frames_are_kept_of_large_ones(videos, monkeypatch):
@@ -61,8 +66,9 @@ def test_few_frames_are_kept_of_large_ones(videos, monkeypatch):
 
 
 @pytest.mark.parametrize("after", [VideoDecode, DecordDecode])
-def test_order_and_repetitions_are_those_of_the_sampler(videos, after):
-    decode = Compose([VideoInit(), after()])
+@pytest.mark.parametrize("backend", ALL)
+def test_order_and_repetitions_are_those_of_the_sampler(videos, backend, after):
+    decode = Compose([VideoInit(backend), after()])
     results = decode(results_of(videos["b_frames"], 17, 3, 17, 38, 3))
     assert [number_of(image) for image in results["imgs"]] == [17, 3, 17, 38, 3]
     assert results["total_frames"] == FRAMES and results["avg_fps"] == pytest.approx(25)
@@ -80,21 +86,36 @@ def test_other_decoders(videos):
         assert [number_of(image) for image in results["imgs"]] == [17, 3]
 
 
-def test_videos_are_upright(videos, tmp_path):
+@needs_torchcodec
+def test_each_frame_is_decoded_once(videos, monkeypatch):
+    from torchcodec.decoders import VideoDecoder
+
+    asked, decode = [], VideoDecoder.get_frames_at
+    monkeypatch.setattr(
+        VideoDecoder, "get_frames_at", lambda s, i: asked.append(list(i)) or decode(s, i)
+    )
+    ten_views = [start + k for start in (0, 2, 4) for k in range(0, 8, 2)]
+    Compose([VideoInit("torchcodec"), VideoDecode()])(results_of(videos["b_frames"], *ten_views))
+    assert asked == [[0, 2, 4, 6, 8, 10]]
+
+
+@pytest.mark.parametrize("backend", ALL)
+def test_videos_are_upright(videos, tmp_path, backend):
     """The tag of a quarter turn clockwise, as telephones write it: red is on top."""
     content = bytearray(Path(videos["b_frames"]).read_bytes())
     matrix = content.index(b"tkhd") + 44
     content[matrix : matrix + 36] = struct.pack(">9i", 0, 65536, 0, -65536, 0, 0, 0, 0, 1 << 30)
     path = tmp_path / "turned.mp4"
     path.write_bytes(content)
-    (image,) = Video.open(str(path)).get_batch([9])
+    (image,) = Video.open(str(path), backend).get_batch([9])
     (stored,) = Video.open(videos["b_frames"]).get_batch([9])
     np.testing.assert_array_equal(image, np.rot90(stored, -1))
     assert image.shape == (64, 48, 3) and image[10, 20, 0] > 180 > 80 > image[10, 20, 2]
 
 
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize("name", ["named.mp4", "stream.ts", "stream.mpg"])
-def test_containers_are_known_by_their_content(videos, name, tmp_path):
+def test_containers_are_known_by_their_content(videos, backend, name, tmp_path):
     """AVI with another extension; MPEG streams, in which seeking is not exact."""
     path = tmp_path / name
     if name == "named.mp4":
@@ -102,7 +123,7 @@ def test_containers_are_known_by_their_content(videos, name, tmp_path):
     else:
         path = Path(videos[name])
     for some in ([39], [25, 27, 36], [0, 13, 14]):
-        images = Video.open(str(path)).get_batch(np.array(some))
+        images = Video.open(str(path), backend).get_batch(np.array(some))
         assert [number_of(image) for image in images] == some
 
 
@@ -183,9 +204,10 @@ def is_of(file: Path, path: object) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
-def test_files_are_closed_without_garbage_collection(videos):
+@pytest.mark.parametrize("backend", ALL)
+def test_files_are_closed_without_garbage_collection(videos, backend):
     def read():
-        Video.open(videos["b_frames"]).get_batch([3])
+        Video.open(videos["b_frames"], backend).get_batch([3])
         return sum(is_of(file, videos["b_frames"]) for file in Path("/proc/self/fd").iterdir())
 
     gc.collect()

@@ -1,6 +1,8 @@
 """Videos that lack frames or cannot be read, and libraries that are missing."""
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import av
 import numpy as np
@@ -10,14 +12,16 @@ from mmengine.dataset import Compose
 from mmvidformer.data.transforms.decode import VideoDecode, VideoInit
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.index import Index
+from mmvidformer.video.readers import READERS
 from mmvidformer.video.times import FrameTimes
 from mmvidformer.video.video import Video
-from tests.video.numbered_videos import FRAMES, number_of, results_of, write
+from tests.video.numbered_videos import ALL, FRAMES, number_of, results_of, write
 from tests.video.toys import write_sound
 
 
-def test_frames_beyond_the_last_are_counted_with_a_warning(videos):
-    decode = Compose([VideoInit(), VideoDecode()])
+@pytest.mark.parametrize("backend", ALL)
+def test_frames_beyond_the_last_are_counted_with_a_warning(videos, backend):
+    decode = Compose([VideoInit(backend), VideoDecode()])
     with pytest.warns(UserWarning, match=r"b\.mp4: 2 of 3 sampled frames lie beyond its 40"):
         results = decode(results_of(videos["b_frames"], 39, 40, 55))
     assert [number_of(image) for image in results["imgs"]] == [39, 39, 39]
@@ -33,13 +37,15 @@ def test_a_container_that_counts_too_many_frames(videos, kind):
     assert [number_of(image) for image in results["imgs"]] == [38, 39]
 
 
-def test_a_file_without_video_stream_is_named(tmp_path):
+@pytest.mark.parametrize("backend", ALL)
+def test_a_file_without_video_stream_is_named(tmp_path, backend):
     path = tmp_path / "sound.mp4"
     write_sound(path)
     with pytest.raises((ValueError, RuntimeError), match="(no|find|best) video stream"):
-        VideoInit()(dict(filename=str(path)))
+        VideoInit(backend)(dict(filename=str(path)))
 
 
+@pytest.mark.parametrize("backend", ALL)
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -49,20 +55,21 @@ def test_a_file_without_video_stream_is_named(tmp_path):
     ],
     ids=["empty", "text", "missing"],
 )
-def test_a_bad_file_raises(tmp_path, content, reason):
+def test_a_bad_file_raises(tmp_path, backend, content, reason):
     path = tmp_path / "bad.mp4"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(BadVideo, match=reason):
-        VideoInit()(dict(filename=str(path)))
+        VideoInit(backend)(dict(filename=str(path)))
 
 
-def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path):
+@pytest.mark.parametrize("backend", ALL)
+def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path, backend):
     """The end of a webm is missing: all that can be had is exact, nothing is made up."""
     path = tmp_path / "cut.webm"
     content = open(videos["vp9.webm"], "rb").read()
     path.write_bytes(content[: len(content) * 2 // 3])
-    decode = Compose([VideoInit(), VideoDecode()])
+    decode = Compose([VideoInit(backend), VideoDecode()])
     try:
         with pytest.warns(UserWarning, match="1 of 3 sampled frames"):
             results = decode(results_of(str(path), 0, 5, 39))
@@ -71,12 +78,13 @@ def test_a_cut_file_gives_its_frames_or_says_so(videos, tmp_path):
     assert [number_of(image) for image in results["imgs"][:2]] == [0, 5]
 
 
-def test_a_truncated_file_raises(videos, tmp_path):
+@pytest.mark.parametrize("backend", ALL)
+def test_a_truncated_file_raises(videos, tmp_path, backend):
     """The header counts more frames than there are; messages have no place in the source code."""
     path, content = tmp_path / "cut.mp4", Path(videos["header_first"]).read_bytes()
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(BadVideo) as caught:
-        Video.open(str(path)).get_batch(np.arange(FRAMES))
+        Video.open(str(path), backend).get_batch(np.arange(FRAMES))
     assert ".cpp:" not in caught.value.reason and ".cc:2" not in caught.value.reason
 
 
@@ -101,13 +109,14 @@ LISTS = {
 }
 
 
+@pytest.mark.parametrize("backend", READERS)
 @pytest.mark.parametrize("name", LISTS)
-def test_files_that_name_other_files_are_refused(videos, tmp_path, name):
+def test_files_that_name_other_files_are_refused(videos, tmp_path, name, backend):
     (tmp_path / "seg.ts").write_bytes(Path(videos["stream.ts"]).read_bytes())
     path = tmp_path / name
     path.write_text(LISTS[name])
     with pytest.raises(ValueError, match="(its format is none of mov,matroska,|no video$)"):
-        Video.open(str(path))
+        Video.open(str(path), backend)
 
 
 def test_larger_frames_are_not_decoded(videos, tmp_path):
@@ -137,5 +146,16 @@ def test_pyav_reads_local_files_only():
 
 
 def test_an_unknown_backend_is_refused():
-    with pytest.raises(KeyError, match="no video backend named 'ffmpeg'; choose from decord, pyav"):
+    with pytest.raises(
+        KeyError, match="no video backend named 'ffmpeg'; choose from decord, pyav, torchcodec"
+    ):
         VideoInit("ffmpeg")
+
+
+def test_missing_libraries_of_ffmpeg_are_named(videos, monkeypatch):
+    """TorchCodec can be imported without them."""
+    fake = ModuleType("torchcodec")
+    fake.ffmpeg_major_version = None
+    monkeypatch.setitem(sys.modules, "torchcodec", fake)
+    with pytest.raises(ImportError, match=r"^to decode .* TorchCodec install .* FFmpeg 4 .*\)$"):
+        Video.open(videos["b_frames"], "torchcodec")

@@ -10,6 +10,7 @@ from mmvidformer.apis import Capture
 from mmvidformer.video.check_files import read_to_end
 from mmvidformer.video.encode import encode_video
 from mmvidformer.video.video import Video
+from tests.video.numbered_videos import ALL
 from tests.video.toys import write_cover, write_with_picture
 
 SIZE = (48, 64, 3)  # of the film; the picture before it has 32 x 32 pixels
@@ -29,9 +30,10 @@ def prepared(path: Path) -> list[np.ndarray]:
 READ = {"prepared": prepared, "captured": captured}
 
 
-def test_the_film_is_read_where_a_picture_comes_first(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ALL)
+def test_the_film_is_read_where_a_picture_comes_first(tmp_path: Path, backend: str) -> None:
     path = write_with_picture(tmp_path / "film.mkv")
-    reader = Video.open(str(path))
+    reader = Video.open(str(path), backend)
     assert len(reader) == 12
     assert [image.shape for image in reader.get_batch([0, 5])] == [SIZE, SIZE]
 
@@ -43,10 +45,11 @@ def test_the_film_is_read_by_all(tmp_path: Path, read: Callable) -> None:
     read_to_end(str(path))
 
 
-def test_the_cover_of_a_song_is_no_video(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ALL)
+def test_the_cover_of_a_song_is_no_video(tmp_path: Path, backend: str) -> None:
     path = write_cover(tmp_path / "song.mp4")
     with pytest.raises(ValueError, match="no video stream, only an attached picture"):
-        Video.open(str(path))
+        Video.open(str(path), backend)
 
 
 @pytest.mark.parametrize("read", [*READ.values(), read_to_end], ids=[*READ, "checked"])

@@ -20,7 +20,7 @@ from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.multi_label import MultiLabel
 from mmvidformer.tasks.stated_boxes import StatedBoxes
 from mmvidformer.tasks.table import find_task
-from mmvidformer.video.pyav_reader import PyAVReader
+from mmvidformer.video.readers import READERS
 from mmvidformer.video.video import Video
 from mmvidformer.video.writer import VideoOutput
 from mmvidformer.web.answers import Answer, answer_page
@@ -73,7 +73,7 @@ def test_classes_are_the_mean_of_the_windows() -> None:
 
 def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch) -> None:
     video = str(write(tmp_path / "two_seconds.mp4", frames=20))
-    monkeypatch.setattr(PyAVReader, "decode", None)  # nothing is decoded
+    monkeypatch.setattr(READERS["pyav"], "decode", None)  # nothing is decoded
     assert check_video(video, Limits(1, 2)) == pytest.approx(2)
     with pytest.raises(ValueError, match="at most 0.0001 MB, got 0.0 MB"):
         check_video(video, Limits(1e-4, 2))
@@ -93,7 +93,7 @@ def test_only_videos_within_the_limits_are_accepted(tmp_path: Path, monkeypatch)
 def test_frames_times_pixels_are_limited(tmp_path: Path, monkeypatch) -> None:
     """Of a video at 1000 frames a second, one second may take long to decode."""
     fast = str(write(tmp_path / "fast.mp4", frames=150, fps=1000))
-    monkeypatch.setattr(PyAVReader, "decode", None)  # nothing is decoded
+    monkeypatch.setattr(READERS["pyav"], "decode", None)  # nothing is decoded
     assert check_video(fast, Limits(1, 2.5)) == pytest.approx(0.15)
     with pytest.raises(ValueError, match="64 x 32 pixels must have at most 120 frames, got 150"):
         check_video(fast, Limits(1, 2))

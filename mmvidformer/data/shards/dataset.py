@@ -41,7 +41,7 @@ class ShardedVideoDataset(VideoDataset):
         for step in self.pipeline.transforms:
             is_ours = isinstance(step, VideoInit) and step.backend != "decord"
             if isinstance(step, tuple(DECODERS)) and not is_ours:
-                wanted = "mmvidformer.VideoInit with 'pyav'"
+                wanted = "mmvidformer.VideoInit with 'pyav' or 'torchcodec'"
                 raise WrongShards(f"shards are opened by {wanted}, not by {type(step).__name__}")
 
     def load_data_list(self) -> ShardIndex:

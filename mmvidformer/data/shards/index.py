@@ -60,7 +60,7 @@ class StoredVideo(NamedTuple):
         """Read the file; raises as ``ShardIndex.read``."""
         return self.index.read(self.number)
 
-    def open(self, **options: int | None) -> Video:
+    def open(self, backend: str = "pyav", **options: int | None) -> Video:
         """Open the video, of which nothing needs to be demuxed; raises as ``Video.open`` too.
 
         Of a video of more than ``MOST_BYTES`` bytes, only what is needed is read.
@@ -68,8 +68,8 @@ class StoredVideo(NamedTuple):
         frames = self.index.frames(self.number, self.filename)
         if self.size > MOST_BYTES:
             file = RangeFile.open(*self.index.place(self.number))
-            return Video.open(file, index=frames, **options)
-        return Video.open(self.read(), name=self.filename, index=frames, **options)
+            return Video.open(file, backend, index=frames, **options)
+        return Video.open(self.read(), backend, name=self.filename, index=frames, **options)
 
 
 class ShardIndex(Sequence):

@@ -18,10 +18,10 @@ class VideoInit(Transform):
     """Open a video. Replaces ``DecordInit``, and has its keys; ``VideoDecode`` follows.
 
     Args:
-        backend: ``'pyav'``, or ``'decord'`` to open videos as ``DecordInit`` does, which may hang
-            or crash on damaged files.
+        backend: ``'pyav'``, ``'torchcodec'``, or ``'decord'`` to open videos as ``DecordInit``
+            does, which may hang or crash on damaged files.
         num_threads: Number of decoding threads. More than 1 helps only with few dataloader workers.
-        max_pixels: Largest height x width of a frame; ``'decord'`` has no limit. None for any.
+        max_pixels: Largest height x width of a frame, which only ``'pyav'`` knows. None for any.
         io_backend: MMEngine's file backend, with ``'decord'``; others read local files.
         **kwargs: Arguments of the file backend.
 
@@ -58,7 +58,7 @@ class VideoInit(Transform):
             return results
         stored = results.pop("stored_video", None)
         if stored is not None:
-            video = stored.open(**self.options)
+            video = stored.open(self.backend, **self.options)
         else:
             video = self._open(results["filename"])
         facts = dict(total_frames=len(video), avg_fps=video.get_avg_fps())
@@ -71,8 +71,8 @@ class VideoInit(Transform):
 
             return DecordInit(**self.of_decord)._get_video_reader(filename)
         if is_remote(filename):
-            return Video.open(RangeFile.open(filename), **self.options)
-        return Video.open(with_suffix(filename), **self.options)
+            return Video.open(RangeFile.open(filename), self.backend, **self.options)
+        return Video.open(with_suffix(filename), self.backend, **self.options)
 
 
 @TRANSFORMS.add
