@@ -1,7 +1,7 @@
 """Recognizers as plain PyTorch modules, with the interface of timm's models."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
@@ -62,8 +62,7 @@ class VideoClassifier(nn.Module):
 
         Args:
             clip: Normalized pixels (B, 3, T', H', W').
-            outputs: List to which the ``Tokens`` after each block, or the maps (B, T, D, H, W) of
-                each layer of the neck, are appended.
+            outputs: List to which the output of each block, or layer of the neck, is appended.
 
         Returns:
             Normalized ``Tokens``, with ``places`` (B, T, H, W, D) and, as ``prefix``, the class
@@ -95,6 +94,47 @@ class VideoClassifier(nn.Module):
         if isinstance(logits, dict) or isinstance(tasks, int) or pre_logits:
             return logits
         return dict(zip(tasks, logits.split(list(tasks.values()), dim=1), strict=True))
+
+    def forward_intermediates(
+        self,
+        clip: Tensor,
+        indices: int | Sequence[int] | None = None,
+        return_prefix_tokens: bool = False,
+        norm: bool = False,
+        intermediates_only: bool = False,
+    ) -> list | tuple[Features, list]:
+        """Encode a clip, and keep the grids after some blocks.
+
+        Args:
+            clip: Normalized pixels (B, 3, T', H', W').
+            indices: Numbers of the blocks, from 0 over all encoders; -1 is the last. An integer n
+                stands for the last n. Default: all. For HORST, numbers of the layers.
+            return_prefix_tokens: Whether to return pairs of grid and class tokens. The latter are
+                (B, 0, D), (B, 1, D), or (B, T, D) if each frame has its own.
+            norm: Whether to apply the last norm of the block's encoder. HORST has none.
+            intermediates_only: Whether to return the grids alone.
+
+        Returns:
+            Result of ``forward_features``, and grids (B, T, H, W, D).
+        """
+        outputs: list = []
+        features = self.forward_features(clip, outputs)
+        if self.neck is not None:
+            outputs = [Tokens.of(y.movedim(2, -1)) for y in outputs]
+        elif norm:
+            encoders = [encoder for encoder in self.backbone.encoders for _ in encoder.blocks]
+            outputs = [
+                tokens._replace(tensor=encoder.norm(tokens.tensor))
+                for encoder, tokens in zip(encoders, outputs, strict=True)
+            ]
+        indices = len(outputs) if indices is None else indices
+        grids: list = []
+        for i in range(-indices, 0) if isinstance(indices, int) else indices:
+            # An encoder of single frames has frames as clips.
+            parts = outputs[i].places, outputs[i].prefix
+            grid, prefix = (x.reshape(len(clip), -1, *x.shape[2:]) for x in parts)
+            grids.append((grid, prefix) if return_prefix_tokens else grid)
+        return grids if intermediates_only else (features, grids)
 
     def get_classifier(self) -> nn.Module:
         """Last linear layer, or the module for all tasks of anticipation."""

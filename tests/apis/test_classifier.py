@@ -95,18 +95,46 @@ def test_intermediates_are_what_hooks_see(name: str) -> None:
     features = model.forward_features(clip)
     for hook in hooks:
         hook.remove()
-    found: list = []
-    last = model.forward_features(clip, found)
+    last, found = model.forward_intermediates(clip, return_prefix_tokens=True)
     torch.testing.assert_close(tree_leaves(last), tree_leaves(features), rtol=0, atol=0)
     assert len(found) == len(outputs) == len(blocks_of(model))
-    for kept, output in zip(found, outputs, strict=True):
+    for (grid, cls), output in zip(found, outputs, strict=True):
         if model.neck is not None:
-            assert torch.equal(kept, output[0].y)
+            assert not cls.numel() and torch.equal(grid, output[0].y.movedim(2, -1))
             continue
         # Blocks have tokens (B, P + T H W, D); frames may be clips of their own.
-        prefix = kept.prefix.numel() // (output.shape[0] * output.shape[2])
-        assert torch.equal(kept.places.flatten(1, 3), output[:, prefix:])
-        assert torch.equal(kept.prefix.reshape(output[:, :prefix].shape), output[:, :prefix])
+        rows, _, width = output.shape
+        prefix = cls.numel() // (rows * width)
+        assert torch.equal(grid, output[:, prefix:].reshape(grid.shape))
+        assert torch.equal(cls, output[:, :prefix].reshape(cls.shape))
+    some = model.forward_intermediates(clip, [0, -1], intermediates_only=True)
+    assert [x.dim() for x in some] == [5, 5]
+    assert torch.equal(some[0], found[0][0]) and torch.equal(some[1], found[-1][0])
+    (latest,) = model.forward_intermediates(clip, 1, intermediates_only=True)
+    assert torch.equal(latest, found[-1][0])
+    with pytest.raises(IndexError):
+        model.forward_intermediates(clip, [len(found)])
+
+
+@torch.no_grad()
+def test_a_neck_without_layers_to_tell_apart_gives_its_output() -> None:
+    cfg = get_config("horst_early_motion")
+    mean = "benchmarks.running_mean.RunningMean"
+    cfg.model.neck = dict(type=mean, in_channels=16, channels=[8, 32])
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        model = VideoClassifier(MODELS.build(cfg.model).eval(), cfg.model.cls_head)
+    features, (grid,) = model.forward_intermediates(clip_of())
+    assert torch.equal(grid, features.y.movedim(2, -1))
+
+
+@torch.no_grad()
+def test_norm_of_intermediates_is_that_of_their_encoder() -> None:
+    model, clip = made("vivit_fe_k400"), clip_of()
+    features, found = model.forward_intermediates(clip, norm=True)
+    plain = model.forward_intermediates(clip, intermediates_only=True)
+    first, second = model.backbone.encoders
+    assert torch.equal(found[1], first.norm(plain[1])) and torch.equal(found[2], features.places)
+    assert torch.equal(found[2], second.norm(plain[2]))
 
 
 @pytest.mark.parametrize("name", EVERY)
