@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.bulk_labels --videos 1000
 
 Each way runs in processes of its own, over 100 videos and over all; the first run shows what the
-start costs. CPU seconds are those of all processes. On a busy machine only these
+start costs. CPU seconds are those of all processes, with Ray's own. On a busy machine only these
 can be compared. Needs Linux.
 """
 
@@ -35,13 +35,15 @@ WAYS: dict[str, list[str] | None] = {  # options of the command; None: the loop
     "label, 1 process": ["--workers", "0"],
     "label, 2 processes (1 reads)": ["--workers", "1"],
     "label, 3 processes (2 read)": ["--workers", "2"],
+    "label --ray local, 1 actor": ["--ray", "local", "--procs", "1"],
+    "label --ray local, 2 actors": ["--ray", "local", "--procs", "2"],
 }
 MARK = "BULK_LABELS_RUN"  # variable of the environment of all processes of a run
 TICKS = os.sysconf("SC_CLK_TCK")  # a second
 
 
 def cpu_seconds(mark: str) -> dict[str, float]:
-    """Return the CPU time of each living process with a mark."""
+    """Return the CPU time of each living process with a mark; Ray's are no children of ours."""
     seconds = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

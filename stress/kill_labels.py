@@ -5,9 +5,9 @@
 SIGKILL comes at random moments: half of the times up to the length of an undisturbed run, which may
 be while the model is loaded, and half when a random part has just been written. Then the same
 command is run again, and so on; a run that ends is compared with the undisturbed one, and the next
-begins in an empty folder. With ``--workers`` dataloader workers read. Runs are forked from a
-process that has imported all modules; this needs Linux or macOS. Exits with status 1 if rows are
-lost, written twice or differ.
+begins in an empty folder. With ``--workers`` dataloader workers read, with ``--ray`` two actors of
+Ray answer. Runs without Ray are forked from a process that has imported all modules; this needs
+Linux or macOS. Exits with status 1 if rows are lost, written twice or differ.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,8 +32,15 @@ from mmvidformer.__main__ import main as run_command
 from stress.tiny_run import fork
 
 
-def start(command: Sequence[str], log: Path) -> int:
+def start(command: Sequence[str], use_ray: bool, log: Path) -> int:
     """Start a run in a process of its own; returns the number of the process."""
+    if use_ray:
+        # Others may hold the memory of the machine, for which Ray would end its actors, or its
+        # cores, to which Ray would leave them.
+        os.environ |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_worker_niceness": "0"}
+        options = dict(start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        words = [sys.executable, "-W", "ignore", "-m", "mmvidformer", "label", *command]
+        return subprocess.Popen(words, **options).pid
     return fork(lambda: sys.exit(run_command(["label", *command])), log)
 
 
@@ -102,6 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--kills-per-run", type=int, default=5)
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--ray", action="store_true", help="two actors of Ray")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="csv file with a row for each kill")
     args = parser.parse_args(argv)
@@ -111,9 +120,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_videos(videos, args.videos)
         command = [*args.model, str(videos), "--part", "8", "--out", str(out)]
         command += ["--workers", str(args.workers)]
+        if args.ray:
+            command += ["--ray", "local", "--procs", "2"]
 
         def begin() -> int:
-            return start(command, Path(root, "log"))
+            return start(command, args.ray, Path(root, "log"))
 
         began = time.monotonic()
         run_with_kills(begin, out, 0, 0.0, 0, rng)

@@ -2,7 +2,8 @@
 
 Writes Parquet files: a row with a vector for each video, with --every for each clip. With --files
 the features of class/clip.mp4 go to class/clip.mp4.npy instead, or with --every to .npz. Bad videos
-are in _failed.csv. After an interruption, run the same command again to continue.
+are in _failed.csv. After an interruption, run the same command again to continue. With --ray it
+runs on a cluster.
 
 Exit status: 0, or 1 if a video failed.
 """
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     cfg, checkpoint = find_bulk_model(options, inputs)
     form = dict(every=options.every, tokens=options.tokens, layers=options.layers)
     load = partial(FeatureExtractor, cfg, checkpoint, **form, **options.inexact)
-    answerer = load(device=options.device)
+    answerer = load(device="cpu" if options.ray else options.device)
     settings = dict(command="features", **row_settings(options, cfg, checkpoint, inputs))
     table: PartTable
     if options.files:

@@ -2,7 +2,7 @@
 
 Writes Parquet files: a row for each video, with --window for each window; steps, segments, boxes or
 values by task. Bad videos are in _failed.csv. After an interruption, run the same command again to
-continue.
+continue. With --ray it runs on a cluster.
 
 Exit status: 0, or 1 if a video failed.
 """
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     inputs = list_inputs(options.input)
     cfg, checkpoint = find_bulk_model(options, inputs)
     load = partial(Labeler, cfg, checkpoint, options, inputs.names if options.boxes else ())
-    answerer = load(device=options.device)
+    answerer = load(device="cpu" if options.ray else options.device)
     settings = dict(command="label", **row_settings(options, cfg, checkpoint, inputs))
     settings["classes"] = hash_text(repr(answerer.recognizer.names))  # whatever names them
     columns, names = answerer.columns, inputs.names

@@ -42,8 +42,8 @@ class BulkOptions(InputOptions):
         type=positive,
     )
     workers: int | None = option(
-        "processes that read videos for a model (default: 4, at most the number of cores); "
-        "0: the model's process, which a video can then end",
+        "processes that read videos for a model (default: 4, at most the number of cores; 1 on Ray "
+        "without GPUs); 0: the model's process, which a video can then end",
         None,
         False,
         type=not_negative,
@@ -56,6 +56,18 @@ class BulkOptions(InputOptions):
         metavar="S",
     )
     retry: bool = flag("try videos again that failed in an earlier run", False)
+    ray: str | None = option(
+        "run on this cluster of Ray, such as auto or ray://HOST:10001; local starts one here",
+        None,
+        False,
+        metavar="ADDRESS",
+    )
+    procs: int | None = option(
+        "models on Ray (default: one for each GPU; without GPUs, for each core)",
+        None,
+        False,
+        type=positive,
+    )
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,10 @@ def test_mistakes(label, model, folder, tiny_videos, tmp_path, monkeypatch) -> N
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r'pip install "mmvidformer\[parquet\]"'):
         label(command)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "pyarrow")
+    with pytest.raises(ImportError, match=r'pip install "mmvidformer\[ray\]"'):
+        label([*model, str(folder), "--out", str(tmp_path / "ray"), "--ray", "local"])
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from mmengine.config import Config
 from tqdm import tqdm
 
+from mmvidformer.apis.bulk.on_ray import answer_on_ray
 from mmvidformer.apis.bulk.run import Answerer, Job, answer_videos
 from mmvidformer.apis.bulk.settings import write_failed
 from mmvidformer.apis.factory import find_model_of
@@ -94,6 +95,9 @@ def answer_all(
 def _answers(
     job: Job, answerer: Answerer, videos: Sequence[Named], options: BulkOptions
 ) -> Iterator[list[Answer]]:
+    if options.ray is not None and videos:
+        yield from answer_on_ray(job, videos, options.ray, options.procs)
+        return
     workers = job.workers
     if workers is None:
         workers = min(WORKERS, os.cpu_count() or 1)

@@ -38,14 +38,14 @@ class Answerer(Protocol):
 
 
 class Job(NamedTuple):
-    """What is asked of all videos; other processes take it, too.
+    """What is asked of all videos; other processes and machines take it, too.
 
     Attributes:
         load: Loads the answerer to a device; None: the GPU if there is one.
         batch_size: Videos of a group, and clips of a batch.
         workers: Processes that read for a model; None: by the number of cores.
         time_limit: Seconds without a new frame or packet, after which a video counts as bad.
-        device: Device of the model.
+        device: Device of the model, if it answers on this machine.
     """
 
     load: Callable[[str | None], Answerer]
