@@ -3,7 +3,8 @@
     python -m benchmarks.decoding demo.mp4 test.mp4 --out work_dirs/decoding.csv
 
 Prepares each video as mmvidformer data prepare does, and decodes random clips on one thread in
-alternating rounds. Prints the median milliseconds per clip for each library that is installed.
+alternating rounds. Prints the median milliseconds per clip for each library that is installed, and
+those of a worker that hands the file on for another device (--decode-on-device).
 """
 
 import os
@@ -29,11 +30,14 @@ from mmvidformer.video.encode import encode_video
 
 # Recipe: frames of a clip, and frames between them.
 CLIPS = {"ViViT 32x2": (32, 2), "TimeSformer 8x32": (8, 32)}
+HANDED_ON = "handed on"  # in place of the name of a library
 
 
 def milliseconds(path: str, backend: str, clip_len: int, interval: int, count: int) -> float:
     """Decode clips at the same random places for each backend; return the CPU time of one."""
     decoding = dict(type="mmvidformer.VideoDecode")
+    if backend == HANDED_ON:
+        backend, decoding = "pyav", dict(type="mmvidformer.DecodeLater")
     sampling = dict(type="SampleFrames", clip_len=clip_len, frame_interval=interval, num_clips=1)
     opening = dict(type="mmvidformer.VideoInit", backend=backend)
     decode = Compose([opening, sampling, decoding])
@@ -45,13 +49,13 @@ def milliseconds(path: str, backend: str, clip_len: int, interval: int, count: i
 
 
 def installed(path: str) -> list[str]:
-    """Return the backends that open a video."""
+    """Return the backends that open a video, and ``HANDED_ON``."""
     backends = []
     for backend in BACKENDS:
         with suppress(ImportError):
             VideoInit(backend)(dict(filename=path))
             backends.append(backend)
-    return backends
+    return [*backends, HANDED_ON]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
+DECODING = TESTS / "data" / "test_encoded.py"
 WAITING = TESTS / "models" / "test_synchronisations.py"
 GPU_TESTS = shlex.join(
     str(path)
     for path in sorted(TESTS.rglob("test_*.py"))
-    if path != WAITING and re.search(r"^@pytest\.mark\.gpu", path.read_text(), re.MULTILINE)
+    if path not in (DECODING, WAITING)
+    and re.search(r"^@pytest\.mark\.gpu", path.read_text(), re.MULTILINE)
 )
 STEPS = "benchmarks.steps --device cuda"
 TINY_STEPS = "benchmarks.steps timesformer_motion horst_early_motion --device cpu"
@@ -61,6 +63,13 @@ class Part:
 
 PARTS = (
     Part("tests", "results of the tests marked gpu", 2.0, f"pytest -m gpu {GPU_TESTS}"),
+    Part(
+        "decoding",
+        "clips that TorchCodec decodes on the GPU against the CPU's",
+        0.5,
+        f"pytest -m gpu {shlex.quote(str(DECODING))}",
+        f"pytest {shlex.quote(str(DECODING))}",
+    ),
     Part(
         "synchronisations",
         "that no forward pass and no training step waits for the GPU, of each family",

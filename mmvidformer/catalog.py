@@ -147,6 +147,7 @@ TRANSFORMS = Catalog(
     "mmvidformer.data.transforms.structure",
     "mmvidformer.tasks.transforms",
     # These are for training.
+    "mmvidformer.data.transforms.encoded",
     "mmvidformer.data.transforms.augment",
     "mmvidformer.data.transforms.auto_augment",
 )

@@ -5,7 +5,7 @@ from benchmarks.pictures.svg import Drawing
 # Place, label of the row, and its steps: what happens, in which room, what comes out.
 ROWS = (
     (
-        "on the CPU: in training in workers, in demo in a thread",
+        "on the CPU (without --decode-on-device): in training in workers, in demo in a thread",
         (
             ("open", "video", "seconds of frames"),
             ("sample", "data", "numbers of frames"),

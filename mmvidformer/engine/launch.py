@@ -10,6 +10,7 @@ from mmengine.registry import OPTIMIZERS, RUNNERS
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.building import building
 from mmvidformer.engine.bad_videos import apply_policy
+from mmvidformer.engine.device_decoding import decode_on_device
 from mmvidformer.engine.optim.fused import use_fused
 from mmvidformer.engine.process_group import join_processes
 from mmvidformer.errors import UnknownName
@@ -35,7 +36,8 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     MMEngine's ``CheckpointHook`` becomes ``AtomicCheckpointHook``, which takes its arguments. Hooks
     that are None are removed, and so are the settings of workers where there are none. Hooks may
     write to addresses (``out_dir``). On a GPU, optimizers are fused if they can be (``use_fused``),
-    and the config that the run saves says so.
+    and the config that the run saves says so. With ``decode_on_device`` in the config, the model's
+    device decodes videos.
 
     Args:
         cfg: Complete config.
@@ -83,6 +85,8 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
         check_optimizer(cfg)
         runner = RUNNERS.build(cfg) if "runner_type" in cfg else QuietRunner.from_cfg(cfg)
     apply_policy(runner)
+    if cfg.get("decode_on_device"):
+        decode_on_device(runner)
     if use_fused(runner.optim_wrapper, runner.model):
         runner.cfg.optim_wrapper.optimizer.fused = True
         runner.dump_config()  # again: the runner does so when it is built

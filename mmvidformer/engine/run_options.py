@@ -30,6 +30,9 @@ class RunnerOptions(ConfigOptions):
         "library that decodes videos in all pipelines; default: the config's transforms",
         choices=BACKENDS,
     )
+    decode_on_device: bool = flag(
+        "decode videos on the GPU of the model (TorchCodec), not in dataloader workers"
+    )
     shards: str | None = option(
         "folder or address with the shards of the config's lists (mmvidformer data shard)",
         metavar="FOLDER",
@@ -56,6 +59,8 @@ class RunnerOptions(ConfigOptions):
         cfg.default_hooks = {"preflight": preflight, **(cfg.get("default_hooks") or {})}
         if self.video_backend is not None:
             set_video_backend(cfg, self.video_backend)
+        if self.decode_on_device:
+            cfg.decode_on_device = True
         if self.work_dir is not None:
             cfg.work_dir = self.work_dir
         elif cfg.get("work_dir") is None:

@@ -13,7 +13,9 @@ from torch import Tensor, distributed, nn
 from mmvidformer.catalog import MODELS, TRANSFORMS
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import Sample, Samples
+from mmvidformer.models.decoding import ClipDecoder
 from mmvidformer.models.lengths import ClipList
+from mmvidformer.video.encoded import EncodedClip
 
 # Dimensions of the clip that follow the channels.
 SIZES = {"NCHW": 2, "NCTHW": 3}
@@ -21,7 +23,7 @@ SIZES = {"NCHW": 2, "NCTHW": 3}
 
 @MODELS.add
 class VideoDataPreprocessor(nn.Module):
-    """MMAction2's ``ActionDataPreprocessor``, with augmentation on the device.
+    """MMAction2's ``ActionDataPreprocessor``, with decoding and augmentation on the device.
 
     Clips go to the device, are stacked, and normalized: (pixels - mean) / std. Smaller clips are
     padded with zeros on the right and below.
@@ -29,6 +31,8 @@ class VideoDataPreprocessor(nn.Module):
     Each sample is augmented by itself in training, before normalization, and may have its own size.
     Parameters are drawn on the CPU, so a seed gives the same batches; they differ between
     processes.
+
+    Videos that workers did not decode (``video.encoded``) are decoded by ``decoder``.
 
     Clips of different lengths are not padded: the batch is a list of them, which
     ``MultiViewRecognizer`` and ``RecurrentRecognizer`` take.
@@ -79,6 +83,7 @@ class VideoDataPreprocessor(nn.Module):
             for name, values in dict(mean=mean, std=std).items():
                 buffer = torch.tensor(values, dtype=torch.float32).view(-1, *ones)
                 self.register_buffer(name, buffer, persistent=False)
+        self.decoder = ClipDecoder()
         self.blending = None if blending is None else MODELS.build(blending)
         self.augment = [TRANSFORMS.build(config) for config in augment]
         for transform in self.augment:
@@ -113,11 +118,17 @@ class VideoDataPreprocessor(nn.Module):
 
     def preprocess(
         self,
-        inputs: list[Tensor],
+        inputs: list[Tensor] | list[EncodedClip],
         data_samples: Samples | None,
         training: bool = False,
     ) -> tuple[Tensor | ClipList, Samples | None]:
-        """Augment clips (views, C, T, H, W) in training, then stack, normalize and blend them."""
+        """Augment clips (views, C, T, H, W) in training, then stack, normalize and blend them.
+
+        Encoded clips are decoded before.
+        """
+        if isinstance(inputs[0], EncodedClip):
+            samples = data_samples or []
+            inputs, data_samples = self.decoder.decode(inputs, samples, self.device, training)
         if training and self.augment:
             # Training steps call this under autocast, which would round pixels.
             with process_random_state(), torch.autocast(inputs[0].device.type, enabled=False):

@@ -2,14 +2,18 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mmvidformer.errors import UserError
-from mmvidformer.video.facts import require_frames
+from mmvidformer.video.facts import require_frames, require_one_size
 from mmvidformer.video.index import Index
 from mmvidformer.video.orientation import Orientation
 from mmvidformer.video.times import FrameTimes
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CHUNK = 16  # frames of which readers without small images decode at a time
 
@@ -47,6 +51,18 @@ class Reader(ABC):
     @abstractmethod
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Decode frames, whose numbers ascend, to upright RGB images (H, W, 3), uint8."""
+
+    def decode_tensor(self, numbers: np.ndarray) -> "Tensor":
+        """Decode frames of one size to (N, H, W, 3), uint8, where the reader decodes.
+
+        Raises:
+            BadVideo: If the frames differ in size.
+        """
+        import torch  # takes a second, and data check needs none
+
+        images = self.decode(numbers)
+        require_one_size(self.name, (image.shape[:2] for image in images))
+        return torch.from_numpy(np.stack(images))
 
     def previews(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the numbers of all frames, and RGB images of them, which may be small, in order."""

@@ -16,6 +16,7 @@ def open_reader(
     num_threads: int = 1,
     max_pixels: int | None = None,
     index: Index | None = None,
+    device: str = "cpu",
 ) -> Reader:
     """Open a file, with PyAV where the backend might return wrong frames of it.
 
@@ -25,5 +26,5 @@ def open_reader(
         return PyAVReader(source, num_threads, max_pixels, index)
     if index is None:
         index = index_of(source, max_pixels)
-    reader = TorchCodecReader.try_open(source, index, num_threads, max_pixels)
+    reader = TorchCodecReader.try_open(source, index, num_threads, max_pixels, device)
     return reader or PyAVReader(source, num_threads, max_pixels, index)

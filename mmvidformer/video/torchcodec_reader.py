@@ -1,4 +1,4 @@
-"""The reader that decodes by TorchCodec."""
+"""The reader that decodes by TorchCodec, on a GPU too."""
 
 from contextlib import nullcontext
 from threading import RLock
@@ -18,6 +18,7 @@ from mmvidformer.video.orientation import Orientation, read_matrix
 from mmvidformer.video.reader import Reader
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torchcodec.decoders import VideoDecoder
 
 FORMATS = ("mov", "matroska")  # of others it returns wrong frames
@@ -53,13 +54,14 @@ class TorchCodecReader(Reader):
         index: Index,
         num_threads: int = 1,
         max_pixels: int | None = None,
+        device: str = "cpu",
     ) -> "TorchCodecReader | None":
         """Open a file, or return None if TorchCodec may return wrong frames of it, or none.
 
         The arguments are those of ``Video.open``.
 
         Raises:
-            BadVideo: If the file cannot be read.
+            BadVideo: If the file cannot be read, or a device cannot decode it.
         """
         torchcodec = import_torchcodec()
         with open_container(source, max_pixels) as container:
@@ -73,12 +75,14 @@ class TorchCodecReader(Reader):
             return None
         if not isinstance(source, str):
             source.seek(0)
-        options |= dict(dimension_order="NHWC")
+        options |= dict(dimension_order="NHWC", device=device)
         try:
             with blame(name_of(source), "TorchCodec"):
                 decoder = torchcodec.decoders.VideoDecoder(source, **options)
-        except BadVideo:  # it may have an older FFmpeg, or the name is not UTF-8
-            return None
+        except BadVideo:
+            if device == "cpu":  # it may have an older FFmpeg, or the name is not UTF-8
+                return None
+            raise
         if len(decoder) != index.length:
             return None
         return cls(source, index, decoder, orientation)
@@ -96,8 +100,12 @@ class TorchCodecReader(Reader):
 
     def decode(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Decode frames."""
+        return list(self.decode_tensor(numbers).cpu().numpy())
+
+    def decode_tensor(self, numbers: np.ndarray) -> "Tensor":
+        """Decode frames on the device."""
         with self._lock, blame(self.name, "TorchCodec"):
-            return list(self._decoder.get_frames_at(numbers.tolist()).data.numpy())
+            return self._decoder.get_frames_at(numbers.tolist()).data
 
 
 def _is_decoded_right(stream: VideoStream) -> bool:

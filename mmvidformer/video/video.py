@@ -59,7 +59,7 @@ class Video:
         backend: str = "pyav",
         rate: float = 0.0,
         name: str = "",
-        **options: int | Index | None,
+        **options: int | str | Index | None,
     ) -> "Video":
         """Open a video.
 
@@ -69,8 +69,9 @@ class Video:
                 always read by PyAV (``torchcodec_reader.suits``).
             rate: Frames per second of an array; default: unknown.
             name: What messages call the content of a file.
-            **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``, and ``index``, what is
-                known of the frames already (``index_of``).
+            **options: ``num_threads`` and ``max_pixels`` of ``VideoInit``, ``index``, what is
+                known of the frames already (``index_of``), and ``device``, on which TorchCodec
+                decodes.
 
         Raises:
             BadVideo: If there is no such file, or no right to read it; if it has another format, no

@@ -93,7 +93,7 @@ class VideoDecode(Transform):
         if "array" in results:
             return results
         video, numbers = results["video_reader"], results["frame_inds"].reshape(-1)
-        images = list(video.get_batch(numbers).asnumpy())
+        images = self.decode(video, numbers)
         height, width = images[0].shape[:2]
         for key in ("gt_bboxes", "proposals"):
             if results.get(key) is not None:
@@ -101,3 +101,7 @@ class VideoDecode(Transform):
                 results[key] = (results[key] * sides).astype(np.float32)
         shapes = dict(original_shape=(height, width), img_shape=(height, width))
         return {**results, **shapes, "frame_inds": numbers, "imgs": images, "video_reader": None}
+
+    def decode(self, video: Any, numbers: np.ndarray) -> list[np.ndarray]:
+        """Return RGB frames (H, W, 3), uint8, by number."""
+        return list(video.get_batch(numbers).asnumpy())
