@@ -17,7 +17,8 @@ STARTS = {
     "apis": "import mmvidformer.apis",
     "recognizer": "from mmvidformer.apis import Recognizer; Recognizer('camera_motion')",
     "demo": "import mmvidformer.__main__ as m; m.main(['demo', 'camera_motion'])",
-    "worker": "import torch; from mmvidformer.tasks.table import TASKS",
+    "worker": "import torch; from mmvidformer.data.workers import PRELOADED as names\n"
+    "for name in names: __import__(name)",
     **{
         f"{command} --help": HELP.format(command=command)
         for command in ("demo", "label", "web", "export", "models", "data check", "finetune")

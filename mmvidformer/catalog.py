@@ -148,6 +148,7 @@ TRANSFORMS = Catalog(
     "mmvidformer.tasks.transforms",
     # These are for training.
     "mmvidformer.data.transforms.encoded",
+    "mmvidformer.data.transforms.scale",
     "mmvidformer.data.transforms.augment",
     "mmvidformer.data.transforms.auto_augment",
 )

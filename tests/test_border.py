@@ -145,6 +145,62 @@ def test_a_shared_folder_answers(tmp_path: Path) -> None:
     assert json.loads(run(code, tmp_path / "cwd")) == folders
 
 
+WORKER = f"""
+import json, sys
+import torch
+
+# Also in the worker, which imports this script, after what is preloaded for all.
+before = {{*sys.modules}}
+
+def list_modules(samples):
+    return [*{{*sys.modules}}]
+
+if __name__ == "__main__":
+    from multiprocessing import set_forkserver_preload
+
+    from torch.utils.data import DataLoader
+
+    from mmvidformer import get_config
+    from mmvidformer.config.building import building
+    from mmvidformer.data.bad_videos import SafeDataset
+    from mmvidformer.data.workers import PRELOADED, init_worker
+    from mmvidformer.registry import DATASETS
+
+    cfg = get_config("vivit_fe_k400")
+    videos = cfg.train_dataloader.dataset
+    videos.update(ann_file="list.txt", data_prefix=dict(video=""))
+    with open("list.txt", "w") as file:
+        file.write({f"{VIDEO} 0"!r})
+    with building(cfg):
+        data = SafeDataset(DATASETS.build(videos))
+    set_forkserver_preload(PRELOADED)
+    loader = DataLoader(
+        data,
+        num_workers=1,
+        collate_fn=list_modules,
+        worker_init_fn=init_worker,
+        multiprocessing_context="forkserver",
+    )
+    (loaded,) = loader
+    print("\\n" + json.dumps([*{{*loaded}} - before]))
+"""
+
+
+def test_a_worker_loads_what_it_needs(tmp_path: Path) -> None:
+    """Of other projects, beside PyTorch's modules and SciPy's, which MMAction2 imports."""
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    modules = json.loads(done.stdout.splitlines()[-1])
+    projects = {name.partition(".")[0] for name in modules}
+    assert not projects & {*UNUSED, "sympy", "triton"} - {"scipy"}
+    assert "mmengine.runner" not in modules
+    assert sum(not name.startswith(("mmvidformer", "scipy")) for name in modules) <= 650
+
+
 def words_of_commands(commands: dict, *group: str) -> Iterator[list[str]]:
     """What is typed for each command."""
     for name, title in commands.items():

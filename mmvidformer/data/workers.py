@@ -11,6 +11,16 @@ from torch.utils.data import get_worker_info
 
 from mmvidformer.video.processes import end_with_parent
 
+# What workers import, once for all. They do not augment tensors: torchvision takes a second.
+PRELOADED = [
+    "mmengine.dataset",
+    "mmvidformer.data.bad_videos",
+    "mmvidformer.data.transforms.decode",
+    "mmvidformer.data.transforms.sampling",
+    "mmvidformer.data.transforms.scale",
+    "mmvidformer.data.workers",
+    "mmvidformer.tasks.datasets",
+]
 _sample_timeout = 0.0
 
 

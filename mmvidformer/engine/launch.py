@@ -9,6 +9,7 @@ from mmengine.registry import OPTIMIZERS, RUNNERS
 
 from mmvidformer.config import leaf_datasets
 from mmvidformer.config.building import building
+from mmvidformer.data.workers import PRELOADED
 from mmvidformer.engine.bad_videos import apply_policy
 from mmvidformer.engine.device_decoding import decode_on_device
 from mmvidformer.engine.optim.fused import use_fused
@@ -21,12 +22,6 @@ if TYPE_CHECKING:  # takes seconds to import, and few tools need it
 
 # Default hooks that MMEngine adds itself, unless they are None.
 MMENGINE_HOOKS = "runtime_info timer sampler_seed logger param_scheduler checkpoint".split()
-# What dataloader workers import, and the tools, since each worker imports the main script.
-PRELOADED = [
-    *("mmengine.runner", "mmvidformer.engine.arguments", "mmvidformer.engine.launch"),
-    *("mmvidformer.data.bad_videos", "mmvidformer.data.transforms.augment"),
-    *("mmvidformer.data.transforms.auto_augment", "mmvidformer.data.transforms.sampling"),
-]
 
 
 def build_runner(cfg: Config, resume: str | None = None) -> "Runner":

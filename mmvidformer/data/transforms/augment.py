@@ -1,20 +1,16 @@
-"""Augmentation of clips: of their size in dataloader workers, and of tensors on any device."""
+"""Augmentation of clips, tensors on any device: for data preprocessors, not for workers."""
 
 import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-import mmcv
-import numpy as np
 import torch
-from mmaction.datasets.transforms import MultiScaleCrop, RandomRescale, Resize
+from mmaction.datasets.transforms import MultiScaleCrop
 from torch import Tensor
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional as F
 
 from mmvidformer.catalog import TRANSFORMS
-from mmvidformer.data.transforms.base import Transform
 from mmvidformer.errors import UserError
 
 
@@ -108,49 +104,3 @@ class ClipMultiScaleCrop(v2.Transform):
         left, top, right, bottom = self.crop({"img_shape": frames.shape[-2:]})["crop_bbox"].tolist()
         frames = frames[..., top:bottom, left:right]
         return F.resize(frames, [self.size, self.size], antialias=False)
-
-
-@TRANSFORMS.add
-@dataclass
-class ScaleJitter(Transform):
-    """Crop frames at random after stretching height and width by independent random factors.
-
-    ViViT's scale jitter (arXiv, Table 7: U[0.9, 1.33]) with its random crop, as in the
-    official code. Required and changed keys: ``imgs``, ``img_shape``.
-
-    Args:
-        short_side: Short side in pixels that a factor of 1 gives.
-        crop_size: Side of the square crop in pixels, to which shorter axes are stretched.
-        ratio_range: Smallest and largest factor.
-    """
-
-    short_side: int
-    crop_size: int
-    ratio_range: tuple[float, float] = (0.9, 1.33)
-
-    def transform(self, results: dict) -> dict:
-        """Crop and resize ``results['imgs']``."""
-        shape = results["img_shape"]
-        factors = np.random.uniform(*self.ratio_range, size=2) * self.short_side / min(shape)
-        height, width = np.minimum(np.rint(self.crop_size / factors).astype(int), shape)
-        top, left = np.random.randint(0, (shape[0] - height + 1, shape[1] - width + 1))
-        region, size = np.s_[top : top + height, left : left + width], (self.crop_size,) * 2
-        results["imgs"] = [mmcv.imresize(img[region], size) for img in results["imgs"]]
-        results["img_shape"] = size
-        return results
-
-
-@TRANSFORMS.add
-class InverseRescale(RandomRescale):
-    """MMAction2's ``RandomRescale`` to a short side of ``1 / U(1 / high, 1 / low)``.
-
-    As in TimeSformer's official training on Something-Something V2 (PySlowFast's
-    ``inverse_uniform_sampling``).
-    """
-
-    def transform(self, results: dict) -> dict:
-        """Resize ``results['imgs']``."""
-        low, high = self.scale_range
-        short = round(1 / np.random.uniform(1 / high, 1 / low))
-        resize = Resize((-1, short), keep_ratio=True, interpolation=self.interpolation)
-        return {**resize(results), "short_edge": short}
