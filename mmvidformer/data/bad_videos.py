@@ -3,6 +3,8 @@ import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ READING = (
     *(reading.LoadAudioFeature, reading.LoadLocalizationFeature, reading.LoadProposals),
 )
 _call = BaseTransform.__call__
+_are_blamed = ContextVar("_are_blamed", default=False)  # in a sample of SafeDataset
 PAUSES = (1.0, 4.0)  # seconds before further tries where storage may recover
 READ, BAD = 1, 2  # status of a sample; 0 before it is read
 MOST_REPLACEMENTS = 50
@@ -132,7 +135,7 @@ class SafeDataset:
             if hasattr(idx, "seed"):
                 set_seed(idx.seed)
             try:
-                with limited_time():
+                with limited_time(), _blamed_transforms():
                     return self.dataset[idx]
             except BadVideo as error:
                 if pause is None or not error.may_pass:
@@ -178,12 +181,25 @@ class SafeDataset:
         return {**filler, "data_samples": sample}
 
 
-def _call_blamed(transform: BaseTransform, sample: dict) -> Any:
-    """Call a transform, also one in another; what one that reads files raises is ``BadVideo``."""
-    if not isinstance(transform, READING) and not getattr(transform, "reads_files", False):
-        return _call(transform, sample)
-    with blame(path_of(sample), type(transform).__name__):
-        return _call(transform, sample)
+@contextmanager
+def _blamed_transforms() -> Iterator[None]:
+    before = _are_blamed.set(True)
+    try:
+        yield
+    finally:
+        _are_blamed.reset(before)
+
+
+def _call_blamed(transform: BaseTransform, results: dict) -> Any:
+    """Call a transform, also one in another; what one that reads files raises is ``BadVideo``.
+
+    Other datasets, and who calls transforms, get the errors of MMAction2.
+    """
+    reads_files = isinstance(transform, READING) or getattr(transform, "reads_files", False)
+    if not (reads_files and _are_blamed.get()):
+        return _call(transform, results)
+    with blame(path_of(results), type(transform).__name__):
+        return _call(transform, results)
 
 
 BaseTransform.__call__ = _call_blamed

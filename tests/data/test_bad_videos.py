@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from mmaction.datasets.transforms import DecordInit
+from mmaction.datasets.transforms import DecordInit, LoadRGBFromFile
 from mmaction.structures import ActionDataSample
 
 from mmvidformer.data import bad_videos
@@ -52,6 +52,12 @@ FAULTS = {
     "sound": (write_sound, "cannot find video stream"),
     "no_frames": (write_nothing, "Decord"),
 }
+
+
+def test_who_calls_a_transform_gets_its_own_error() -> None:
+    """As in MMAction2's own tests, which also name the argument."""
+    with pytest.raises(FileNotFoundError):
+        LoadRGBFromFile()(results=dict(img_path="nowhere.jpg"))
 
 
 @pytest.mark.parametrize("name", FAULTS)
