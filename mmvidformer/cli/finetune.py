@@ -5,6 +5,7 @@ classes, an export of a tool, a csv file. Then the lists go to WORK_DIR/lists. T
 complete config (finetune/config.py), with which all other tools work.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,10 +16,11 @@ from mmvidformer.tasks.names import DEFAULT_NAME
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prepare and train, print the commands that follow, and return the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
     options = parse_options(FinetuneOptions, argv, __doc__)
     task = options.task or DEFAULT_NAME
     options = replace(options, recipe=replace(options.recipe, method=options.method, task=task))
     from mmvidformer.cli.finetuning import finetune
 
-    finetune(options)
+    finetune(options, argv)
     return 0

@@ -18,7 +18,13 @@ from mmvidformer.errors import UserError
 from mmvidformer.finetune.baseline import try_baselines
 from mmvidformer.finetune.methods import resumed_method
 from mmvidformer.finetune.open_data import open_data, open_folds
-from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
+from mmvidformer.finetune.outcome import (
+    PROBE_ADVICE,
+    SPLIT_WORDS,
+    compare_share,
+    compare_to_chance,
+    list_figures,
+)
 from mmvidformer.finetune.prepare import RESULT, config_path, read_config, write_config
 from mmvidformer.finetune.settings import AUTO, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
@@ -27,23 +33,27 @@ from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import find_task
 
 
-def finetune(options: FinetuneOptions) -> None:
-    """Prepare and train, on all folds if that is asked for."""
+def finetune(options: FinetuneOptions, argv: Sequence[str]) -> None:
+    """Prepare and train, on all folds if that is asked for; ``argv`` is the command line."""
+    command = join(["mmvidformer", "finetune", *argv])
     if options.fold is not None or options.folds is not None:
         from mmvidformer.finetune.folds import run_folds
 
-        run_folds(*open_folds(options), partial(run, split="test"))
+        run_folds(*open_folds(options), partial(run, split="test", command=command))
         return
-    run(*open_data(options))
+    run(*open_data(options), command=command)
 
 
-def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict[str, Any]:
+def run(
+    options: FinetuneOptions, lists: VideoLists, split: str = "val", command: str = ""
+) -> dict[str, Any]:
     """Prepare, train and test, and print what the run reached and the commands that follow.
 
     Args:
         options: All options of the command.
         lists: Lists of the task.
         split: List to test on after training; probes are tested on ``test``.
+        command: The command line, which ``figures`` of the result name.
 
     Returns:
         What ``result.json`` in the folder of the config says, and the ``method``.
@@ -62,7 +72,7 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
     several = ["--procs", str(recipe.procs)] if recipe.procs > 1 else []
     if recipe.is_probe:
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
-        result = _run_probe(options, cfg, lists, checkpoint)
+        result = _run_probe(options, cfg, lists, checkpoint, command)
     else:
         if not options.resume:
             (work_dir / LAST).unlink(missing_ok=True)  # of an earlier run
@@ -79,7 +89,7 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
     result_file = path.with_name(RESULT)
     write_file(result_file, (json.dumps(result) + "\n").encode())
     if "tally" not in result and checkpoint and cfg.get(f"{split}_dataloader"):
-        word = {"val": "validation", "test": "test"}[split]
+        word = SPLIT_WORDS[split]
         print(f"the {word} list, by the test pipeline:", flush=True)
         reads_files = task.name == "classes" and not options.shards
         metrics, answers = evaluate(path, str(checkpoint), split, several, reads_files)
@@ -88,8 +98,11 @@ def run(options: FinetuneOptions, lists: VideoLists, split: str = "val") -> dict
         if reads_files:
             tally = Tally.of(answers, read_groups(lists.root))
             baselines = _baselines(lists, split)
+        value = metrics.get(task.best_metric or "acc/top1")
+        said = options.data, command
+        result["figures"] = list_figures(task, lists, split, *said, value, tally, baselines)
         if split == "test":
-            result |= _describe(task, lists, split, metrics.get(task.best_metric or "acc/top1"))
+            result |= _describe(task, lists, split, value)
             result |= _tallies(tally, baselines)
         write_file(result_file, (json.dumps(result) + "\n").encode())
         if comparison := compare_to_chance(task, lists, metrics, split, tally, baselines):
@@ -116,7 +129,11 @@ def _choose(options: FinetuneOptions, lists: VideoLists) -> Recipe:
 
 
 def _run_probe(
-    options: FinetuneOptions, cfg: Config, lists: VideoLists, checkpoint: Path | None
+    options: FinetuneOptions,
+    cfg: Config,
+    lists: VideoLists,
+    checkpoint: Path | None,
+    command: str,
 ) -> dict[str, Any]:
     """Fit a classifier on features, and return what it reaches on the test list."""
     from mmvidformer.finetune.probes import probe
@@ -137,7 +154,10 @@ def _run_probe(
     if by_neighbors:
         baselines["the same features with nearest neighbors"] = Tally.of(by_neighbors, groups)
     value = tally.share if tally.count else None
-    result = _describe(find_task(recipe.task), lists, split, value) | _tallies(tally, baselines)
+    task = find_task(recipe.task)
+    result = _describe(task, lists, split, value) | _tallies(tally, baselines)
+    said = options.data, command
+    result["figures"] = list_figures(task, lists, split, *said, value, tally, baselines)
     chance = result.get("chance") or 0.0
     comparison = compare_share(tally, chance, baselines, PROBE_ADVICE)
     print(f"{recipe.method}, {chosen}: {comparison}")
@@ -186,7 +206,7 @@ def evaluate(
     Raises:
         UserError: If one of several processes fails.
     """
-    folder = config.with_name("validation" if split == "val" else "test")
+    folder = config.with_name(SPLIT_WORDS[split])
     arguments = [str(config), checkpoint, "--split", split, "--work-dir", str(folder), *options]
     scores = folder / "scores.npz"
     if has_scores:

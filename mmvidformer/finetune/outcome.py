@@ -1,13 +1,22 @@
 """What a run reached on a list, beside what needs no model."""
 
+import platform
+import time
 from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
+import torch
+
+from mmvidformer.apis.model_card import Figure
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.base import Task
 
 ADVICE = "try --weights, more --epochs, or --method linear"
 PROBE_ADVICE = "try other --weights, or --method full"
+SPLIT_WORDS = {"val": "validation", "test": "test"}
 
 
 def compare_to_chance(
@@ -34,7 +43,7 @@ def compare_to_chance(
     chance, value = task.chance(lists, split), metrics.get(name)
     if chance is None or value is None:
         return None
-    called = "validation" if split == "val" else "test"
+    called = SPLIT_WORDS[split]
     if tally is not None:
         return f"{called}: {compare_share(tally, chance, baselines)}"
     text = f"{called}: {name} {value:.3f}; without looking at the videos: {chance:.3f}"
@@ -60,3 +69,46 @@ def compare_share(
     if tally.interval()[0] <= chance:
         return f"{text}. {tally.count} videos are too few to tell whether it is above chance"
     return text
+
+
+def list_figures(
+    task: Task,
+    lists: VideoLists,
+    split: str,
+    data: str,
+    command: str,
+    value: float | None,
+    tally: Tally | None = None,
+    baselines: Mapping[str, Tally] | None = None,
+) -> list[dict[str, Any]]:
+    """Return what a run measured, as ``Figure`` of a model card has it; nothing without a result.
+
+    Args as ``compare_to_chance``; ``data`` and ``command`` are what the user gave.
+    """
+    if value is None:
+        return []
+    beside = {"chance": task.chance(lists, split)}
+    beside |= {name: counted.share for name, counted in (baselines or {}).items()}
+    figure = Figure(
+        metric=task.best_metric or "acc/top1",
+        value=value,
+        split=SPLIT_WORDS[split],
+        data=Path(data).resolve().name,
+        interval=tally.interval() if tally and tally.count else None,
+        count=tally.count if tally else lists.counts[split],
+        beside={name: share for name, share in beside.items() if share is not None},
+        command=command,
+        processor=_processor(),
+        date=time.strftime("%Y-%m-%d"),
+    )
+    return [asdict(figure)]
+
+
+def _processor() -> str:
+    """Return the name of the GPU, or else of the processor."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    facts = Path("/proc/cpuinfo")
+    lines = facts.read_text(encoding="utf-8").splitlines() if facts.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
