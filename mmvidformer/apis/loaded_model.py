@@ -1,6 +1,7 @@
 """A trained model with its config, class names and task, fast copies, and what reads videos."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,16 +18,18 @@ from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.stream import FrameRunner, StreamFrame
 from mmvidformer.checkpoints.download import is_address
+from mmvidformer.apis.together import Batches
 from mmvidformer.config import config_name
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.layers.samples import Instances, Sample
-from mmvidformer.models.fast.shared_frames import SharedFrames, split_stages
+from mmvidformer.models.fast.shared_frames import SharedFrames, run_together, split_stages
 from mmvidformer.models.lengths import group_by_shape
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.table import task_of
 from mmvidformer.video.capture import FrameSource
 
 Loaded = TypeVar("Loaded", bound="LoadedModel")
+Request = tuple[dict, SharedFrames | None]  # a sample, and the earlier frames of its video
 
 
 class LoadedModel:
@@ -62,6 +65,7 @@ class LoadedModel:
         is_recurrent = hasattr(self._model, "stream")
         self.is_recurrent = is_recurrent and self.task.runs_frame_by_frame
         self._clips = clips
+        self._batches: Batches | None = None  # of the samples of threads
         if self.task.is_about_future:
             self.frame_runner  # noqa: B018  wrong pipelines are errors now
         elif not self.is_recurrent:
@@ -158,7 +162,15 @@ class LoadedModel:
         """Return what encodes the frames that samples of one video share once, if the model can."""
         return SharedFrames(self._stages) if self._stages else None
 
-    @torch.no_grad()
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Run the samples together that threads ask for at once, as long as the context lasts."""
+        with Batches(self._run) as self._batches:
+            try:
+                yield
+            finally:
+                self._batches = None
+
     def run_samples(
         self, samples: Sequence[dict], shared: SharedFrames | None = None
     ) -> list[Sample]:
@@ -168,16 +180,22 @@ class LoadedModel:
             samples: The samples. With ``shared``, one alone.
             shared: What knows the frames of earlier samples of the video (``share_frames``).
         """
-        model: Any = self.fast_model
-        if self._stages is not None:  # ``model`` was not asked for
-            model = shared or SharedFrames(self._stages)
+        requests = [(sample, shared or self.share_frames()) for sample in samples]
+        batches = self._batches
+        return self._run(requests) if batches is None else [*map(batches, requests)]
+
+    @torch.no_grad()
+    def _run(self, requests: Sequence[Request]) -> list[Sample]:
         outputs: dict[int, Sample] = {}
-        for numbers in group_by_shape([sample["inputs"] for sample in samples]):
-            stacks = {}
-            for key in samples[numbers[0]]:
-                stacks[key] = [samples[number][key] for number in numbers]
-            outputs |= zip(numbers, model.test_step(stacks), strict=True)
-        return [outputs[number] for number in range(len(samples))]
+        for numbers in group_by_shape([sample["inputs"] for sample, _ in requests]):
+            samples, shared = zip(*(requests[number] for number in numbers), strict=True)
+            stacks = {key: [sample[key] for sample in samples] for key in samples[0]}
+            if self._stages is None:  # or ``model`` was asked for
+                results = self.fast_model.test_step(stacks)
+            else:
+                results = run_together(shared, stacks)
+            outputs |= zip(numbers, results, strict=True)
+        return [outputs[number] for number in range(len(requests))]
 
     def run_elsewhere(self, run: Callable[[Sequence[dict]], list[Sample]]) -> None:
         """Free the weights; ``run`` does from now on what ``run_samples`` does."""

@@ -4,7 +4,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -13,22 +14,28 @@ from tqdm import tqdm
 
 from mmvidformer.apis.recognizer import Recognizer
 from mmvidformer.apis.shots import count_shots
+from mmvidformer.apis.together import Send, Threads
 from mmvidformer.apis.tracks import read_boxes
 from mmvidformer.apis.windows import times_of
 from mmvidformer.cli.demo_options import DemoOptions
 from mmvidformer.data.sources import Source
 from mmvidformer.errors import UserError
-from mmvidformer.sinks.base import Begun
+from mmvidformer.sinks.base import Begun, Sink
 from mmvidformer.sinks.film import WindowClosed
 from mmvidformer.sinks.group import Sinks
 from mmvidformer.storage.names import spell
 from mmvidformer.video.capture import Capture, Frame, FrameSource
+from mmvidformer.video.errors import BadVideo
 
-ENDS = (KeyboardInterrupt, WindowClosed)  # how somebody ends a camera
+ENDS = (KeyboardInterrupt, WindowClosed)  # how somebody ends cameras
+LAST = 5.0  # seconds for the last answers then
 
 
 class Answering:
-    """Answers for the sources of a command, and sends all to outputs.
+    """Answers for sources, and sends all to outputs.
+
+    Files are answered in turn, then cameras and addresses at once: each is read in a thread, and
+    their windows go through the model together.
 
     Args:
         recognizer: The model.
@@ -38,52 +45,67 @@ class Answering:
 
     def __init__(self, recognizer: Recognizer, options: DemoOptions, sinks: Sinks) -> None:
         self.recognizer, self.options, self.sinks = recognizer, options, sinks
-        self._is_closed = False  # a window, or a source was interrupted: no other one follows
-        names = [source.name for source in options.sources]
-        self.boxes = read_boxes(options, names)
+        self.boxes = read_boxes(options, [source.name for source in options.sources])
+        self._open: dict[Source, Sink] = {}  # the outputs of sources that have not ended
+        self._captures: list[Capture] = []
 
     def answer_all(self) -> None:
-        """Answer for each source; what is wrong with one is sent to the outputs as ``fail``.
+        """Answer for all sources; what is wrong with one is sent to the outputs as ``fail``.
 
-        Errors of the outputs are raised.
+        Errors of the outputs are raised. A window that is closed, and ctrl-C while frames come in,
+        end all.
         """
         sources = self.options.sources
-        for source in tqdm(sources, unit="video", disable=None if sources[1:] else True):
-            self._answer(source)
-            if self._is_closed:
-                break
-
-    def _answer(self, source: Source) -> None:
+        by_frame = self.recognizer.is_frame_by_frame(self.options.asked())
+        files = [source for source in sources if not source.is_stream]
+        live = [source for source in sources if source.is_stream]
         try:
-            if source.is_stream or self.recognizer.is_frame_by_frame(self.options.asked()):
-                self._answer_stream(source)
-            else:
-                self._answer_file(source)
-            self.sinks.end()
+            for source in tqdm(files, unit="video", disable=None if sources[1:] else True):
+                if by_frame:
+                    self._answer_streams([source])
+                else:
+                    for method, *values in self._answer_file(source):
+                        self._take(source, method, *values)
+            if live:
+                self._answer_streams(live)
         except WindowClosed:
-            self._is_closed = True
-        except UserError as error:  # decord reads some files that PyAV does not
-            if self.sinks.is_broken:
-                raise
-            self.sinks.fail(spell(source.title), spell(str(error)))
+            return
 
-    def _answer_file(self, source: Source) -> None:
+    def _take(self, source: Source, method: str, *values: Any) -> None:
+        """Call a method of the outputs of a source."""
+        if method == "begin":
+            self._open[source] = self.sinks.begin(*values)
+            return
+        outputs = self._open.get(source, self.sinks)
+        if method in ("end", "fail"):
+            self._open.pop(source, None)
+        try:
+            getattr(outputs, method)(*values)
+        except BadVideo as error:  # decord reads some files that PyAV, which draws, does not
+            outputs.fail(*_describe(source, error))
+
+    def _answer_file(self, source: Source) -> Iterator[tuple]:
+        """Yield what ``_take`` takes."""
         recognizer, sinks, video = self.recognizer, self.sinks, Path(source.name)
-        asked = self.options.asked(self.boxes and self.boxes.of(video))
-        in_parts, total, done = sinks.needs_parts, None, 0
-        if recognizer.has_windows(asked, in_parts):
-            total, done = self._count_windows(video, asked)
-        predictions = recognizer.answers(video, in_parts=in_parts, first=done, **asked)
-        sinks.begin(
-            Begun(source, recognizer.task.part, total, none=recognizer.task.none_found(asked))
-        )
-        bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
-        is_whole = False
-        for prediction in tqdm(predictions, **bar, disable=None):
-            sinks.append(prediction)
-            is_whole = prediction.seconds is None
-        if is_whole and not self.options.sources[1:] and (shots := count_shots(video)) > 1:
-            note(f"{video}: one answer for {shots} shots; with --window none crosses a cut")
+        try:
+            asked = self.options.asked(self.boxes and self.boxes.of(video))
+            in_parts, total, done = sinks.needs_parts, None, 0
+            if recognizer.has_windows(asked, in_parts):
+                total, done = self._count_windows(video, asked)
+            predictions = recognizer.answers(video, in_parts=in_parts, first=done, **asked)
+            none = recognizer.task.none_found(asked)
+            yield "begin", Begun(source, recognizer.task.part, total, none=none)
+            bar = dict(desc=video.name, total=total, initial=done, unit="window", leave=False)
+            is_whole = False
+            for prediction in tqdm(predictions, **bar, disable=None):
+                yield "append", prediction
+                is_whole = prediction.seconds is None
+            if is_whole and not self.options.sources[1:] and (shots := count_shots(video)) > 1:
+                note(f"{video}: one answer for {shots} shots; with --window none crosses a cut")
+        except UserError as error:
+            yield "fail", *_describe(source, error)
+        else:
+            yield ("end",)
 
     def _count_windows(self, video: Path, asked: dict[str, Any]) -> tuple[int, int]:
         """Return how many windows a video has, and how many of them are done."""
@@ -92,42 +114,72 @@ class Answering:
         spans = [times.span(*window.span) for window in windows]
         return len(windows), self.sinks.count(str(video), spans)
 
-    def _answer_stream(self, source: Source) -> None:
-        """Answer while frames come in, until they end, or somebody ends them."""
+    def _answer_streams(self, sources: list[Source]) -> None:
+        """Answer for sources at once, while frames come in, until they end, or somebody ends them.
+
+        Raises:
+            WindowClosed: If somebody ended them.
+        """
+        functions = [partial(self._answer_stream, source) for source in sources]
+        captures = self._captures = []
+        bar = tqdm(unit="frame", leave=False, disable=None)
+        with self.recognizer.gathered(), Threads(functions) as sent, bar:
+            try:
+                self._take_all(sent, bar)
+            except ENDS:
+                sent.end_within(LAST)
+                for capture in captures:
+                    capture.close()
+                self._take_all(sent, bar)
+                for source in [*self._open]:  # that hang
+                    self._take(source, "end")
+                raise WindowClosed from None
+            finally:
+                for capture in captures:
+                    capture.close()
+
+    def _take_all(self, sent: Threads, bar: tqdm) -> None:
+        for source, method, *values in sent:
+            self._take(source, method, *values)
+            if method == "see":
+                bar.update()
+                bar.set_postfix(dropped=sum(x.dropped for x in self._captures), refresh=False)
+
+    def _answer_stream(self, source: Source, send: Send) -> None:
+        """Send what ``_take`` takes; runs in a thread."""
+        try:
+            with Capture(source.name, **self.options.limits) as capture:
+                self._captures.append(capture)
+                self._answer_frames(source, capture, partial(send, source))
+        except UserError as error:
+            send(source, "fail", *_describe(source, error))
+        else:
+            send(source, "end")
+
+    def _answer_frames(self, source: Source, capture: Capture, send: Send) -> None:
         recognizer, options = self.recognizer, self.options
         asked = options.asked(options.boxes)
         by_frame = recognizer.is_frame_by_frame(asked)
-        count, begin = 0, time.perf_counter()
-        with self._capture(source) as capture:
-            rate = recognizer.frame_runner.pipeline.rate(capture.fps) if by_frame else capture.fps
-            self.sinks.begin(Begun(source, recognizer.task.part, fps=rate))
-            late = recognizer.frames_late(capture.fps, asked)
-            frames = _SeenFrames(capture, self.sinks, options.seconds or inf, late)
-            predictions = recognizer.stream(frames, **asked, restart=options.restart)
-            try:
-                with closing(frames):
-                    for count, prediction in enumerate(predictions, 1):  # noqa: B007
-                        if capture.is_live:
-                            capture.note_delay(frames.seconds)
-                        self.sinks.append(prediction)
-            except ENDS:
-                self._is_closed = True
-        duration = 1000 * (time.perf_counter() - begin) / max(frames.count, 1)
+        rate = recognizer.frame_runner.pipeline.rate(capture.fps) if by_frame else capture.fps
+        send("begin", Begun(source, recognizer.task.part, fps=rate))
+        late = recognizer.frames_late(capture.fps, asked)
+        frames = _SeenFrames(capture, partial(send, "see"), options.seconds or inf, late)
+        count, start = 0, time.perf_counter()
+        try:
+            with closing(frames):
+                predictions = recognizer.stream(frames, **asked, restart=options.restart)
+                for count, prediction in enumerate(predictions, 1):  # noqa: B007
+                    if capture.is_live:
+                        capture.note_delay(frames.seconds)
+                    send("append", prediction)
+        finally:
+            if capture.is_live:
+                note(f"{capture.name}: {capture.report()}")
         if by_frame:
+            duration = 1000 * (time.perf_counter() - start) / max(frames.count, 1)
             note(f"{capture.name}: {frames.count} steps, {duration:.1f} ms each")
         elif not count:
             note(f"{capture.name}: no answer in {frames.seconds:.2f} s")
-
-    @contextmanager
-    def _capture(self, source: Source) -> Iterator[Capture]:
-        limits = dict(queue=self.options.queue, patience=self.options.patience)
-        limits = {name: limit for name, limit in limits.items() if limit is not None}
-        with Capture(source.name, **limits) as capture:
-            try:
-                yield capture
-            finally:
-                if capture.is_live:
-                    note(capture.report())
 
 
 class _SeenFrames(FrameSource):
@@ -135,7 +187,7 @@ class _SeenFrames(FrameSource):
 
     Args:
         capture: Gives them.
-        sinks: The outputs.
+        show: Takes them (``Sink.see``).
         end: Seconds after which there are no more.
         late: Number of frames by which outputs see them later than the model.
 
@@ -144,8 +196,8 @@ class _SeenFrames(FrameSource):
         seconds: Time of the last one.
     """
 
-    def __init__(self, capture: Capture, sinks: Sinks, end: float, late: int) -> None:
-        self._capture, self._sinks, self._end, self._late = capture, sinks, end, late
+    def __init__(self, capture: Capture, show: Send, end: float, late: int) -> None:
+        self._capture, self._show, self._end, self._late = capture, show, end, late
         self._waiting: deque[Frame] = deque()
         self.name, self.fps = capture.name, capture.fps
         self.is_live, self.cuts = capture.is_live, capture.cuts
@@ -153,28 +205,25 @@ class _SeenFrames(FrameSource):
 
     def frames(self, *steps: Any, **named_steps: Any) -> Iterator[Frame]:
         """Yield the frames of ``Capture.frames`` until time is over."""
-        frames = self._capture.frames(*steps, **named_steps)
-        for frame in tqdm(frames, unit="frame", leave=False, disable=None):
+        for frame in self._capture.frames(*steps, **named_steps):
             if frame[1] >= self._end:
                 return
             _, self.seconds, _ = frame
             self.count += 1
             self._waiting.append(frame)
             while len(self._waiting) > self._late:
-                self._show()
+                self._show(*self._waiting.popleft())
             yield frame
 
     def close(self) -> None:
         """Show the frames that waited for answers."""
         while self._waiting:
-            self._show()
+            self._show(*self._waiting.popleft())
 
-    def _show(self) -> None:
-        try:
-            self._sinks.see(*self._waiting.popleft())
-        except WindowClosed:
-            self._waiting.clear()
-            raise
+
+def _describe(source: Source, error: UserError) -> tuple[str, str]:
+    """Return what ``Sink.fail`` takes."""
+    return spell(source.title), spell(str(error))
 
 
 def note(text: str) -> None:

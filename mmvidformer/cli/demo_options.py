@@ -83,6 +83,12 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
         "folder of the videos of --truth (default: that of the file)", type=Path, metavar="FOLDER"
     )
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """Those of a ``Capture`` that are given."""
+        limits = dict(queue=self.queue, patience=self.patience)
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
     def shown_ahead(self, recognizer: Recognizer) -> float | None:
         """Return the seconds ahead of what is printed and drawn; None: the model names no time."""
         if not recognizer.is_frame_by_frame(self.asked()):

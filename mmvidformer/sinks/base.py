@@ -64,7 +64,8 @@ class Sink(AbstractContextManager):
     """Takes predictions one by one, and writes each as it comes; a context manager.
 
     A subclass opens its file in ``__init__`` by ``open_rows``, and needs ``append``. Predictions of
-    a source follow each other. What a file writes of one is ``Prediction.row``.
+    a file follow each other; several cameras take turns. What a file writes of one is
+    ``Prediction.row``.
 
     Attributes:
         has_all_times: Whether it takes the predictions at all times ahead, where a model that
@@ -97,8 +98,12 @@ class Sink(AbstractContextManager):
         if cls.parts and task.part not in cls.parts:
             raise UserError(f"{cls.__name__} is of {', '.join(cls.parts)}, not of {task.part}")
 
-    def begin(self, begun: Begun) -> None:
-        """Take note of the next source. Default: it is the predictions that name theirs."""
+    def begin(self, begun: Begun) -> Sink:
+        """Return what takes the predictions of a source, which may come between those of others.
+
+        Default: itself, since it is the predictions that name their source.
+        """
+        return self
 
     def append(self, prediction: Prediction) -> None:
         """Write a prediction, or keep it until its segment has ended."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,13 @@ class Film(Sink):
     """
 
     has_all_times = is_picture = True
+    _begun: Begun
+    _kept: list[Prediction]
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
-        self._place, self._options = target, options
+        self._place, self._options, self._is_drawn = target, options, False
         self._output: VideoOutput | None = None  # of frames that come in
+        self._open: list[Film] = []  # with an output
 
     @classmethod
     def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
@@ -57,17 +61,17 @@ class Film(Sink):
                 raise UserError(f"{what} run; name another folder")
         return [(source.name, source.target(target, ".mp4")) for source in sources]
 
-    def begin(self, begun: Begun) -> None:
+    def begin(self, begun: Begun) -> Sink:
         """Open the film of frames that come in."""
-        source = begun.source
-        self._begun = begun
-        self._target = None if self._place == SHOWN else source.target(self._place, ".mp4")
-        self._title = f"{source.title}: q ends" if self._options.has_window else None
-        self._kept: list[Prediction] = []
-        self._is_drawn = False
+        film, source = copy(self), begun.source
+        film._begun, film._kept = begun, []
+        film._target = None if self._place == SHOWN else source.target(self._place, ".mp4")
+        film._title = f"{source.title}: q ends" if self._options.has_window else None
         if begun.fps is not None:
             sound = None if source.is_stream else source.name
-            self._output = VideoOutput(self._target, begun.fps, self._title, sound)
+            film._output = VideoOutput(film._target, begun.fps, film._title, sound)
+            self._open.append(film)
+        return film
 
     def append(self, prediction: Prediction) -> None:
         """Keep a prediction: of frames that come in, until the next one comes after it is drawn.
@@ -112,9 +116,10 @@ class Film(Sink):
             self.close(*([ValueError, ValueError(error), None] if is_dropped else []))
 
     def close(self, *error: Any) -> None:
-        """Complete the film, or drop it if there is an error."""
-        if self._output is not None:
-            output, self._output = self._output, None
+        """Complete the films, or drop them if there is an error."""
+        for film in [self] if self._output is not None else [*self._open]:
+            self._open.remove(film)
+            output, film._output = film._output, None
             output.__exit__(*(error or (None, None, None)))
 
 

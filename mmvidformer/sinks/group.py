@@ -1,13 +1,13 @@
 """Several outputs as one."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 from mmvidformer.sinks.base import Begun, Sink, SinkOptions
 from mmvidformer.tasks.prediction import Prediction
-from mmvidformer.video.errors import BadVideo
 
 
 class Sinks(Sink):
@@ -20,7 +20,6 @@ class Sinks(Sink):
 
     Attributes:
         failed: What is wrong with videos, by name.
-        is_broken: Whether an output had an error of its own.
     """
 
     def __init__(
@@ -37,43 +36,29 @@ class Sinks(Sink):
             self.files = files.pop_all()
         self.needs_parts = any(sink.needs_parts for sink in self._sinks)
         self.failed: dict[str, str] = {}
-        self.is_broken = False
 
-    def begin(self, begun: Begun) -> None:
-        """Pass it on."""
-        self._pass_on("begin", begun)
+    def begin(self, begun: Begun) -> Sink:
+        """Return those of a source."""
+        sinks = copy(self)
+        sinks._sinks = [sink.begin(begun) for sink in self._sinks]
+        return sinks
 
     def append(self, prediction: Prediction) -> None:
         """Pass it on to those that take its time ahead."""
         is_shown = prediction.ahead == self._shown_ahead or self._shown_ahead is None
-        with self._noted():
-            for sink in self._sinks:
-                if is_shown or sink.has_all_times:
-                    sink.append(prediction)
+        for sink in self._sinks:
+            if is_shown or sink.has_all_times:
+                sink.append(prediction)
 
     def see(self, number: int, seconds: float, pixels: Any) -> None:
         """Pass it on."""
-        self._pass_on("see", number, seconds, pixels)
+        for sink in self._sinks:
+            sink.see(number, seconds, pixels)
 
     def end(self) -> None:
         """Pass it on."""
-        self._pass_on("end")
-
-    def _pass_on(self, method: str, *values: Any) -> None:
-        with self._noted():
-            for sink in self._sinks:
-                getattr(sink, method)(*values)
-
-    @contextmanager
-    def _noted(self) -> Iterator[None]:
-        """Note that an output has an error, which is not about the video that it reads."""
-        try:
-            yield
-        except BadVideo:
-            raise
-        except BaseException:
-            self.is_broken = True
-            raise
+        for sink in self._sinks:
+            sink.end()
 
     def fail(self, video: str, error: str) -> None:
         """Pass it on, and keep it in ``failed``."""

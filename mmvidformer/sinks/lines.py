@@ -1,6 +1,7 @@
 """Predictions as lines of a terminal."""
 
 import sys
+from copy import copy
 from pathlib import Path
 
 from tqdm import tqdm
@@ -18,15 +19,19 @@ class Lines(Sink):
         options: ``top`` and ``say``.
     """
 
-    def __init__(self, target: Path, options: SinkOptions) -> None:
-        self._options = options
+    _begun: Begun
+    _waiting: list[str]  # below a number that is not known yet
 
-    def begin(self, begun: Begun) -> None:
+    def __init__(self, target: Path, options: SinkOptions) -> None:
+        self._options, self._count, self._is_whole = options, 0, False
+
+    def begin(self, begun: Begun) -> Sink:
         """Print how many parts there are, if that is known."""
-        self._begun, self._count, self._is_whole = begun, 0, False
-        self._waiting: list[str] = []  # below a number that is not known yet
+        lines = copy(self)
+        lines._begun, lines._waiting = begun, []
         if begun.total is not None:
-            self._say_count(begun.total)
+            lines._say_count(begun.total)
+        return lines
 
     def append(self, prediction: Prediction) -> None:
         """Print a prediction, if there is nothing to print before."""

@@ -2,10 +2,11 @@
 
 import csv
 from collections.abc import Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TextIO
 
-from mmvidformer.sinks.base import Sink, SinkOptions
+from mmvidformer.sinks.base import Begun, Sink, SinkOptions
 from mmvidformer.tasks.joined_windows import JoinedWindows
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.tasks.rows import WHERE
@@ -25,14 +26,33 @@ class SegmentsCsv(Sink):
     def __init__(self, target: Path, options: SinkOptions) -> None:
         self._rows = CsvRows(self.open_rows(target, options))
         self._joined = JoinedWindows()
+        self._open = [self._joined]  # those of all sources that have not ended
+
+    def begin(self, begun: Begun) -> Sink:
+        """Join the windows of the source."""
+        rows = copy(self)
+        rows._joined = JoinedWindows()
+        self._open.append(rows._joined)
+        return rows
 
     def append(self, prediction: Prediction) -> None:
         """Take the next prediction of a video, or the first of the next video."""
         self._write(self._joined.add(prediction))
 
-    def finish(self) -> None:
-        """Write the last segments."""
+    def end(self) -> None:
+        """Write the last segments of the source."""
+        self._open.remove(self._joined)
         self._write(self._joined.end())
+
+    def fail(self, video: str, error: str) -> None:
+        """Write what was found before."""
+        if self._joined is not self._open[0]:
+            self.end()
+
+    def finish(self) -> None:
+        """Write the last segments of all."""
+        for joined in self._open:
+            self._write(joined.end())
         if not self._rows.has_header:  # nothing was found
             self._rows.write_header(COLUMNS)
 

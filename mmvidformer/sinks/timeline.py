@@ -54,9 +54,10 @@ class Timeline(Sink):
         if not task.drawing:
             raise UserError(f"--timeline is not for models of {task.part}")
 
-    def begin(self, begun: Begun) -> None:
+    def begin(self, begun: Begun) -> Sink:
         """Take the name of the video."""
         self._source, self._kept = begun.source, list[Prediction]()
+        return self
 
     def append(self, prediction: Prediction) -> None:
         """Keep a prediction."""

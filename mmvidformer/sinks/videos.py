@@ -127,9 +127,10 @@ class VideoSink(Sink):
         folder = source.folder or Path(source.name).parent
         return target / place_below(source.name, folder).with_suffix(cls.suffix)
 
-    def begin(self, begun: Begun) -> None:
+    def begin(self, begun: Begun) -> Sink:
         """Take note of the source."""
         self._source = begun.source
+        return self
 
     def end(self) -> None:
         """End the part of the source, which may have no predictions."""

@@ -109,6 +109,7 @@ class Capture(FrameSource, AbstractContextManager):
         self.dropped, self.cuts, self._start = 0, list[int](), 0.0
         self._delays: deque[float] = deque(maxlen=1000)
         self._closed, self._camera = Event(), None
+        self._waiting: SimpleQueue = SimpleQueue()  # frames of a live source
         self._index, self._counts = None, None
         self.name, self.total, self.is_live = str(source), None, is_stream(source)
         self._is_address = "://" in self.name
@@ -158,7 +159,7 @@ class Capture(FrameSource, AbstractContextManager):
 
     def _newest(self, frames: Iterator[Frame]) -> Iterator[Frame]:
         """Yield frames, which a thread reads as fast as they come, and its error after them."""
-        waiting, errors = SimpleQueue(), list[Exception]()
+        waiting, errors = self._waiting, list[Exception]()
 
         def fill() -> None:
             try:
@@ -285,8 +286,13 @@ class Capture(FrameSource, AbstractContextManager):
         text = f"latency {median(delays):.0f} ms (median), {max(delays):.0f} ms (most)"
         return f"{text}; frames dropped: {self.dropped}, reconnections: {len(self.cuts)}"
 
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """End the frames, also for a thread that waits for them."""
         self._closed.set()
+        self._waiting.put(None)
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 def _reason(error: Exception) -> object:

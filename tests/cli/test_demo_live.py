@@ -1,5 +1,6 @@
 """The demo on cameras and addresses."""
 
+import _thread
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,7 +36,7 @@ def test_demo_of_a_camera(load, model, tiny_videos, tmp_path, monkeypatch) -> No
 
 
 def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> None:
-    """Of 23 windows the last is drawn, and the next one is being written."""
+    """Of 23 windows the last is drawn, one is taken, one waits, and one is sent."""
     module, kept, most = load("demo"), WeakSet(), []
     video = tiny_videos.root / "val_0.mp4"
     monkeypatch.setattr(CAPTURE, lambda *_: Capture(video))
@@ -50,7 +51,7 @@ def test_a_camera_keeps_no_answers(load, model, tiny_videos, monkeypatch) -> Non
 
     monkeypatch.setattr(Recognizer, "predictions_of", count)
     assert module.main([*model, "7", "--window", "0.16", "--stride", "0.08"]) == 0
-    assert len(most) == 23 and max(most) <= 3
+    assert len(most) == 23 and max(most) <= 4
 
 
 class Scores(dict):
@@ -83,7 +84,8 @@ def test_what_an_interrupted_stream_has_told(load, model, capsys, monkeypatch) -
 
     def interrupted(self: Capture) -> Iterator:
         yield from ((i, i / 30, np.zeros((48, 64, 3), np.uint8)) for i in range(12))
-        raise KeyboardInterrupt
+        _thread.interrupt_main()
+        self._closed.wait()
 
     monkeypatch.setattr(Capture, "frames", interrupted)
     with LiveServer(30, pace=200) as server:

@@ -89,7 +89,8 @@ class SharedFrames:
             self.features.update(zip(places, encoded[:, :, 0], strict=True))
         features = torch.stack([self.features[key] for key in keys])
         features = features.unflatten(0, blocks.shape[:3]).movedim(2, 3)
-        self._forget(min(min(key[2:]) for key in keys))
+        for sample in range(len(data_samples)):
+            self._forget(sample, min(min(key[2:]) for key in keys if key[0] == sample))
         return features if has_views else features[:, 0].transpose(1, 2)
 
     def _keys(self, blocks: int, data_samples: Sequence[Any]) -> list[tuple[int, ...]] | None:
@@ -110,9 +111,23 @@ class SharedFrames:
                 keys += [(sample, crop, *block) for block in of_crop]
         return keys
 
-    def _forget(self, first: int) -> None:
-        """Forget blocks that begin before a frame."""
-        self.features = {key: x for key, x in self.features.items() if min(key[2:]) >= first}
+    def _forget(self, sample: int, first: int) -> None:
+        """Forget blocks of a sample that begin before a frame."""
+        for key in [*self.features]:
+            if key[0] == sample and min(key[2:]) < first:
+                del self.features[key]
+
+
+def run_together(videos: Sequence[SharedFrames], data: dict) -> list:
+    """Return the predictions of ``SharedFrames.test_step`` for a sample of each of some videos."""
+    together = SharedFrames(videos[0].stages)
+    for place, video in enumerate(videos):
+        together.features |= {(place, *key[1:]): x for key, x in video.features.items()}
+        video.features = {}
+    outputs = together.test_step(data)
+    for (place, *key), x in together.features.items():
+        videos[place].features[(0, *key)] = x
+    return outputs
 
 
 def split_stages(model: nn.Module) -> FrameStages | None:
