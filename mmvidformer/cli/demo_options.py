@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mmvidformer.apis.recognizer import Recognizer
     from mmvidformer.data.sources import Source
     from mmvidformer.sinks.base import Sink, SinkOptions
+    from mmvidformer.sinks.rules import Rule
     from mmvidformer.tasks.annotations import Span
 
 AHEAD = 1.0  # seconds ahead that are shown of a model that anticipates at several times
@@ -78,6 +79,19 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
         type=Path,
         metavar="FILE",
     )
+    when: Sequence[str] | None = option(
+        "of cameras and addresses: 'CLASS > SCORE for SECONDS s', after which --then is done, at "
+        "most once a minute for each camera; again for a further rule, with its --then",
+        action="append",
+        metavar="RULE",
+    )
+    then: Sequence[str] | None = option(
+        "an http address, to which the row is posted as JSON; a command, which reads it; or a name "
+        "of clips of the seconds before (.mp4)",
+        action="append",
+        metavar="ACTION",
+    )
+    rules: Sequence[Rule] = ()
     show: bool = flag("show in a window; q or Esc ends it")
     root: Path | None = option(
         "folder of the videos of --truth (default: that of the file)", type=Path, metavar="FOLDER"
@@ -97,11 +111,16 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
         return min(times, key=lambda time: abs((time or 0.0) - ahead))
 
     def printing_targets(self) -> list[tuple[type[Sink], Path]]:
-        """Return the outputs with what is printed: beside a table, numbers of answers alone."""
+        """Return the outputs with rules, and what is printed: beside a table, numbers alone."""
         from mmvidformer.sinks.lines import Counts, Lines
 
         has_table = any(not sink.is_picture for sink, _ in self.targets)
-        return [(Counts if has_table else Lines, Path()), *self.targets]
+        targets = [(Counts if has_table else Lines, Path()), *self.targets]
+        if self.rules:
+            from mmvidformer.sinks.rules import Rules
+
+            targets.append((Rules, Path()))
+        return targets
 
     def sink_options(self, settings: dict[str, Any]) -> SinkOptions:
         """Return how outputs write rows that depend on ``settings``."""
@@ -117,6 +136,7 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
             ahead=self.ahead or AHEAD,
             truth=self.true_spans,
             has_window=self.show,
+            rules=self.rules,
             say=partial(tqdm.write, file=sys.stderr if is_piped else None),
         )
 
@@ -141,6 +161,7 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
             "truth": (Timeline in sinks, "--timeline"),
             "queue": (is_live, live),
             "patience": (is_live, live),
+            "when": (is_live, live),
             "restart": (by_frame, recurrent),
             "ahead": (has_times, "a model that anticipates at several times"),
             "seconds": (by_frame or is_live, f"{live}, or {recurrent}"),
@@ -149,6 +170,10 @@ class DemoOptions(PartOptions, ForceOptions, NamedModelOptions):
         if is_live and self.boxes:
             what = "boxes in a file are of videos in files; a camera or an address needs persons"
             raise UserError(f"{what}, got --boxes {self.boxes}")
+        for rule in self.rules:
+            rule.check_names(recognizer.names)
+            if rule.seconds and task.part == "boxes" and not self.track:
+                raise UserError(f"--when {rule.text}: seconds of a person need --track")
         for sink in sinks:
             sink.check_task(task)
 
@@ -186,6 +211,8 @@ def parse_options(argv: Sequence[str] | None, description: str | None) -> DemoOp
         check_display()
     if args.windows and options.window is None:  # or HORST would answer frame by frame
         options = replace(options, window=WINDOW)
+    if args.when or args.then:
+        options = replace(options, rules=read_rules(args.when or (), args.then or ()))
     options.reading.check(options.boxes or options.truth, "--boxes or --truth")
     if options.truth is None:
         return options
@@ -203,6 +230,15 @@ def make_parser(description: str | None) -> ArgumentParser:
         flag = f"--{name.replace('_', '-')}"
         files.add_argument(flag, type=Path, help=output.help, metavar="PATH")
     return parser
+
+
+def read_rules(when: Sequence[str], then: Sequence[str]) -> list[Rule]:
+    """Read --when and --then; raise a ``UserError`` if they are no pairs."""
+    from mmvidformer.sinks.rules import Rule
+
+    if len(when) != len(then):
+        raise UserError(f"each --when needs a --then, got {len(when)} and {len(then)}")
+    return [Rule.parse(*rule) for rule in zip(when, then, strict=True)]
 
 
 def sample_of(config: str, parser: ArgumentParser) -> str:

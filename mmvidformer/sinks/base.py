@@ -30,6 +30,7 @@ class SinkOptions:
         ahead: Seconds ahead of the predictions that are drawn, of a model that names several.
         truth: True segments by video, for pictures.
         has_window: Whether films are shown, too.
+        rules: What is done when answers fulfil a rule (``sinks.rules``).
         say: Prints a line.
     """
 
@@ -39,6 +40,7 @@ class SinkOptions:
     ahead: float = 1.0
     truth: Mapping[str, Sequence[Span]] = field(default_factory=dict)
     has_window: bool = False
+    rules: Sequence[Any] = ()
     say: Callable[[str], object] = print
 
 

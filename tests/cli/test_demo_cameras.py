@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.live_server import LiveServer
 from mmvidformer.cli import answering
+from mmvidformer.errors import UserError
 from mmvidformer.video import capture
 
 FRAMES, WINDOW = 24, 6  # of a camera, in frames
@@ -139,3 +140,21 @@ def test_an_interruption_does_not_wait_for_a_camera_that_hangs(
         assert load("demo").main([*model, *addresses, *OPTIONS, "--json", str(file)]) == 0
         thread.join()
     assert set(rows_by_camera(file)) == {good.address}
+
+
+def test_rules_of_cameras(load, model, tmp_path) -> None:
+    """Each camera has its own clip, of what came before; wrong rules are named at once."""
+    main, when = load("demo").main, ["--when", "red >= 0 for 0.5 s"]
+    with ExitStack() as stack:
+        addresses = [server.address for server in cameras(stack, 2)]
+        then = ["--then", str(tmp_path / "clips" / "red.mp4")]
+        assert main([*model, *addresses, *OPTIONS, *when, *then]) == 1
+        clips = list((tmp_path / "clips").iterdir())
+        for server in addresses:
+            (path,) = [clip for clip in clips if server.split(":")[-1].split("/")[0] in clip.name]
+            with capture.Capture(path) as clip:
+                assert len(list(clip.frames())) > 1
+        with pytest.raises(UserError, match="the model has no 'pink', but red, green, blue"):
+            main([*model, *addresses, "--when", "pink > 0", *then])
+    with pytest.raises(UserError, match="each --when needs a --then, got 1 and 0"):
+        main([*model, "0", *when])
