@@ -29,7 +29,8 @@ from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import public_name
 from mmvidformer.video.writer import VideoOutput
 
-FORM = re.compile(r"(.+?)\s*(>=|<=|>|<)\s*([\d.]+)(?:\s+for\s+([\d.]+)\s*s)?")
+NUMBER = r"(\d+\.?\d*|\.\d+)"
+FORM = re.compile(rf"(.+?)\s*(>=|<=|>|<)\s*{NUMBER}(?:\s+for\s+{NUMBER}\s*s)?")
 COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 PAUSE = 60.0  # seconds for which a rule rests then, of each camera
 LIMIT = 30.0  # seconds for an address, and for a command
@@ -60,13 +61,9 @@ class Rule(NamedTuple):
     def parse(cls, text: str, action: str) -> "Rule":
         """Read a rule; a ``UserError`` if it has another form, or there is no such command."""
         form = FORM.fullmatch(text.strip())
-        try:
-            if form is None:
-                raise ValueError
-            limit, seconds = float(form[3]), float(form[4] or 0)
-        except ValueError:
-            raise UserError(f"--when is such as 'fall > 0.8 for 2 s', got {text!r}") from None
-        rule = cls(text, action, form[1], form[2], limit, seconds)
+        if form is None:
+            raise UserError(f"--when is such as 'fall > 0.8 for 2 s', got {text!r}")
+        rule = cls(text, action, form[1], form[2], float(form[3]), float(form[4] or 0))
         if not rule.is_clip and not rule.is_address:
             try:
                 words = shlex.split(action)
@@ -137,7 +134,8 @@ class Rules(Sink):
             if not rule.is_met(prediction):
                 self._met.pop((rule, prediction.track), None)
                 continue
-            begin = start if prediction.task.finds_parts else end
+            # Windows overlap, and a recurrent model saw all: these count from end to end.
+            begin = end if prediction.so_far or prediction.shot is not None else start
             first, last = self._met.get((rule, prediction.track), (begin, end))
             if start - last > rule.seconds:  # nobody knows what was in between
                 first = begin

@@ -153,7 +153,7 @@ def test_rules_of_cameras(load, model, tmp_path) -> None:
         for server in addresses:
             (path,) = [clip for clip in clips if server.split(":")[-1].split("/")[0] in clip.name]
             with capture.Capture(path) as clip:
-                assert len(list(clip.frames())) > 1
+                assert len(list(clip.frames())) >= 1
         with pytest.raises(UserError, match="the model has no 'pink', but red, green, blue"):
             main([*model, *addresses, "--when", "pink > 0", *then])
     with pytest.raises(UserError, match="each --when needs a --then, got 1 and 0"):

@@ -24,7 +24,7 @@ CAMERA = "rtsp://door/live"
 def answer(start: float, fall: float, length: float = 1.0, video: str = CAMERA) -> Prediction:
     """Answer for a window."""
     shares = {"class": np.array([1 - fall, fall])}
-    where = dict(source=video, seconds=(start, start + length), task=TASKS["classes"])
+    where = dict(source=video, seconds=(start, start + length), shot=0, task=TASKS["classes"])
     return Prediction(shares, shares, {"class": ["walk", "fall"]}, **where)
 
 
