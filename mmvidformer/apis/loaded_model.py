@@ -17,8 +17,8 @@ from mmvidformer.apis.model_card import Facts
 from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline
 from mmvidformer.apis.stream import FrameRunner, StreamFrame
-from mmvidformer.checkpoints.download import is_address
 from mmvidformer.apis.together import Batches
+from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.layers.samples import Instances, Sample

@@ -39,6 +39,8 @@ class Film(Sink):
     has_all_times = is_picture = True
     _begun: Begun
     _kept: list[Prediction]
+    _target: Path | None  # None: a window
+    _title: str | None  # of a window
 
     def __init__(self, target: Path, options: SinkOptions) -> None:
         self._place, self._options, self._is_drawn = target, options, False
@@ -120,7 +122,8 @@ class Film(Sink):
         for film in [self] if self._output is not None else [*self._open]:
             self._open.remove(film)
             output, film._output = film._output, None
-            output.__exit__(*(error or (None, None, None)))
+            if output is not None:
+                output.__exit__(*(error or (None, None, None)))
 
 
 def annotate_video(

@@ -212,7 +212,7 @@ def _save_clip(place: Path, name: str, pictures: Sequence[np.ndarray]) -> None:
         path = place.with_name(f"{place.stem}_{name}_{number}.mp4")
     with VideoOutput(path, RATE) as output:
         for jpeg in pictures:
-            output.add(cv2.cvtColor(cv2.imdecode(jpeg, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB))
+            output.add(np.asarray(cv2.imdecode(jpeg, cv2.IMREAD_COLOR))[..., ::-1])
 
 
 def _note(rule: Rule, text: str) -> None:

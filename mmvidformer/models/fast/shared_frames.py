@@ -126,7 +126,7 @@ def run_together(videos: Sequence[SharedFrames], data: dict) -> list:
         video.features = {}
     outputs = together.test_step(data)
     for (place, *key), x in together.features.items():
-        videos[place].features[(0, *key)] = x
+        videos[place].features |= {(0, *key): x}
     return outputs
 
 
