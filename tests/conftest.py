@@ -68,6 +68,9 @@ def read_configs_once() -> None:
 
 
 read_configs_once()
+# Commands in the background of a shell ignore ctrl-C, and so would these tests and what they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tests share few cores, and a model of a few channels gains nothing from more.
 torch.set_num_threads(1)
 # Servers of tests are here: no proxy stands between, and libraries may ask them.
@@ -118,6 +121,19 @@ def clean_module() -> Iterator[None]:
     with kept_instances():
         yield
     faulthandler.cancel_dump_traceback_later()
+    fail_if_processes_are_left()
+
+
+def fail_if_processes_are_left() -> None:
+    """Fail, since ``run_tool`` ends a process that has others after an error."""
+    processes = multiprocessing.active_children()
+    for process in processes:
+        process.join(20)  # told to end, but busy
+    left = [process for process in processes if process.is_alive()]
+    for process in left:
+        process.kill()
+        process.join()
+    assert not left
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ IMPORTED = {
     ("torch._utils", "ExceptionWrapper"): ("video", "errors of processes, with their traceback"),
     ("torch._subclasses.fake_tensor", "FakeTensorMode"): ("memory.py", "the memory estimate"),
     ("torch.utils._python_dispatch", "TorchDispatchMode"): (
-        "memory.py passes.py",
-        "the memory estimate and the count of operators",
+        "memory.py once.py passes.py",
+        "the memory estimate, the count of operators, and what is computed once",
     ),
     ("torch.utils._pytree", "tree_leaves"): (
         "steps.py",

@@ -61,4 +61,4 @@ def main(argv: Sequence[str] | None = None) -> None:
                 app_kwargs={"middleware": [quota]},
             )
         finally:
-            process.kill()
+            process.close()

@@ -84,7 +84,7 @@ class Pool:
     def kill(self) -> None:
         """End all processes."""
         for process in self.processes:
-            process.kill()
+            process.close()
 
     async def _offer(self, process: AnswerProcess) -> None:
         try:

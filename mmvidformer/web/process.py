@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -43,6 +44,7 @@ class AnswerProcess:
     Attributes:
         kills: How often it was killed, or crashed.
         started: The process, and a pipe to it; None before the first call, or after it ended.
+        is_closed: Whether it never starts again.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class AnswerProcess:
         self.models, self.limits, self.kept_models = models, limits, kept_models
         self.kills, self._is_idle = 0, True
         self.started: tuple[Any, Connection] | None = None
+        self.is_closed, self._lock = False, threading.Lock()
 
     def ask(self, name: str, work: Work, *arguments: Any) -> Generator[Any, None, None]:
         """Yield what ``work(model, limits, *arguments)`` yields; it stops if nobody waits for more.
@@ -61,7 +64,7 @@ class AnswerProcess:
         """
         wait, blamed, deed = self.limits.max_wait, f"the model {name}", "loads"
         is_new = self.started is None
-        process, pipe = self.started = self.started or self._start()
+        process, pipe = self._start()
         self._is_idle = False
         try:
             if is_new:  # imports take longer than some time limits
@@ -96,11 +99,17 @@ class AnswerProcess:
 
     def kill(self) -> None:
         """End the process; a thread that waits for it sees that it crashed."""
-        if self.started is not None:
-            process, _ = self.started
-            self.started = None
+        with self._lock:
+            started, self.started = self.started, None
+        if started is not None:
+            process, _ = started
             process.kill()
             process.join()
+
+    def close(self) -> None:
+        """End the process for good, also if a thread is about to start it."""
+        self.is_closed = True
+        self.kill()
 
     def _receive(self, pipe: Connection, seconds: float, blamed: str) -> Iterator[Any]:
         """Yield results until there are no more; the process is idle then, or if it refuses."""
@@ -116,12 +125,17 @@ class AnswerProcess:
         raise LostProcess(f"{blamed} took longer than {seconds:g} s and was given up")
 
     def _start(self) -> tuple[Any, Connection]:
-        pipe, end = _PROCESSES.Pipe()
-        arguments = end, self.models, self.limits, self.kept_models
-        process = _PROCESSES.Process(target=_work, args=arguments, daemon=True)
-        process.start()
-        end.close()
-        return process, pipe
+        with self._lock:
+            if self.is_closed:
+                raise LostProcess("the process has ended")
+            if self.started is None:
+                pipe, end = _PROCESSES.Pipe()
+                arguments = end, self.models, self.limits, self.kept_models
+                process = _PROCESSES.Process(target=_work, args=arguments, daemon=True)
+                process.start()
+                end.close()
+                self.started = process, pipe
+            return self.started
 
 
 def _work(

@@ -45,7 +45,7 @@ class SharedModels:
         self, models: Mapping[str, Model], limits: Limits, size: int, delay: float
     ) -> None:
         self._address = arbitrary_address(default_family)
-        self._size, self._delay, self._ends = size, delay, False
+        self._size, self._delay = size, delay
         self.readers = {name: _Reader(model, name, self._address) for name, model in models.items()}
         self.process = AnswerProcess(models, limits, kept_models=1)
 
@@ -56,8 +56,7 @@ class SharedModels:
 
     def kill(self) -> None:
         """End the process."""
-        self._ends = True
-        self.process.kill()
+        self.process.close()
 
     def _load(self) -> None:
         for name in self.readers:
@@ -67,7 +66,7 @@ class SharedModels:
         while True:
             self.process.wait()
             time.sleep(PAUSE)
-            if self._ends:
+            if self.process.is_closed:
                 return
             with suppress(UserError):
                 self._load()

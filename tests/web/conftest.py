@@ -15,7 +15,7 @@ from tests.web.bad_models import TrapModel
 from tests.web.serving import Served
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def tiny(tmp_path_factory) -> tuple[Path, Path]:
     """Config and weights of a tiny model."""
     folder = tmp_path_factory.mktemp("tiny")
@@ -28,14 +28,14 @@ def tiny(tmp_path_factory) -> tuple[Path, Path]:
     return folder / "tiny.py", folder / "tiny.pth"
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def models(tiny) -> dict[str, TrapModel]:
     """A tiny model, twice."""
     model = TrapModel(config=str(tiny[0]), checkpoint=str(tiny[1]), device="cpu", clips=None)
     return {"tiny": model, "other": model}
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def served(models, tmp_path_factory) -> Iterator[Served]:
     """A server of two processes, and of one for a stream."""
     Server = pytest.importorskip("mmvidformer.web.server").Server
@@ -47,11 +47,11 @@ def served(models, tmp_path_factory) -> Iterator[Served]:
     served.stop()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def video(tiny_videos) -> bytes:
     return (tiny_videos.root / "val_0.mp4").read_bytes()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def recognizer(tiny) -> Recognizer:
     return Recognizer(*map(str, tiny), device="cpu")
