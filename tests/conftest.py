@@ -121,19 +121,14 @@ def clean_module() -> Iterator[None]:
     with kept_instances():
         yield
     faulthandler.cancel_dump_traceback_later()
-    fail_if_processes_are_left()
+    end_processes()
 
 
-def fail_if_processes_are_left() -> None:
-    """Fail, since ``run_tool`` ends a process that has others after an error."""
-    processes = multiprocessing.active_children()
-    for process in processes:
-        process.join(20)  # told to end, but busy
-    left = [process for process in processes if process.is_alive()]
-    for process in left:
+def end_processes() -> None:
+    """End workers of loaders that nobody has let go: ``run_tool`` would end this process, too."""
+    for process in multiprocessing.active_children():
         process.kill()
         process.join()
-    assert not left
 
 
 @pytest.fixture(autouse=True)

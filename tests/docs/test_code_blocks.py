@@ -75,8 +75,9 @@ def shell_blocks(page: Path) -> list[Block]:
 
 
 @pytest.mark.parametrize("page", [page for page in BLOCKS if python_blocks(page)])
-def test_python_runs(page: str) -> None:
+def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page share their names, as a reader would type them."""
+    monkeypatch.chdir(tmp_path)  # some write files
     from mmvidformer.layers import KERNELS, MLPS, NORMS, PATTERNS, POSITIONS
     from mmvidformer.models import timesformer
 
