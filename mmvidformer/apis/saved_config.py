@@ -29,7 +29,8 @@ def saved_config(cfg: Config, names: Mapping[str, Sequence[str]]) -> dict[str, A
         names: Class names by task.
 
     Raises:
-        UserError: If the config names parts that are neither this package's nor MMAction2's.
+        UserError: If the config names parts that are neither this package's nor MMAction2's, or
+            has values that are no plain data.
     """
     content = cfg.to_dict()
     model = for_evaluation(content["model"])
@@ -47,9 +48,15 @@ def saved_config(cfg: Config, names: Mapping[str, Sequence[str]]) -> dict[str, A
     if dict(names) != numbers:
         labels = {task: [*labels] for task, labels in names.items()}
         saved["class_names"] = labels if len(labels) > 1 else next(iter(labels.values()))
-    saved = json.loads(json.dumps(saved, default=str))
+    saved = json.loads(json.dumps(saved, default=_plain))
     _check_names(saved, "the config")
     return saved
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise UserError(f"the config has {value!r}, which a saved folder cannot: it is no plain data")
 
 
 def read_saved_config(folder: Path) -> Config | None:

@@ -9,12 +9,15 @@ import pytest
 import torch
 import transformers
 import yaml
+from mmengine.config import Config
 
 from mmvidformer import get_config
 from mmvidformer.apis import Recognizer
 from mmvidformer.apis.model_card import Facts, Figure
+from mmvidformer.apis.saved_config import saved_config
 from mmvidformer.checkpoints.published import by_name
 from mmvidformer.config import clip_shape
+from mmvidformer.errors import UserError
 from tests.tiny_configs import shrink
 
 FAMILIES = {  # shipped config: transformers' model, if it has one
@@ -217,3 +220,10 @@ def test_a_model_goes_to_the_hub_and_comes_back(web, monkeypatch, video: np.ndar
     assert recognizer.push_to_hub("org/colors", force=True) == "hf://org/colors"
     with pytest.raises(OSError, match="org/a/b cannot be uploaded: Repo id must be"):
         recognizer.push_to_hub("org/a/b")
+
+
+def test_values_that_are_no_plain_data_are_named() -> None:
+    """They were written as text, which another machine would have taken for the value."""
+    cfg = Config(dict(model=dict(backbone=dict(type="ViViT", drop_rate=np.float32(0.5)))))
+    with pytest.raises(UserError, match=r"the config has .*0\.5.*, which a saved folder cannot"):
+        saved_config(cfg, {"classes": ["a"]})
