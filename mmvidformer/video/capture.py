@@ -262,7 +262,7 @@ class Capture(FrameSource, AbstractContextManager):
         limits = dict(container_options=options, timeout=(SILENCE, SILENCE))
         try:
             with blame(self.name):
-                self._container = av.open(str(self.source), metadata_errors=TEXT, **limits)
+                self._container = av.open(str(self.source), **TEXT, **limits)
                 with ExitStack() as opened:
                     opened.callback(self._container.close)
                     self._video = find_video(self._container, self.name)

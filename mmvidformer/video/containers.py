@@ -26,7 +26,8 @@ SUFFIXES = frozenset(
     ".dvd .evo .m1v .m2p .m2t .m2ts .m2v .mod .mpe .mpeg .mpg .mpv .mts .tod .tp .trp .ts .vob "
     ".264 .265 .avc .h264 .h265 .h26l .hevc".split()
 )
-TEXT = "replace"  # bytes in titles and places that are not UTF-8
+# For titles and places whose bytes are not UTF-8. PyAV 19 takes any, and has no such option.
+TEXT = {"metadata_errors": "replace"} if int(av.__version__.partition(".")[0]) < 19 else {}
 
 
 def open_container(source: str | Path | BinaryIO, max_pixels: int | None = None) -> InputContainer:
@@ -53,9 +54,7 @@ def open_container(source: str | Path | BinaryIO, max_pixels: int | None = None)
         else:
             source.seek(0)
         try:
-            container = av.open(
-                source, options=limit, container_options=options, metadata_errors=TEXT
-            )
+            container = av.open(source, options=limit, container_options=options, **TEXT)
         except av.error.ArgumentError as error:
             raise BadVideo(name, f"its format is none of {FORMATS}") from error
         codec = find_video(container, name).codec_context

@@ -11,6 +11,7 @@ from av.container import OutputContainer
 from av.packet import Packet
 
 from mmvidformer.errors import FULL
+from mmvidformer.video.containers import TEXT
 
 # Sound that an mp4 file takes as it is; other sound is encoded as AAC.
 COPIED = ("aac", "mp3", "ac3", "eac3", "alac", "opus", "flac")
@@ -34,7 +35,7 @@ class SoundTrack:
         self._film = film
         self._packets: Iterator[Packet] = iter(())
         self._last: int | None = None  # time of the last packet, after which the next must be
-        source = files.enter_context(av.open(str(video), metadata_errors="replace"))
+        source = files.enter_context(av.open(str(video), **TEXT))
         if not source.streams.audio or not source.streams.video:
             return
         stream, pictures = source.streams.audio[0], source.streams.video[0]

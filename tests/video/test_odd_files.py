@@ -11,6 +11,7 @@ import pytest
 
 from mmvidformer.video import index as indexes
 from mmvidformer.video.check_files import read_to_end
+from mmvidformer.video.containers import TEXT
 from mmvidformer.video.encode import encode_video
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.index import index_of
@@ -86,7 +87,7 @@ FILES: dict[str, Callable[[Path], Path]] = {
 
 def in_order(path: Path) -> tuple[list[np.ndarray], list[float | None]]:
     """Frames and seconds of a file as FFmpeg decodes it from its beginning."""
-    with av.open(str(path), metadata_errors="replace") as file:
+    with av.open(str(path), **TEXT) as file:
         frames = [(f.to_ndarray(format="rgb24"), f.time) for f in file.decode(video=0)]
     return [image for image, _ in frames], [time for _, time in frames]
 
