@@ -17,7 +17,6 @@ of pages from such files (see benchmarks/page.py), also without any config to me
 
 import datetime
 import os
-import platform
 import shlex
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -37,6 +36,7 @@ from benchmarks.versions import versions
 from mmvidformer.config import config_name, load_config
 from mmvidformer.engine.loading import default_device
 from mmvidformer.engine.tables import print_table
+from mmvidformer.processor import processor_flags, processor_name
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -45,12 +45,12 @@ def machine(device: str, threads: int) -> str:
     """Return the name of the GPU, or name and threads of the CPU."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-    names = [line.split(":", 1)[1].strip() for line in info.splitlines() if "model name" in line]
-    name = names[0] if names else platform.processor() or platform.machine()
     best = torch.backends.cpu.get_cpu_capability()
-    flags = [flag for flag in ("avx512_bf16", "avx512_vnni", "amx_bf16") if flag in info.split()]
-    return ", ".join([name, f"{os.cpu_count()} cores", f"{threads} threads", best, *flags])
+    told = ("avx512_bf16", "avx512_vnni", "amx_bf16")
+    flags = [flag for flag in told if flag in processor_flags()]
+    return ", ".join(
+        [processor_name(), f"{os.cpu_count()} cores", f"{threads} threads", best, *flags]
+    )
 
 
 def panels_of(results: dict[str, list[Result]]) -> dict[str, dict[str, tuple[float, float]]]:

@@ -76,7 +76,12 @@ ALLOWED = {
     },
     "__main__": {"engine"},
 }
-BELOW_ALL = {"catalog", "errors", "lookup"}  # modules, which import nothing of other rooms
+BELOW_ALL = {
+    "catalog",
+    "errors",
+    "lookup",
+    "processor",
+}  # modules, which import nothing of other rooms
 PURE = {"layers": {"torch", "einops"}, "checkpoints": {"torch", "numpy"}, "models": set()}
 PLUGIN = {"addresses.py", "mmengine_loader.py", "training_state.py"}  # by and for MMEngine
 MM = {"mmaction", "mmengine", "mmcv"}

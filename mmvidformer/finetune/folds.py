@@ -14,7 +14,7 @@ from mmvidformer.engine.checkpointing.resume import LAST
 from mmvidformer.engine.tables import print_table
 from mmvidformer.finetune.outcome import ADVICE, PROBE_ADVICE, compare_share
 from mmvidformer.finetune.prepare import config_path
-from mmvidformer.finetune.record import TableRecord
+from mmvidformer.finetune.record import FoldsRecord
 from mmvidformer.finetune.settings import FinetuneOptions
 from mmvidformer.finetune.tally import Tally, mean_interval
 from mmvidformer.tasks.base import Task
@@ -46,7 +46,7 @@ def run_folds(options: FinetuneOptions, folders: Mapping[str, Path], run: Run) -
     command = {**options.describe(*UNRECORDED), "lists": _digest(folders.values())}
     names = [options.fold] if options.fold else [*folders]
     starts_again = options.force and options.fold is None
-    record = TableRecord(work_dir / RECORD, "fold", command, starts_again)
+    record = FoldsRecord(work_dir / RECORD, command, starts_again)
     if options.force:
         record.rows = [row for row in record.rows if row["fold"] not in names]
     begun = {row["fold"] for row in record.rows}
@@ -95,7 +95,7 @@ def _digest(folders: Iterable[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _summarize(record: TableRecord, task: Task, count: int, work_dir: Path, trains: bool) -> None:
+def _summarize(record: FoldsRecord, task: Task, count: int, work_dir: Path, trains: bool) -> None:
     """Print and write a table of the folds, and what they reach together."""
     rows = [row for row in record.rows if "value" in row]
     rows.sort(key=lambda row: order_of_fold(row["fold"]))

@@ -1,6 +1,5 @@
 """What a run reached on a list, beside what needs no model."""
 
-import platform
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,6 +11,7 @@ import torch
 from mmvidformer.apis.model_card import Figure
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.finetune.tally import Tally
+from mmvidformer.processor import processor_name
 from mmvidformer.tasks.base import Task
 
 ADVICE = "try --weights, more --epochs, or --method linear"
@@ -98,17 +98,7 @@ def list_figures(
         count=tally.count if tally else lists.counts[split],
         beside={name: share for name, share in beside.items() if share is not None},
         command=command,
-        processor=_processor(),
+        processor=torch.cuda.get_device_name() if torch.cuda.is_available() else processor_name(),
         date=time.strftime("%Y-%m-%d"),
     )
     return [asdict(figure)]
-
-
-def _processor() -> str:
-    """Return the name of the GPU, or else of the processor."""
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text(encoding="utf-8").splitlines() if facts.is_file() else []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())

@@ -9,12 +9,11 @@ from mmvidformer.errors import FileThere
 from mmvidformer.storage.atomic import write_atomically
 
 
-class TableRecord:
-    """Rows of a table in a file, each written when it is known.
+class FoldsRecord:
+    """What is known of each fold, in a file that is written when more is known.
 
     Args:
         file: The file, of JSON.
-        key: Name of the value that a row is found by.
         command: Options of the command, as text, by name.
         force: Whether to start again.
 
@@ -22,10 +21,8 @@ class TableRecord:
         FileThere: If the file is of another command, and not ``force``.
     """
 
-    def __init__(
-        self, file: Path, key: str, command: Mapping[str, str], force: bool = False
-    ) -> None:
-        self.file, self.key, self.command = file, key, dict(command)
+    def __init__(self, file: Path, command: Mapping[str, str], force: bool = False) -> None:
+        self.file, self.command = file, dict(command)
         self.rows: list[dict[str, Any]] = []
         if file.exists() and not force:
             self.rows = self._read()
@@ -40,8 +37,8 @@ class TableRecord:
         return content["rows"]
 
     def put(self, row: dict[str, Any]) -> None:
-        """Add a row, in place of an earlier one of its key, and write the file."""
-        self.rows[:] = [other for other in self.rows if other[self.key] != row[self.key]]
+        """Add the row of a fold, in place of an earlier one, and write the file."""
+        self.rows[:] = [other for other in self.rows if other["fold"] != row["fold"]]
         self.rows.append(row)
         text = json.dumps({"command": self.command, "rows": self.rows}, indent=1)
         with write_atomically(self.file) as part:

@@ -1,8 +1,6 @@
 """Linear layers that multiply in oneDNN on a CPU, where MKL, PyTorch's own way, is slow."""
 
-import platform
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,9 +11,9 @@ from mmvidformer.layers import Mlp
 from mmvidformer.layers.eager import runs_eagerly
 from mmvidformer.layers.linear import QueryValueBias, full_bias, has_hooks, is_plain
 from mmvidformer.models.fast.int8 import Int8Linear
+from mmvidformer.processor import processor_flags, read_facts
 
 ONEDNN = torch.ops.mkldnn
-CPUINFO = Path("/proc/cpuinfo")
 
 
 def mkl_is_slow() -> bool:
@@ -24,7 +22,7 @@ def mkl_is_slow() -> bool:
     There, a training step of TimeSformer takes 0.62 of the time in oneDNN. On an Intel Xeon, and on
     AMD's processors without AVX-512, it takes longer (reports/speed.md).
     """
-    return _mkl_on_amd() and "avx512f" in _processor()
+    return _mkl_on_amd() and "avx512f" in processor_flags()
 
 
 def mkl_is_fast() -> bool:
@@ -33,19 +31,12 @@ def mkl_is_fast() -> bool:
     There, inference of TimeSformer takes 0.8 of the time in MKL. On an Intel Xeon both take as long
     (reports/speed.md).
     """
-    return _mkl_on_amd() and "avx512f" not in _processor()
+    return _mkl_on_amd() and "avx512f" not in processor_flags()
 
 
 def _mkl_on_amd() -> bool:
-    return torch.backends.mkl.is_available() and "AuthenticAMD" in _processor()
-
-
-@cache
-def _processor() -> str:
-    """Return the vendor and the flags of the first core: a server has hundreds, all alike."""
-    if not CPUINFO.exists():
-        return platform.processor()
-    return CPUINFO.read_text(encoding="utf-8").partition("\n\n")[0]
+    on_amd = "AuthenticAMD" in read_facts().get("vendor_id", "")
+    return torch.backends.mkl.is_available() and on_amd
 
 
 def multiply_in_onednn(model: nn.Module) -> None:

@@ -4,24 +4,25 @@ import pytest
 import torch
 from torch import nn
 
+from mmvidformer import processor
 from mmvidformer.models.fast import onednn
 from mmvidformer.models.fast.onednn import CpuLinear, mkl_is_fast, mkl_is_slow
 
 
 @pytest.fixture
-def processor(tmp_path, monkeypatch):
+def pretend(tmp_path, monkeypatch):
     """Pretend to be a processor."""
 
-    def pretend(vendor: str, flags: str) -> None:
+    def run_on(vendor: str, flags: str) -> None:
         cpuinfo = tmp_path / "cpuinfo"
         core = f"vendor_id\t: {vendor}\nmodel name\t: a name\nflags\t\t: {flags}\n\n"
         cpuinfo.write_text(2 * core)
-        monkeypatch.setattr(onednn, "CPUINFO", cpuinfo)
-        onednn._processor.cache_clear()
+        monkeypatch.setattr(processor, "CPUINFO", cpuinfo)
+        processor.read_facts.cache_clear()
 
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    yield pretend
-    onednn._processor.cache_clear()
+    yield run_on
+    processor.read_facts.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -34,18 +35,19 @@ def processor(tmp_path, monkeypatch):
     ],
 )
 def test_mkl_is_slow_on_processors_of_amd_with_avx512(
-    vendor: str, flags: str, slow: bool, fast: bool, processor, monkeypatch
+    vendor: str, flags: str, slow: bool, fast: bool, pretend, monkeypatch
 ) -> None:
-    processor(vendor, flags)
+    pretend(vendor, flags)
     assert (mkl_is_slow(), mkl_is_fast()) == (slow, fast)
+    assert processor.processor_name() == "a name"
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
     assert not mkl_is_slow() and not mkl_is_fast()
 
 
 @pytest.mark.skipif(not onednn.onednn_types(), reason="PyTorch was built without oneDNN")
 @pytest.mark.parametrize("flags", ["avx2", "avx2 avx512f"])
-def test_inference_multiplies_where_it_is_fast(flags: str, processor, monkeypatch) -> None:
-    processor("AuthenticAMD", flags)
+def test_inference_multiplies_where_it_is_fast(flags: str, pretend, monkeypatch) -> None:
+    pretend("AuthenticAMD", flags)
     layer, x = nn.Linear(4, 3), torch.randn(2, 4)
     multiplied = []
     monkeypatch.setattr(onednn, "_multiply", lambda *args: multiplied.append(args) or layer(x))
