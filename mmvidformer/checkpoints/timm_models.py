@@ -23,7 +23,7 @@ PARTS = {
     "rope": ("NoneType", "RotaryEmbeddingCat", "RotaryEmbeddingDinoV3"),
     "blocks.0": ("Block", "EvaBlock"),
     "blocks.0.norm1": ("LayerNorm", "RmsNorm"),
-    "blocks.0.attn": ("Attention", "EvaAttention"),
+    "blocks.0.attn": ("Attention", "AttentionRope", "EvaAttention"),
     "blocks.0.attn.norm": ("Identity",),
     "blocks.0.attn.gate": ("NoneType",),
     "blocks.0.mlp": ("Mlp", "GluMlp", "SwiGLU"),
@@ -79,6 +79,9 @@ def describe(model: Any) -> dict[str, Any]:
     """Return all arguments of ``VideoTransformer`` that make a model of ``create``."""
     block, names = model.blocks[0], dict(model.named_parameters())
     pool = None if model.global_pool == "token" else "mean"
+    norm: dict | str | None = _norm(model.fc_norm) if pool else None
+    if norm is None and _norm(model.norm) is None:
+        norm = "none"
     separate = {"blocks.0.attn.q_bias", "blocks.0.attn.q_proj.bias"} & names.keys()
     return dict(
         arch=dict(
@@ -101,7 +104,7 @@ def describe(model: Any) -> dict[str, Any]:
         # Copies have the factors of the source; what is new starts at 1.
         layer_scale=None if SCALES.isdisjoint(names) else 1.0,
         pool=pool,
-        fc_norm=_norm(model.fc_norm) if pool else None,
+        fc_norm=norm,
     )
 
 
@@ -113,15 +116,18 @@ def _obstacles(model: Any) -> Iterator[str]:
         if part is not None and type(part).__name__ not in known:
             yield f"{path} is a {type(part).__name__}, not {' or '.join(known)}"
     rope, mlp = getattr(model, "rope", None), model.get_submodule("blocks.0.mlp")
-    if rope is not None and (rope.grid_offset, rope.grid_indexing) != (0, "ij"):
-        yield "its rotary positions have an offset, or the width first"
+    shift = (0, "ij") if rope is None else (rope.grid_offset, rope.grid_indexing)
+    if shift != (0, "ij") and not getattr(rope, "ref_feat_shape", None):
+        yield "its rotary positions have an offset, or the width first, and are not stretched"
+    if getattr(model.blocks[0].attn, "num_kv_groups", 1) > 1:
+        yield "blocks.0.attn has heads that share keys"
     gated = type(mlp).__name__ != "Mlp"
     if gated != (type(mlp.act).__name__ == "SiLU") or getattr(mlp, "gate_last", False):
         yield f"blocks.0.mlp is a {type(mlp).__name__} with {mlp.act}"
     if _norm(mlp.norm) not in (None, gated and dict(type="layer", eps=1e-6)):
         yield f"blocks.0.mlp has the norm {mlp.norm}"
-    if (_norm(model.norm) is None) == (_norm(model.fc_norm) is None):
-        yield "it does not have one norm after the last block"
+    if _norm(model.norm) and _norm(model.fc_norm):
+        yield "it has two norms after the last block"
 
 
 def _norm(norm: nn.Module) -> dict[str, Any] | None:
@@ -144,7 +150,10 @@ def _rope(rope: Any) -> dict[str, Any] | None:
     if type(rope).__name__ == "RotaryEmbeddingDinoV3":
         return dict(type="dinov3", base=rope.temperature)
     places = rope.ref_feat_shape[0] if rope.ref_feat_shape else "integer"
-    return dict(type="eva02", base=rope.temperature, places=places)
+    options = dict(type="eva02", base=rope.temperature, places=places)
+    if rope.grid_indexing == "xy":
+        options["axes"] = "wh"
+    return options | ({"offset": rope.grid_offset} if rope.grid_offset else {})
 
 
 def from_timm(
@@ -184,8 +193,8 @@ def from_timm(
     known = {rule.targets for rule in present}
     needed = key_map("timm", "needed", ops={"backbone.embed.proj.weight": ADD_TIME})
     rules = [rule for rule in needed if rule.targets not in known] + present
-    norm = key_map("timm", "fc_norm" if "fc_norm.weight" in state else "norm")
-    rules += norm if "blocks.0.norm1.bias" in state else norm[:1]  # RMS norms have none
+    for name in ("norm", "fc_norm"):  # a Perception Encoder may have neither
+        rules += [rule for rule in key_map("timm", name) if rule.sources[0] in state]
     result = apply_rules(state, rules, UNUSED_WEIGHTS)
     if "architecture" in meta:
         name = str(meta["architecture"])
@@ -227,7 +236,9 @@ def _find_rotary(state: Mapping[str, Tensor]) -> str:
         return "its names are those of EVA-02, with rotary positions"
     if "blocks.0.gamma_1" in state and "blocks.0.attn.qkv.bias" in state:
         return "its names are those of models with rotary positions"
-    if "norm_pre.weight" in state and any(name.startswith("attn_pool.") for name in state):
+    is_pooled = any(name.startswith("attn_pool.") for name in state)
+    is_normalized = "norm.weight" in state or "fc_norm.weight" in state
+    if "norm_pre.weight" in state and (is_pooled or not is_normalized):
         return "its names are those of a Perception Encoder, with rotary positions"
     return ""
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import timm
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmvidformer.checkpoints import arguments_of
 from mmvidformer.checkpoints.timm_models import from_timm
@@ -23,6 +23,11 @@ FAMILIES = (
     "vit_base_patch14_reg4_dinov2",
     "vit_base_patch16_dinov3",
     "vit_base_patch16_dinov3_qkvb",
+    "vit_tiny_patch16_dinov3_qkvb.eupe_lvd1689m",
+    "vit_base_patch14_reg1_tipsv2.webli",
+    "vit_pe_core_base_patch16_224",
+    "vit_pe_lang_large_patch14_448",
+    "vit_pe_spatial_base_patch16_512",
     "vit_small_plus_patch16_dinov3",
     "vit_base_patch16_clip_224.openai",
     "vit_base_patch16_clip_quickgelu_224.openai",
@@ -100,6 +105,10 @@ def test_divided_attention_starts_as_the_image_model(name: str, tiny: Callable) 
     pixels = torch.randn(2, 3, *image.patch_embed.img_size)
     tokens = model.forward_features(pixels[:, :, None].expand(-1, -1, 3, -1, -1))
     prefix, patches = tokens_of(image, pixels)
+    if isinstance(image.norm, nn.Identity) and isinstance(
+        image.fc_norm, nn.Identity
+    ):  # then that of the scheme is new
+        prefix, patches = model.encoders[0].norm(prefix), model.encoders[0].norm(patches)
     for frame in tokens.places.flatten(2, 3).unbind(1):
         torch.testing.assert_close(frame, patches, **CLOSE)
     torch.testing.assert_close(tokens.prefix, prefix, **CLOSE)
@@ -257,7 +266,7 @@ def test_an_error_names_the_arch(options: dict, message: str, tiny: Callable) ->
         ("deit_base_distilled_patch16_224", "it is a VisionTransformerDistilled"),
         ("eva02_base_patch16_clip_224", "blocks.0.attn.norm is a LayerNorm, not Identity"),
         ("vit_base_patch16_rope_mixed_224", "rope is a RotaryEmbeddingMixed"),
-        ("vit_pe_core_base_patch16_224", "blocks.0.attn is a AttentionRope"),
+        ("naflexvit_base_patch16_siglip", "it is a NaFlexVit, not a VisionTransformer or Eva"),
         ("vit_base_patch16_xp_224", "blocks.0 is a ParallelScalingBlock"),
         ("vit_small_patch15_dinov9", "Unknown model"),
     ],

@@ -48,6 +48,7 @@ def saved(tmp_path: Path) -> Callable[[str], tuple[Any, Path]]:
         ("vit_small_patch16_dinov3", "no table", dict(layer_scale=1.0, registers=4)),
         ("eva02_tiny_patch14_224", "EVA-02", dict(mlp="swiglu", stem=dict(tubelet=(1, 14, 14)))),
         ("vit_pe_core_tiny_patch16_384", "Perception Encoder", dict(norm_pre=True)),
+        ("vit_pe_spatial_tiny_patch16_512", "Perception Encoder", dict(norm_pre=True)),
     ],
 )
 def test_rotary_positions_of_a_file_are_refused_by_models_without(
@@ -73,6 +74,37 @@ def test_rotary_positions_of_a_file_are_read_by_models_that_state_them(
     places = model.forward_features(pixels[:, :, None]).places.flatten(1, 3)
     expected = image.forward_features(pixels)[:, 5:]
     torch.testing.assert_close(places, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vit_pe_core_tiny_patch16_384",
+        "vit_pe_lang_large_patch14_448",
+        "vit_pe_spatial_tiny_patch16_512",
+        "vit_base_patch14_reg1_tipsv2",
+        "vit_tiny_patch16_dinov3_qkvb.eupe_lvd1689m",
+        "vit_so400m_patch14_siglip_224.v2_webli",
+        "vit_base_patch16_siglip_gap_256.v2_webli",
+        "vit_small_plus_patch16_dinov3",
+    ],
+)
+@torch.no_grad()
+def test_a_name_tells_what_a_file_does_not(
+    name: str, saved: Callable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Features of a start from a file of weights are timm's."""
+    image, path = saved(name)
+    real = timm.create_model
+    monkeypatch.setattr(timm, "create_model", lambda *args, **named: real(*args, **named, **SIZES))
+    model = VideoTransformer(f"timm:{name}", clip_len=1, img_size=64, init_from=str(path))
+    model.init_weights()
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    pixels = torch.randn(2, 3, 64, 64)
+    places = model.eval().forward_features(pixels[:, :, None]).places.flatten(1, 3)
+    expected = image.fc_norm(image.forward_features(pixels))[:, image.num_prefix_tokens :]
+    assert expected.std() > 0.1
+    torch.testing.assert_close(model.fc_norm(places), expected, atol=1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +149,9 @@ def test_a_folder_of_the_hub_names_its_model(saved: Callable, tmp_path: Path) ->
         init_from_image(model, tmp_path)
     with pytest.raises(ValueError, match="it is vit_small_patch16_dinov3, with rotary positions"):
         init_from_image(VideoTransformer(**six_heads, layer_scale=1.0, registers=4), tmp_path)
-    config["architecture"] = "vit_pe_core_tiny_patch16_384"
+    config["architecture"] = "eva02_base_patch16_clip_224"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="AttentionRope, not Attention or EvaAttention"):
+    with pytest.raises(ValueError, match="blocks.0.attn.norm is a LayerNorm, not Identity"):
         init_from_image(model, tmp_path)
 
 
