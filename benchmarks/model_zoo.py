@@ -34,7 +34,7 @@ FAMILIES = {
     "HORST": (("horst_",), "horst", "horst.md"),
     "VideoMAE and V-JEPA": (("videomae", "vjepa2_"), None, "checkpoints.md"),
     "Encoders of 2024 to 2026": (
-        ("levjepa_", "videoprism_", "streamformer_", "trecvit_"),
+        ("levjepa_", "internvideo_next_", "onevision_", "videoprism_", "streamformer_", "trecvit_"),
         None,
         "checkpoints.md",
     ),

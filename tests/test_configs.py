@@ -47,7 +47,14 @@ FAST = {
 ROWS = [row for row in list_rows() if row.config in NAMES and row.options and not row.missing]
 ROWS = {repr((row.config, row.options)): row.name for row in reversed(ROWS)}.values()  # none twice
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ROWS if name not in FAST]
-FROZEN = ("levjepa", "vjepa", "videoprism", "streamformer")  # whose configs train a head alone
+FROZEN = (
+    "levjepa",
+    "internvideo",
+    "onevision",
+    "vjepa",
+    "videoprism",
+    "streamformer",
+)  # whose configs train a head alone
 NAMES_AND_ROWS = [*NAMES, *sorted(FAST), *SLOW]
 
 

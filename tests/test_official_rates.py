@@ -53,6 +53,8 @@ SAME = {  # as another config: other sizes of a model, and encoders whose author
     **{f"videomae{name}_sthv2": "videomae_b_sthv2" for name in ("_s", "2_g")},
     **{f"videoprism_{size}_k400": "vjepa2_l_sthv2" for size in "bl"},
     **{f"vjepa2_1_{size}_sthv2": "vjepa2_l_sthv2" for size in "bl"},
+    **{f"internvideo_next_{size}_k400": "vjepa2_l_sthv2" for size in "bl"},
+    "onevision_l_k400": "vjepa2_l_sthv2",
     "levjepa_l_sthv2": "vjepa2_l_sthv2",
     "streamformer_b_k400": "vjepa2_l_sthv2",
     "trecvit_b_k400": "videomae_b_k400",

@@ -42,7 +42,8 @@ def shrink(cfg: Config) -> Config:
         frames = max(FRAMES, stem.tubelet[0])
         stem.tubelet = (stem.tubelet[0], 16, 16)
     backbone.update(clip_len=frames, img_size=SIDE, init_from=None)
-    backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
+    is_shared_unequally = "span" in (backbone.get("rope") or "")  # so that heads must be wide
+    backbone.arch = dict(embed_dims=16, depth=1, num_heads=1 if is_shared_unequally else 2)
     if backbone.get("frozen_stages", -1) > 1:
         backbone.frozen_stages = 1
     if "layer_norms" in backbone:

@@ -48,6 +48,23 @@ VIDEO_VITS: dict[str, dict] = {
         rope="vjepa2",
         cls="sink",
     ),
+    "internvideo_next": dict(
+        cls="mean",
+        norm="rms",
+        qkv_bias=False,
+        qk_norm=dict(type="rms", whole=True),
+        layer_scale=1e-5,
+        mlp=dict(type="mlp", act="gelu_tanh"),
+        pool="none",
+        fc_norm="none",
+    ),
+    "onevision": dict(
+        clip_len=16,
+        img_size=(224, 224),
+        positions="none",
+        norm_pre=True,
+        pool="none",
+    ),
     "videoprism": dict(clip_len=16, img_size=(288, 288), pool="none"),
     "streamformer": dict(clip_len=16, img_size=(224, 224), pool="none"),
     "trecvit": dict(clip_len=32, img_size=(224, 224), pool="none"),
@@ -96,6 +113,8 @@ def _arguments_of_shapes(state: Mapping[str, Tensor], model: str, scheme: str) -
     if model == "VideoTransformer":
         if "backbone.embed.image_proj.weight" in state:
             stem["images"] = True
+        if "backbone.embed.norm_pre.weight" in state:
+            stem |= dict(norm="rms", norm_pre="rms")
         return dict(arch=arch, stem=stem, **VIDEO_VITS[scheme])
     arguments: dict = dict(arch=arch, scheme=scheme or None, stem=stem)
     over_time, over_space = state.get(f"{ENCODER}.pos_embed.t"), None  # tables of positions

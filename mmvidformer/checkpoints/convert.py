@@ -26,7 +26,13 @@ from mmvidformer.storage.atomic import write_atomically
 
 OUTPUTS = ("mmvidformer", "huggingface", "official")
 # Files of projects whose code reads no HuggingFace folder: suffix by scheme.
-OFFICIAL = {"trecvit": ".npz", "vjepa2_1": ".pt", "levjepa": ".pt"}
+OFFICIAL = {
+    "trecvit": ".npz",
+    "vjepa2_1": ".pt",
+    "levjepa": ".pt",
+    "internvideo_next": ".safetensors",
+    "onevision": ".safetensors",
+}
 
 
 def read_model(source: str | Path, **options: object) -> tuple[str, Conversion]:
@@ -60,7 +66,7 @@ def convert_file(
         target: ``.pth`` or ``.safetensors`` file; for HuggingFace a folder.
         to: ``'mmvidformer'`` or ``'huggingface'`` (ViViT's model 1 with class token, TimeSformer
             with one of the three published schemes, VideoMAE, V-JEPA 2, or VideoPrism);
-            ``'official'``, a file that the authors' code reads (TRecViT, V-JEPA 2.1, LeVJEPA).
+            ``'official'``, a file that the authors' code reads (``OFFICIAL``).
         grid: Tokens (T, H, W) of the source's position table, if its length is ambiguous.
         scheme: Attention scheme, if the names are ambiguous (see ``checkpoints.flax``).
         num_heads: Number of attention heads, if the source does not contain it.
@@ -145,6 +151,8 @@ def _write_official(path: Path, conversion: Conversion, source: str) -> None:
             with part.open("wb") as file:
                 arrays: Any = {name: x.float().numpy() for name, x in state.items()}
                 np.savez(file, **arrays)
+        elif path.suffix == ".safetensors":
+            save_file({name: value.contiguous() for name, value in state.items()}, part)
         else:
             torch.save({"target_encoder": state}, part)
 

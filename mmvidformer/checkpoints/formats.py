@@ -10,10 +10,12 @@ from torch import Tensor
 from mmvidformer.checkpoints.backbones import VIDEO_VITS, backbone_arguments
 from mmvidformer.checkpoints.flax import from_google_npz, from_scenic
 from mmvidformer.checkpoints.huggingface_images import from_huggingface_image, is_huggingface_image
+from mmvidformer.checkpoints.internvideo_next import from_internvideo_next, is_internvideo_next
 from mmvidformer.checkpoints.keymap import Conversion, has, strip_prefixes
 from mmvidformer.checkpoints.levjepa import from_levjepa, is_levjepa
 from mmvidformer.checkpoints.metadata import read_info
 from mmvidformer.checkpoints.native import from_native, is_native
+from mmvidformer.checkpoints.onevision import from_onevision, is_onevision
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import Checkpoint
 from mmvidformer.checkpoints.streamformer import from_streamformer, is_streamformer
@@ -76,9 +78,13 @@ FORMATS: dict[str, Format] = {
         from_google_npz,
         is_image=True,
     ),
+    "internvideo_next": Format(
+        "InternVideo-Next (official)", is_internvideo_next, from_internvideo_next
+    ),
     "videomae": Format("VideoMAE (official, HuggingFace or MMAction2)", is_videomae, from_videomae),
     "vjepa2_1": Format("V-JEPA 2.1 (official)", is_vjepa2_1, from_vjepa2_1),
     "levjepa": Format("LeVJEPA (official)", is_levjepa, from_levjepa),
+    "onevision": Format("OneVision-Encoder (official)", is_onevision, from_onevision),
     "vjepa2": Format("V-JEPA 2 (official or HuggingFace)", is_vjepa2, from_vjepa2),
     "videoprism": Format("VideoPrism (flax or HuggingFace)", is_videoprism, from_videoprism),
     "streamformer": Format("StreamFormer (official)", is_streamformer, from_streamformer),

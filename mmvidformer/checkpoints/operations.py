@@ -26,6 +26,8 @@ KEEP = Op(lambda x: (x,), lambda x: (x,))
 # A table over time (1, T, D), and ours (1, T, 1, 1, D).
 TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :, 0],))
+# Queries, and keys and values, of ``nn.MultiheadAttention``.
+IN_PROJ = Op(lambda x: x.split([len(x) // 3, 2 * len(x) // 3]), lambda q, kv: (torch.cat([q, kv]),))
 
 
 def stack(count: int) -> Op:
@@ -39,19 +41,24 @@ def divide(clip: Grid, tubelet: Sequence[int]) -> Grid:
     return frames // t, height // h, width // w
 
 
-def grid_of(count: int, known: Grid | None = None, tubelet: Sequence[int] = ()) -> Grid:
+def grid_of(
+    count: int,
+    known: Grid | None = None,
+    tubelet: Sequence[int] = (),
+    clip: Grid = PUBLISHED_CLIP,
+) -> Grid:
     """Return the grid (T, H, W) of a position table of ``count`` vectors.
 
     With the frames, rows and columns of a tubelet, the table is that of a whole clip, by default of
-    ``PUBLISHED_CLIP``; otherwise it is that of a single frame, by default a square.
+    ``clip``; otherwise it is that of a single frame, by default a square.
 
     Raises:
         UserError: If the grid does not have ``count`` tokens, or must be given.
     """
     side = isqrt(count)
     if tubelet:
-        grid = known or divide(PUBLISHED_CLIP, tubelet)
-        hint = "" if known else f" of clips of {PUBLISHED_CLIP}; give the grid T,H,W"
+        grid = known or divide(clip, tubelet)
+        hint = "" if known else f" of clips of {clip}; give the grid T,H,W"
         wrong = f"does not fit the grid {grid}{hint}"
     else:
         grid = (1, *known[1:]) if known else (1, side, side)

@@ -8,12 +8,11 @@ are added to their layers.
 import re
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS, mlp_ratio
 from mmvidformer.checkpoints.keymap import Conversion, Rule, State, apply_rules, has, key_map
-from mmvidformer.checkpoints.operations import ADD_TIME, TIME_TABLE, Grid, Op, grid_of
+from mmvidformer.checkpoints.operations import ADD_TIME, IN_PROJ, TIME_TABLE, Grid, Op, grid_of
 from mmvidformer.errors import UserError
 from mmvidformer.layers.linear import merge_lora
 
@@ -23,8 +22,6 @@ UNUSED_WEIGHTS = (
     r"logit_(scale|bias)",
     r".*\.temporal_attention\.attention\.mask",
 )
-# Queries, keys and values of ``nn.MultiheadAttention``.
-IN_PROJ = Op(lambda x: x.split([len(x) // 3, 2 * len(x) // 3]), lambda q, kv: (torch.cat([q, kv]),))
 ACTS = {"gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh"}
 LORA = re.compile(r"(.*)_lora_([ab])\.weight")
 

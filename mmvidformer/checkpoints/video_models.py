@@ -4,12 +4,13 @@ HuggingFace's ViViT, TimeSformer, VideoMAE, V-JEPA 2, and feature fixation (not 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS, HUGGINGFACE_MODELS, VIDEO_VITS
+from mmvidformer.checkpoints.internvideo_next import internvideo_next_rules
 from mmvidformer.checkpoints.keymap import (
     OUTER_NAMES,
     Conversion,
@@ -22,6 +23,7 @@ from mmvidformer.checkpoints.keymap import (
     revert,
     strip_prefixes,
 )
+from mmvidformer.checkpoints.onevision import onevision_rules
 from mmvidformer.checkpoints.operations import ADD_TIME, TIME_TABLE, Grid, Op, divide, positions
 from mmvidformer.checkpoints.streamformer import streamformer_rules
 from mmvidformer.checkpoints.trecvit import to_trecvit
@@ -58,6 +60,13 @@ TIME_FRAMES = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
 POOLER = "cls_head.pooling"
 # HuggingFace's names of the GELU that ViViT uses, flax's tanh approximation.
 TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
+# Of encoders with tables of their own.
+RULES: dict[str, Callable[[Mapping[str, Tensor]], list[Rule]]] = {
+    "vjepa2_1": vjepa2_1_rules,
+    "streamformer": streamformer_rules,
+    "internvideo_next": internvideo_next_rules,
+    "onevision": onevision_rules,
+}
 LAST = {"videomae": 16, "vjepa2": 22}  # of width 1408
 
 
@@ -224,14 +233,12 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
         raise UserError("VideoMAE's classifier reads the first token if there is no fc_norm")
     if scheme == "videoprism":
         return revert(state, videoprism_rules(state, dialect))
-    if scheme == "vjepa2_1":
-        return revert(state, vjepa2_1_rules(state))
-    if scheme == "levjepa":
-        return revert(state, key_map("levjepa", "model"))
     if scheme == "trecvit":
         return to_trecvit(state)
-    if scheme == "streamformer":
-        return revert(state, streamformer_rules(state))
+    if scheme == "levjepa":
+        return revert(state, key_map("levjepa", "model"))
+    if scheme in RULES:
+        return revert(state, RULES[scheme](state))
     return revert(state, _rules(state, scheme, dialect))
 
 

@@ -22,6 +22,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.layers.config import Choice, EncoderConfig, SubLayer, name_of
 from mmvidformer.layers.kernels import KERNELS, Kernel
 from mmvidformer.layers.patterns import PATTERNS, Pattern
+from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.stem import Stem
 from mmvidformer.layers.tokens import Size, Tokens
@@ -114,6 +115,11 @@ def find_conflicts(
             conflicts += _with_grid(sublayer, size)
     if _is_depthwise(config):
         conflicts += _reads_neighbors("depthwise=True")
+    if config.rope is not None:
+        width, _, num_heads, _ = config.sizes.values()
+        if not ROPES.build(config.rope, head_dim=width // num_heads).causal:
+            part = f"rope={config.rope!r}"
+            conflicts.append(Conflict("streams", part, "spreads the frames of a clip over time"))
     if config.adapter is not None:
         part = f"adapter={config.adapter}"
         conflicts += [*_reads_neighbors(part), Conflict("streams", part, "sees later frames")]

@@ -119,7 +119,7 @@ class Attention(nn.Module):
             raise UserError("map_last=True has no effect without gates or shifts; leave it out")
         stages = {**gates, **moves} if shift_last else {**moves, **gates}
         if qk_norm is not None:
-            stages = {"qk_norm": QueryKeyNorm(inner // num_heads, qk_norm), **stages}
+            stages = {"qk_norm": QueryKeyNorm(inner // num_heads, num_heads, qk_norm), **stages}
         if rope is not None:
             stages["rope"] = ROPES.build(rope, head_dim=head_dim)
         self.prepare = nn.ModuleDict(stages)  # weights in files have this name

@@ -112,15 +112,16 @@ class EncoderConfig:
             ``'quick_gelu'``, and ``depthwise``, whether it has a depthwise convolution, which no
             class token passes. ``'swiglu'`` is gated; its option is ``norm``, whether there is a
             layer norm after the gate.
-        norm: Norm of the blocks and of the output: ``'layer'`` or ``'rms'``, or a dictionary of the
-            name as ``type`` and ``eps``, 1e-6 by default.
+        norm: Norm of the blocks and of the output: ``'layer'``, ``'rms'`` or ``'none'``, or a
+            dictionary of the name as ``type`` and ``eps``, 1e-6 by default.
         layer_norms: Numbers of blocks, from 0, whose tokens have a norm of their own when others
             read them (V-JEPA 2.1). Those of other blocks share that of the output. Models freeze
             them, since the loss of clips does not reach them.
         norm_pre: Whether there is such a norm before the blocks, too (CLIP).
         qkv_bias: Whether queries, keys and values have a bias. ``'qv'``: the keys have none
             (BEiT, VideoMAE).
-        qk_norm: Norm of the queries and the keys of each head, as ``norm``. None: none.
+        qk_norm: Norm of the queries and the keys, as ``norm``: of each head or, with the option
+            ``whole=True``, of all heads as one vector (InternVideo). None: none.
         layer_scale: Initial value of learned factors of the channels of each update (CaiT). None:
             no factors.
         adapter: Width over D of the bottleneck of an adapter after each block, with a convolution

@@ -29,25 +29,41 @@ class RMSNorm(nn.LayerNorm):
 
 
 NORMS: Registry[nn.Module] = Registry(
-    "norm", {"layer": partial(nn.LayerNorm, eps=1e-6), "rms": RMSNorm}, nn.Module
+    "norm",
+    {"layer": partial(nn.LayerNorm, eps=1e-6), "rms": RMSNorm, "none": nn.Identity},
+    nn.Module,
 )
 
 
 class QueryKeyNorm(nn.Module):
-    """Normalize the queries and the keys of each head (Dehghani et al. 2023, ViT-22B).
+    """Normalize the queries and the keys, of each head or of all heads as one vector.
 
     Args:
         head_dim: Width d of a head.
-        norm: A name in ``NORMS``, or a dictionary with options. The heads share its weights.
+        num_heads: Number n of heads.
+        norm: A name in ``NORMS``, or a dictionary with options. One more option is ``whole``. By
+            default each head is normalized, and they share the weights (Dehghani et al. 2023,
+            ViT-22B); with ``whole=True`` all n d channels are (InternVideo).
     """
 
-    def __init__(self, head_dim: int, norm: str | Mapping = "layer") -> None:
+    def __init__(self, head_dim: int, num_heads: int, norm: str | Mapping = "layer") -> None:
         super().__init__()
-        self.q = NORMS.build(norm, normalized_shape=head_dim)
-        self.k = NORMS.build(norm, normalized_shape=head_dim)
+        options = {"type": norm} if isinstance(norm, str) else dict(norm)
+        self.whole = bool(options.pop("whole", False))
+        width = head_dim * num_heads if self.whole else head_dim
+        self.q = NORMS.build(options, normalized_shape=width)
+        self.k = NORMS.build(options, normalized_shape=width)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Normalize (..., n, d); values pass unchanged."""
+        if self.whole:
+            heads = q.shape[-2:]
+            wide_q, wide_k = self.q(q.flatten(-2)), self.k(k.flatten(-2))
+            return (
+                wide_q.unflatten(-1, heads).to(q.dtype),
+                wide_k.unflatten(-1, heads).to(k.dtype),
+                v,
+            )
         return self.q(q).to(q.dtype), self.k(k).to(k.dtype), v
 
 

@@ -125,8 +125,47 @@ class ProbePooling(nn.Module):
         return x + self.mlp(self.norm(x))
 
 
+class MeanQueryPooling(nn.Module):
+    """Pool tokens by multi-head attention of their mean (InternVideo).
+
+    The mean, and the tokens as keys and as values, have a norm each; InternVideo's have an epsilon
+    of 1e-5.
+
+    Args:
+        dim: Token width D.
+        num_heads: Number of attention heads.
+        norm: Norm, as in ``EncoderConfig``.
+        out_dim: Width of the features. Default: D.
+    """
+
+    def __init__(
+        self, dim: int, num_heads: int, norm: Choice = "layer", out_dim: int | None = None
+    ) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.query_norm, self.key_norm, self.value_norm = (
+            NORMS.build(norm, normalized_shape=dim) for _ in range(3)
+        )
+        self.q, self.k, self.v = (nn.Linear(dim, dim) for _ in range(3))
+        self.kernel = SoftmaxKernel(dim // num_heads)
+        self.proj = nn.Linear(dim, out_dim or dim)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Map tokens (B, ..., D) to features (B, out_dim)."""
+        tokens = tokens.flatten(1, -2)
+        q = self.q(self.query_norm(tokens.mean(dim=1, keepdim=True)))
+        k, v = self.k(self.key_norm(tokens)), self.v(self.value_norm(tokens))
+        q, k, v = (x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for x in (q, k, v))
+        return self.proj(self.kernel(q, k, v).transpose(1, 2).flatten(2))[:, 0]
+
+
 POOLINGS: Registry[nn.Module] = Registry(
     "pooling",
-    {"vjepa": AttentivePooling, "videoprism": ScaledPooling, "siglip": ProbePooling},
+    {
+        "vjepa": AttentivePooling,
+        "videoprism": ScaledPooling,
+        "siglip": ProbePooling,
+        "internvideo": MeanQueryPooling,
+    },
     nn.Module,
 )

@@ -1,6 +1,7 @@
 """Rotary positions: queries and keys are turned by angles of the token's place."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import partial
 
 import torch
@@ -21,9 +22,11 @@ class RotaryPositions(nn.Module, ABC):
 
     Attributes:
         axes: Axes of the grid whose places turn a token, of the letters t, h, w.
+        causal: Whether no place depends on the number of later frames.
     """
 
     axes = "thw"
+    causal = True
 
     @abstractmethod
     def table(self, size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
@@ -43,30 +46,36 @@ class RotaryPositions(nn.Module, ABC):
 class RotaryEmbedding(RotaryPositions):
     """Turn pairs of channels of queries and keys by angles of the place (Su et al. 2021, RoPE).
 
-    Each axis has an equal, even number c of the channels of a head, one axis after the other; the
-    rest is not turned. Pair i of an axis turns by ``place * base ** (-2 i / c)``. Class tokens and
+    Each axis has an even number c of the channels of a head, one axis after the other; the rest is
+    not turned. Pair i of an axis turns by ``place * base ** (-2 i / c)``. Class tokens and
     registers have no place and are not turned. There are no parameters.
 
     Args:
         head_dim: Width d of a head.
-        axes: Axes of the grid, of the letters t, h, w.
+        axes: Axes of the grid, of the letters t, h, w, in the order of their channels.
         base: See above.
         pairs: Which channels are a pair. ``'adjacent'``: 2i and 2i + 1 (RoFormer, EVA-02).
             ``'halves'``: i and i + R / 2 of the R channels of all axes (DINOv3). ``'tiled'``: as
             adjacent, but channel j of an axis takes the angle of pair ``j % (c / 2)``. This is what
             the weights of V-JEPA 2 were trained with; it is no rotation, and depends on more than
-            the distance of two tokens.
+            the distance of two tokens. ``'tiled_whole'``: likewise, over the channels of all axes
+            (OneVision-Encoder).
         places: Places along height and width; those in time are 0, 1, 2, ... ``'integer'``:
             likewise. ``'centered'``: from -1 to 1, half a token from either end, times 2 pi
             (DINOv3). A number n: ``n i / H`` and ``n i / W`` (EVA-02: 16, the grid of its
             pretraining).
+        offset: Number that is added to the places along height and width, before they are
+            stretched (Perception Encoder, 1).
+        shares: Shares of the axes in the channels. Default: equal ones.
+        span: Number of frames over which those of a clip are spread, from the first to the last,
+            rounded down (OneVision-Encoder, 64). None: frames are 0, 1, 2, ... apart.
         align_corners: Whether n places end at 0 and n - 1: ``(n - 1) i / (H - 1)``, likewise along
             the width (V-JEPA 2.1, n = 16).
 
     Raises:
         KeyError: If ``pairs`` is unknown.
         UserError: If ``axes`` or ``places`` is none of these, or a head too narrow for a pair of
-            each axis, or its width odd.
+            each axis, or its width odd, or ``shares`` are not one of each axis.
     """
 
     def __init__(
@@ -77,9 +86,12 @@ class RotaryEmbedding(RotaryPositions):
         pairs: str = "adjacent",
         places: str | float = "integer",
         align_corners: bool = False,
+        offset: float = 0.0,
+        shares: Sequence[int] = (),
+        span: int | None = None,
     ) -> None:
         super().__init__()
-        if not axes or axes != "".join(axis for axis in "thw" if axis in axes):
+        if not axes or not {*axes} <= {*"thw"} or len({*axes}) < len(axes):
             raise UserError(f"axes of rotary positions must be some of 'thw', got {axes!r}")
         if isinstance(places, str) and places not in ("integer", "centered"):
             raise UserError(
@@ -87,15 +99,21 @@ class RotaryEmbedding(RotaryPositions):
             )
         if align_corners and isinstance(places, str):
             raise UserError(f"align_corners needs a number of places, got places={places!r}")
-        self.count = head_dim // (2 * len(axes))  # pairs of an axis
-        if not self.count or head_dim % 2:
+        shares = tuple(shares) or (1,) * len(axes)
+        if len(shares) != len(axes):
+            raise UserError(f"shares must be {len(axes)} numbers, one of each axis, got {shares}")
+        unit = head_dim // (2 * sum(shares))
+        self.counts = tuple(unit * share for share in shares)  # pairs of each axis
+        self.span, self.causal = span, span is None
+        if not all(self.counts) or head_dim % 2:
             raise UserError(
                 f"rotary positions along {axes!r} need heads of an even width of at least "
-                f"{2 * len(axes)}, got {head_dim}"
+                f"{2 * sum(shares)}, got {head_dim}"
             )
         self.head_dim, self.axes, self.base, self.places = head_dim, axes, base, places
-        self.align_corners = align_corners
-        self.pairs = look_up({"adjacent", "halves", "tiled"}, pairs, "kind of pairs")
+        self.align_corners, self.offset = align_corners, offset
+        kinds = {"adjacent", "halves", "tiled", "tiled_whole"}
+        self.pairs = look_up(kinds, pairs, "kind of pairs")
 
     def table(self, size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
         """Return cosines and sines (1, T, H, W, 2 d) for a grid (T, H, W) from a frame on.
@@ -109,24 +127,27 @@ class RotaryEmbedding(RotaryPositions):
         self, size: Size, start: Tensor | int, dtype: torch.dtype, device: torch.device
     ) -> Tensor:
         options = angle_options(device, dtype, start)
-        rates = self.base ** -(torch.arange(self.count, **options) / self.count)
         parts = []
-        for axis in self.axes:
+        for axis, count in zip(self.axes, self.counts, strict=True):
+            rates = self.base ** -(torch.arange(count, **options) / count)
             length = size["thw".index(axis)]
             places = torch.arange(length, **options)
-            if axis == "t":
+            if axis == "t" and self.span is not None:
+                places = (places * (self.span - 1) / max(length - 1, 1)).floor()
+            elif axis == "t":
                 places = places + (start.to(places) if isinstance(start, Tensor) else start)
             elif self.places == "centered":
                 places = 2 * torch.pi * ((2 * places + 1) / length - 1)
             elif self.places != "integer":
-                count = float(self.places)
+                end = float(self.places)
                 if self.align_corners:
-                    count, length = count - 1, max(length - 1, 1)
-                places = places * (count / length)
+                    end, length = end - 1, max(length - 1, 1)
+                places = (places + self.offset) * (end / length)
             parts.append(repeat_along(axis, places[:, None] * rates, size))
         if self.pairs == "tiled":
             parts = [part for part in parts for _ in range(2)]
-        angles = torch.cat(parts * 2 if self.pairs == "halves" else parts, dim=-1)
+        twice = self.pairs in ("halves", "tiled_whole")
+        angles = torch.cat(parts * 2 if twice else parts, dim=-1)
         if self.pairs == "adjacent":
             angles = angles.repeat_interleave(2, dim=-1)
         angles = F.pad(angles, (0, self.head_dim - angles.shape[-1]))
@@ -153,7 +174,7 @@ class RotaryEmbedding(RotaryPositions):
     def _partners(self, x: Tensor) -> Tensor:
         """Return the other channel of each pair, the first ones negated."""
         if self.pairs == "halves":
-            half = self.count * len(self.axes)
+            half = sum(self.counts)
             first, second, unturned = x.split([half, half, self.head_dim - 2 * half], dim=-1)
             return torch.cat([-second, first, unturned], dim=-1)
         first, second = x.unflatten(-1, (-1, 2)).unbind(-1)
@@ -185,6 +206,8 @@ ROPES: Registry[RotaryPositions] = Registry(
             RotaryEmbedding, axes="hw", base=100.0, pairs="halves", places="centered"
         ),
         "eva02": partial(RotaryEmbedding, axes="hw", places=16),
+        # Its authors write 4:6:6.
+        "onevision": partial(RotaryEmbedding, pairs="tiled_whole", shares=(2, 3, 3), span=64),
     },
     RotaryPositions,
 )

@@ -1,5 +1,6 @@
 """By what a clip becomes a grid of tokens: what others read of it, and tubelets of pixels."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,6 +10,8 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers.config import Choice
+from mmvidformer.layers.norm import NORMS
 from mmvidformer.layers.tokens import Places, Size
 from mmvidformer.lookup import Registry
 
@@ -154,7 +157,8 @@ class TubeletEmbedding(Stem):
         stride: Stride in frames, rows and columns. Default: the size of the tubelet, so that
             tubelets do not overlap.
         padding: Zero padding in frames, rows and columns.
-        norm: Whether to apply a layer norm (epsilon 1e-5) to the tokens.
+        norm: Norm of the tokens, as in ``EncoderConfig``. True: a layer norm of epsilon 1e-5.
+        norm_pre: Norm of the pixels of each tubelet, likewise (InternVideo-Next).
         images: Whether clips of one frame are images, which have a projection of their own, without
             an axis of time (V-JEPA 2.1).
         convs: Widths of convolutions before the tubelets (``FrameConvs``), each of which halves
@@ -166,7 +170,7 @@ class TubeletEmbedding(Stem):
 
     Raises:
         UserError: If tubelet or stride is not positive, or ``images`` is set for tubelets of one
-            frame, or of tubelets that overlap.
+            frame, or of tubelets that overlap, or ``norm_pre`` with these, ``images`` or ``convs``.
     """
 
     def __init__(
@@ -176,7 +180,8 @@ class TubeletEmbedding(Stem):
         in_channels: int = 3,
         stride: Size | None = None,
         padding: Size = (0, 0, 0),
-        norm: bool = False,
+        norm: bool | Choice = False,
+        norm_pre: Choice = "none",
         images: bool = False,
         convs: Sequence[int] = (),
     ) -> None:
@@ -188,7 +193,15 @@ class TubeletEmbedding(Stem):
             (t, h, w), (i, j, k), (u, y, x) = self.tubelet, self.stride, self.padding
             self.tubelet, self.stride = (t, 2 * h + 1, 2 * w + 1), (i, 2 * j, 2 * k)
             self.padding = (u, 2 * y + 1, 2 * x + 1)
-        self.norm = nn.LayerNorm(dim) if norm else nn.Identity()
+        after: Choice = {"type": "layer", "eps": 1e-5} if norm is True else norm or "none"
+        self.norm = NORMS.build(after, normalized_shape=dim)
+        width = in_channels * math.prod(self.tubelet)
+        self.norm_pre = NORMS.build(norm_pre, normalized_shape=width)
+        if norm_pre != "none" and (self.overlaps or images or convs):
+            raise UserError(
+                f"norm_pre={norm_pre!r} needs tubelets of videos that do not overlap, without "
+                "padding and convolutions"
+            )
         self.image_proj: TubeletConv | None = None
         if images:
             if self.tubelet[0] == 1 or self.overlaps:
@@ -205,6 +218,9 @@ class TubeletEmbedding(Stem):
 
     def embed(self, clip: Tensor) -> Tensor:
         """Map a clip (B, C, T', H', W') to tokens (B, T, H, W, D)."""
+        if not isinstance(self.norm_pre, nn.Identity):
+            pixels = self.norm_pre(self.boxes(clip))
+            return self.norm(F.linear(pixels, self.proj.weight.flatten(1), self.proj.bias))
         proj: Any = self.image_proj if self._is_image(clip.shape[2]) else self.proj
         return self.norm(proj(self.convs(clip)).permute(0, 2, 3, 4, 1))
 

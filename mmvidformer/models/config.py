@@ -32,7 +32,8 @@ class VideoConfig(EncoderConfig):
         out_layers: Numbers of blocks, from 0 over all encoders, whose tokens follow each other in
             the width of the output, each normalized; it needs ``pool='none'``. Default: the last.
         fc_norm: Norm of the output, after ``pool``, in place of the last encoder's (VideoMAE); as
-            ``norm``. None: the tokens are normalized before they are pooled.
+            ``norm``; ``'none'``: there is neither. None: the tokens are normalized before they are
+            pooled.
         init: Initialization: ``'timm'`` or ``'flax'`` (``layers.init``).
         init_from: Image model that ``init_weights`` loads: a source (``'timm:NAME'`` or a file),
             or a dictionary of the arguments of ``checkpoints.init_from_image``.

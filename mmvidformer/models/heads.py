@@ -177,7 +177,9 @@ class AttentiveHead(Head):
         depth: Number of blocks of self-attention before, of V-JEPA's pooling.
         norm: Norm, as in ``EncoderConfig``.
         pooling: ``'vjepa'`` (``layers.AttentivePooling``) or ``'videoprism'``, one attention with
-            scaled channels, or ``'siglip'``, one attention and an MLP (``layers.pooling``).
+            scaled channels, ``'siglip'``, one attention and an MLP, or ``'internvideo'``, one
+            attention of the mean (``layers.pooling``); or a dictionary of the name as ``type`` and
+            options.
         dropout_ratio: Dropout rate of the pooled features.
         **kwargs: Further arguments of ``Head``, such as ``loss_cls`` and ``topk``.
     """
@@ -190,21 +192,21 @@ class AttentiveHead(Head):
         depth: int = 0,
         norm: Choice = "layer",
         dropout_ratio: float = 0.0,
-        pooling: str = "vjepa",
+        pooling: Choice = "vjepa",
         **kwargs: object,
     ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
-        options = {"depth": depth} if depth else {}
-        self.pooling = POOLINGS.build(
-            {"type": pooling, **options}, dim=in_channels, num_heads=num_heads, norm=norm
-        )
+        options = {"type": pooling} if isinstance(pooling, str) else dict(pooling)
+        options |= {"depth": depth} if depth else {}
+        self.pooling = POOLINGS.build(options, dim=in_channels, num_heads=num_heads, norm=norm)
         self.dropout = nn.Dropout(dropout_ratio)
-        self.fc_cls = nn.Linear(in_channels, num_classes)
+        self.fc_cls = nn.Linear(options.get("out_dim") or in_channels, num_classes)
 
     def init_weights(self) -> None:
         """Draw weights and query from a truncated normal (deviation 0.02); biases are zero."""
         self.apply(INITS["timm"])
-        nn.init.trunc_normal_(self.pooling.query, std=0.02)
+        if hasattr(self.pooling, "query"):
+            nn.init.trunc_normal_(self.pooling.query, std=0.02)
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Map tokens (N, T, H, W, D), or any (N, ..., D), to logits (N, num_classes)."""

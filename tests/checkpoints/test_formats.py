@@ -265,6 +265,18 @@ def test_formats_are_recognized() -> None:
             "encoder.patch_embed.proj.weight": torch.zeros(4, 3, 1, 8, 8),
             "encoder.blocks.0.attn.qkv.bias": torch.zeros(12),
         },
+        "internvideo_next": {
+            "pos_embed": torch.zeros(1, 8, 4),
+            "patch_embed.norm_before.weight": torch.zeros(4),
+            "blocks.0.attn.q_norm.weight": torch.zeros(4),
+            "clip_projector.cross_attn.q_bias": torch.zeros(4),
+            "patch_embed.proj.weight": torch.zeros(4, 3, 1, 8, 8),
+        },
+        "onevision": {
+            "embeddings.patch_embedding.weight": torch.zeros(4, 3, 8, 8),
+            "layernorm_pre.weight": torch.zeros(4),
+            "encoder.layers.0.self_attn.q_proj.weight": torch.zeros(4, 4),
+        },
         "vjepa2_1": {
             "patch_embed.proj.weight": torch.zeros(4, 3, 2, 8, 8),
             "video_mod_embed": torch.zeros(1, 1, 4),

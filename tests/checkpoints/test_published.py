@@ -13,7 +13,7 @@ from mmvidformer.checkpoints.labels import read_labels
 
 def test_names_and_addresses_are_unique() -> None:
     rows = published.rows()
-    assert len(rows) == 68
+    assert len(rows) == 71
     for key in ("name", "address"):
         assert len({getattr(row, key) for row in rows}) == len(rows)
 

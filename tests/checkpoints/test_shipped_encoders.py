@@ -47,6 +47,8 @@ def test_videoprism(name: str, sizes: dict[str, Any]) -> None:
     ("name", "config"),
     [
         ("levjepa_a", "levjepa_l_sthv2"),
+        ("internvideo_next_a", "internvideo_next_b_k400"),
+        ("onevision_a", "onevision_l_k400"),
         ("streamformer_a", "streamformer_b_k400"),
         ("trecvit_a", "trecvit_b_k400"),
         ("vjepa2_1_a", "vjepa2_1_b_sthv2"),
@@ -60,13 +62,14 @@ def test_names_and_options_are_those_of_the_authors_code(name: str, config: str)
             for n in file.files
             if n.startswith("params/")
         }
-    converted = convert_checkpoint(Checkpoint(theirs, {}), "memory")[1]
+    options = {"grid": (2, 3, 3)} if "pos_embed" in theirs else {}
+    converted = convert_checkpoint(Checkpoint(theirs, {}), "memory", **options)[1]
     backbone = {n for n in converted.state if n.startswith("backbone.")}
     own = {n for n in weights(get_config(config)) if n.startswith("backbone.")}
     assert first_blocks(own) == first_blocks(backbone)
     options = get_config(config).model.backbone
     for option, value in converted.settings.items():
-        if option in ("frames", "pool", "rope", "cls", "mlp", "layer_norms"):
+        if option in ("frames", "pool", "rope", "cls", "mlp", "layer_norms", "registers"):
             assert options.get(option) == value, option
 
 
