@@ -1,5 +1,6 @@
 """A trained model with its config, class names and task, fast copies, and what reads videos."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -66,6 +67,7 @@ class LoadedModel:
         self.is_recurrent = is_recurrent and self.task.runs_frame_by_frame
         self._clips = clips
         self._batches: Batches | None = None  # of the samples of threads
+        self._open_link: Callable[[], Any] | None = None  # to what runs the model instead
         if self.task.is_about_future:
             self.frame_runner  # noqa: B018  wrong pipelines are errors now
         elif not self.is_recurrent:
@@ -158,22 +160,25 @@ class LoadedModel:
         """What runs on clips: the fast copy, or the model itself once it was asked for."""
         return self._fast or self._model
 
-    def share_frames(self) -> SharedFrames | None:
+    def share_frames(self) -> Any:
         """Return what encodes the frames that samples of one video share once, if the model can."""
+        if self._open_link is not None:
+            return self._open_link()
         return SharedFrames(self._stages) if self._stages else None
 
     @contextmanager
-    def gathered(self) -> Iterator[None]:
-        """Run the samples together that threads ask for at once, as long as the context lasts."""
-        with Batches(self._run) as self._batches:
+    def gathered(self, size: float = math.inf, delay: float = 0.0) -> Iterator[None]:
+        """Run the samples together that threads ask for at once, as long as the context lasts.
+
+        ``size`` and ``delay`` are those of ``Batches``.
+        """
+        with Batches(self._run, size, delay) as self._batches:
             try:
                 yield
             finally:
                 self._batches = None
 
-    def run_samples(
-        self, samples: Sequence[dict], shared: SharedFrames | None = None
-    ) -> list[Sample]:
+    def run_samples(self, samples: Sequence[dict], shared: Any = None) -> list[Sample]:
         """Run the model on samples of the pipeline; those of one shape go through it together.
 
         Args:
@@ -181,8 +186,9 @@ class LoadedModel:
             shared: What knows the frames of earlier samples of the video (``share_frames``).
         """
         requests = [(sample, shared or self.share_frames()) for sample in samples]
-        batches = self._batches
-        return self._run(requests) if batches is None else [*map(batches, requests)]
+        if self._open_link is not None:
+            return [link.run(sample) for sample, link in requests]
+        return (self._batches or self._run)(requests)
 
     @torch.no_grad()
     def _run(self, requests: Sequence[Request]) -> list[Sample]:
@@ -197,11 +203,14 @@ class LoadedModel:
             outputs |= zip(numbers, results, strict=True)
         return [outputs[number] for number in range(len(requests))]
 
-    def run_elsewhere(self, run: Callable[[Sequence[dict]], list[Sample]]) -> None:
-        """Free the weights; ``run`` does from now on what ``run_samples`` does."""
+    def run_elsewhere(self, open_link: Callable[[], Any]) -> None:
+        """Free the weights: ``open_link().run(sample)`` answers the samples of a video from now on.
+
+        ``share_frames`` opens a link.
+        """
         self._fast = self._stages = None
         self._model.to("meta")
-        self.run_samples = lambda samples, shared=None: run(samples)  # type: ignore[method-assign]
+        self._open_link = open_link
 
     def frame_by_frame(
         self, source: FrameSource | Iterable[StreamFrame], restart: float | None = None

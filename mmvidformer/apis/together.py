@@ -1,5 +1,6 @@
 """Threads that work at once: what they send in one loop, what they ask of a model in one batch."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -77,15 +78,23 @@ class Batches(AbstractContextManager, Generic[Item]):
 
     Args:
         run: Maps a batch to results, in the same order. If it fails, each request runs alone.
+        size: Most requests of a batch.
+        delay: Seconds for which the first one waits for others at most.
     """
 
-    def __init__(self, run: Callable[[list[Item]], Sequence[Any]]) -> None:
+    def __init__(
+        self,
+        run: Callable[[list[Item]], Sequence[Any]],
+        size: float = math.inf,
+        delay: float = 0.0,
+    ) -> None:
         self._run, self._runner = run, ThreadPoolExecutor(1)
+        self._size, self._delay = size, delay
         self._waiting: SimpleQueue[tuple[Item, Future]] = SimpleQueue()
 
-    def __call__(self, request: Item) -> Any:
-        """Return the result of a request, or raise its error."""
-        return self.submit(request).result()
+    def __call__(self, requests: Sequence[Item]) -> list[Any]:
+        """Return the results of requests, or raise the error of one."""
+        return [result.result() for result in [*map(self.submit, requests)]]
 
     def submit(self, request: Item) -> Future:
         """Return what gets the result of a request."""
@@ -97,8 +106,10 @@ class Batches(AbstractContextManager, Generic[Item]):
     def _run_waiting(self) -> None:
         batch = []
         with suppress(Empty):
-            while True:
-                batch.append(self._waiting.get_nowait())
+            batch.append(self._waiting.get_nowait())
+            end = time.monotonic() + self._delay
+            while len(batch) < self._size:
+                batch.append(self._waiting.get(timeout=max(end - time.monotonic(), 0)))
         if batch:
             self._run_batch(batch)
 

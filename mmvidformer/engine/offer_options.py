@@ -61,7 +61,12 @@ class ServeOptions(OfferOptions):
     """How requests are answered."""
 
     port: int = option("port", 8000, type=int)
-    workers: int = option("processes that read, a video each at a time", 1, type=positive)
+    device: str | None = option(
+        "such as cuda:1, or several: cuda:0,cuda:1 (default: a GPU if there is one)", None, False
+    )
+    workers: int = option(
+        "processes that read, a video each at a time, for each device", 1, type=positive
+    )
     batch: int = option(
         "most windows or videos, of different requests, that a model takes together",
         8,

@@ -1,6 +1,7 @@
 """The addresses of the server."""
 
 import hmac
+from functools import partial
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -61,8 +62,8 @@ def build_app(server: Server) -> FastAPI:
             raise UserError("fps is for streams")
         if asked.address and not is_allowed(asked.address, server.prefixes):
             raise Refused(403, "this server fetches no videos from that address")
-        work = answer_rows, asked, server.prefixes
-        return RowsResponse(server, request, server.pool, model, *work, address=asked.address)
+        work = partial(answer_rows, asked=asked, prefixes=server.prefixes)
+        return RowsResponse(server, request, server.pool, model, work, asked.address)
 
     @app.post("/streams", dependencies=checked, openapi_extra=dict(parameters=parameters))
     async def open_stream(request: Request) -> dict[str, str]:
@@ -76,16 +77,16 @@ def build_app(server: Server) -> FastAPI:
     async def push(request: Request, key: str) -> RowsResponse:
         """Take the next picture (JPEG, PNG) or short video, and answer what is known after it."""
         stream = server.streams.get(key)
-        work = push_piece, key, stream.asked
-        return RowsResponse(server, request, stream.pool, stream.model, *work)
+        work = partial(push_piece, key=key, asked=stream.asked)
+        return RowsResponse(server, request, stream.pool, stream.model, work)
 
     @app.delete("/streams/{key}", **rows)
     async def end_stream(request: Request, key: str) -> RowsResponse:
         """End a stream, and answer what was not known before."""
         stream = server.streams.get(key)
         server.streams.close(key)
-        work = push_piece, key, stream.asked
-        return RowsResponse(server, request, stream.pool, stream.model, *work, address="stream")
+        work = partial(push_piece, key=key, asked=stream.asked)
+        return RowsResponse(server, request, stream.pool, stream.model, work, "stream")
 
     @app.get("/models", dependencies=checked)
     async def models() -> dict[str, dict]:

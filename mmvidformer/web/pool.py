@@ -19,7 +19,7 @@ class Pool:
     """Processes, of which a request takes one, and a queue of requests that has an end.
 
     Args:
-        processes: The processes.
+        processes: The processes of each device. The device with the most idle ones gets a request.
         most_waiting: Number of requests that may wait, from their first byte on.
         prepare: Loads what a process needs, so that no request waits for it.
 
@@ -30,23 +30,23 @@ class Pool:
 
     def __init__(
         self,
-        processes: Sequence[AnswerProcess],
+        processes: Sequence[Sequence[AnswerProcess]],
         most_waiting: int,
         prepare: Callable[[AnswerProcess], object],
     ) -> None:
-        self.processes, self.most_waiting, self._prepare = processes, most_waiting, prepare
+        self.processes = [process for of_device in processes for process in of_device]
+        self.most_waiting, self._prepare = most_waiting, prepare
         self.inside = self.running = 0
         self._seconds = 1.0  # of an answer, on average of the last ones
-        self._threads = ThreadPoolExecutor(len(processes))
-        self._idle: asyncio.Queue[AnswerProcess] = asyncio.Queue()
+        self._threads = ThreadPoolExecutor(len(self.processes))
+        self._idle = [list(of_device) for of_device in processes]
+        self._idle_count = asyncio.Semaphore(len(self.processes))
         self._offers: set[asyncio.Task] = set()
 
     def start(self) -> None:
         """Start and prepare all processes, before there is a loop of asyncio."""
         for _ in self._threads.map(self._prepare, self.processes):
             pass
-        for process in self.processes:
-            self._idle.put_nowait(process)
 
     @contextmanager
     def place(self) -> Iterator[None]:
@@ -64,7 +64,9 @@ class Pool:
 
     async def ask(self, name: str, work: Work, *arguments: Any) -> AsyncGenerator[Any, None]:
         """Wait for a process, and yield what its ``ask`` does; to be closed."""
-        process = await self._idle.get()
+        await self._idle_count.acquire()
+        idle = max(self._idle, key=len)
+        process = idle.pop(0)
         self.running += 1
         began = time.monotonic()
         results = process.ask(name, work, *arguments)
@@ -77,7 +79,7 @@ class Pool:
                 await self._run(results.close)
             finally:
                 self.running -= 1
-                offer = asyncio.create_task(self._offer(process))
+                offer = asyncio.create_task(self._offer(process, idle))
                 self._offers.add(offer)
                 offer.add_done_callback(self._offers.discard)
 
@@ -86,12 +88,13 @@ class Pool:
         for process in self.processes:
             process.close()
 
-    async def _offer(self, process: AnswerProcess) -> None:
+    async def _offer(self, process: AnswerProcess, idle: list[AnswerProcess]) -> None:
         try:
             if not process.started:
                 await self._run(partial(self._prepare, process))
         finally:
-            self._idle.put_nowait(process)
+            idle.append(process)
+            self._idle_count.release()
 
     async def _run(self, function: Callable[[], Any]) -> Any:
         """Run a function of a process in a thread, to its end even if this is cancelled."""

@@ -19,7 +19,7 @@ from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.video.processes import end_with_parent
 
 _PROCESSES = get_context("spawn")  # not fork: this process has threads
-LOADING = 900.0  # seconds for a model at least, which no video is to blame for
+LOADING = 900.0  # seconds for imports and a model at least, which no video is to blame for
 # Of a model, the limits, and what is asked of it; no result is None.
 Work = Callable[..., Iterator[Any]]
 
@@ -63,13 +63,9 @@ class AnswerProcess:
             UserError: If the model cannot be loaded, or the work raised one.
         """
         wait, blamed, deed = self.limits.max_wait, f"the model {name}", "loads"
-        is_new = self.started is None
         process, pipe = self._start()
         self._is_idle = False
         try:
-            if is_new:  # imports take longer than some time limits
-                list(self._receive(pipe, LOADING, blamed))
-                self._is_idle = False
             pipe.send((name, work, arguments))
             list(self._receive(pipe, max(LOADING, wait), blamed))
             self._is_idle, blamed, deed = False, "the video", "reads"
@@ -143,15 +139,14 @@ def _work(
 ) -> None:
     """Do what is asked (name of a model, work, its arguments) until the other end closes.
 
-    None is sent at the start, when the model is loaded, and after the last result; a refusal as
-    ``UserError``. None comes if nobody waits for further results.
+    None is sent when the model is loaded, and after the last result; a refusal as ``UserError``.
+    None comes if nobody waits for further results.
     """
     # Ctrl-C and the system's end of a service are for the parent, which ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     end_with_parent()
     load = lru_cache(kept_models)(partial(_load, models))
-    pipe.send(None)
     while True:
         try:
             request = pipe.recv()

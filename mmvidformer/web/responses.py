@@ -5,9 +5,9 @@ import json
 import time
 from collections.abc import Awaitable
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
@@ -22,6 +22,7 @@ from mmvidformer.web.server import Server
 from mmvidformer.web.uploads import Refused, store_upload, video_path
 
 
+@dataclass(eq=False)
 class RowsResponse(Response):
     """The answer to a request: stores its video, waits for a process, sends rows.
 
@@ -30,23 +31,19 @@ class RowsResponse(Response):
         request: The request, whose body was not read.
         pool: Its processes, of which one answers.
         model: Name of the model.
-        work: A work, which takes a video, its title, and ``arguments``.
+        work: A work, which takes a video and its title.
         address: Of the video, if it is not in the request.
     """
 
-    def __init__(
-        self,
-        server: Server,
-        request: Request,
-        pool: Pool,
-        model: str,
-        work: Work,
-        *arguments: Any,
-        address: str | None = None,
-    ) -> None:
+    server: Server
+    request: Request
+    pool: Pool
+    model: str
+    work: Work
+    address: str | None = None
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.server, self.request, self.pool = server, request, pool
-        self.model, self.work, self.arguments, self.address = model, work, arguments, address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or raise the ``UserError`` that says why not, before anything is sent."""
@@ -73,16 +70,15 @@ class RowsResponse(Response):
             raise Refused(408, text) from None
 
     async def _answer(self, video: Path, title: str, lines: "_Lines") -> None:
-        work = self.work, video, title, *self.arguments
         try:
-            async with aclosing(self.pool.ask(self.model, *work)) as rows:
+            async with aclosing(self.pool.ask(self.model, self.work, video, title)) as rows:
                 async for row in rows:
                     await lines.send(row)
         except UserError as error:
             if not lines.has_begun:
                 raise
             await lines.send({"video": title, "error": str(error)})
-        await lines.end()
+        await lines.send(None)
 
 
 class _Lines:
@@ -92,21 +88,15 @@ class _Lines:
         self._send, self._patience = send, patience
         self.status, self.has_begun = 200, False
 
-    async def send(self, row: Row) -> None:
-        """Send a row."""
-        await self._send_body(json.dumps(row, ensure_ascii=False).encode() + b"\n", True)
-
-    async def end(self) -> None:
-        """Tell that there are no more rows."""
-        await self._send_body(b"", False)
-
-    async def _send_body(self, body: bytes, more_body: bool) -> None:
+    async def send(self, row: Row | None) -> None:
+        """Send a row; None: there are no more."""
         if not self.has_begun:
             self.has_begun = True
             headers = [(b"content-type", b"application/x-ndjson")]
             start = dict(type="http.response.start", status=self.status, headers=headers)
             await self._send(start)
-        part = dict(type="http.response.body", body=body, more_body=more_body)
+        body = b"" if row is None else json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        part = dict(type="http.response.body", body=body, more_body=row is not None)
         try:
             await asyncio.wait_for(self._send(part), self._patience)
         except asyncio.TimeoutError:

@@ -1,17 +1,16 @@
 """A stream of a client, in the process that answers it: pieces of video in, rows out."""
 
-import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
-from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from mmvidformer.apis import Prediction, Recognizer
+from mmvidformer.apis.together import Send, Threads
 from mmvidformer.engine.offer_options import Limits
 from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.video.video import Video
@@ -78,18 +77,15 @@ class RunningStream:
     """
 
     def __init__(self, recognizer: Recognizer, asked: Asked) -> None:
-        self._pieces: SimpleQueue[tuple[Iterable[np.ndarray] | None, object]] = SimpleQueue()
-        # Predictions, errors, and a mark after each piece; None at the end.
-        self._results: SimpleQueue[Any] = SimpleQueue()
-        Thread(target=self._run, args=(recognizer, asked), daemon=True).start()
+        self._pieces: SimpleQueue[Iterable[np.ndarray] | None] = SimpleQueue()
+        self._results = Threads([partial(self._run, recognizer, asked)])
 
     def push(self, frames: Iterable[np.ndarray] | None) -> Iterator[Prediction]:
         """Give frames, or None at the end; yield what is known after them, then raise an error."""
-        mark, error = object(), None
-        self._pieces.put((frames, mark))
-        while (result := self._results.get()) is not mark:
-            if result is None:
-                self._results.put(None)
+        error = None
+        self._pieces.put(frames)
+        for (result,) in self._results:
+            if result is frames:
                 break
             if isinstance(result, Prediction):
                 yield result
@@ -98,24 +94,14 @@ class RunningStream:
         if error:
             raise error
 
-    def _run(self, recognizer: Recognizer, asked: Asked) -> None:
-        try:
-            for prediction in recognizer.stream(self._take(), asked.fps, **asked.asked()):
-                self._results.put(prediction)
-        except (UserError, OSError) as error:
-            self._results.put(error)
-        except Exception as error:
-            traceback.print_exc()
-            self._results.put(LostProcess(f"the stream failed: {type(error).__name__}"))
-        self._results.put(None)
+    def _run(self, recognizer: Recognizer, asked: Asked, send: Send) -> None:
+        for prediction in recognizer.stream(self._take(send), asked.fps, **asked.asked()):
+            send(prediction)
 
-    def _take(self) -> Iterator[np.ndarray]:
-        while True:
-            frames, mark = self._pieces.get()
-            if frames is None:
-                return
+    def _take(self, send: Send) -> Iterator[np.ndarray]:
+        while (frames := self._pieces.get()) is not None:
             try:
                 yield from frames
             except (UserError, OSError) as error:  # of this piece alone
-                self._results.put(error)
-            self._results.put(mark)
+                send(error)
+            send(frames)  # all is known of them

@@ -1,7 +1,10 @@
 """What a server answers with: models in processes, limits, a token, counts."""
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 
 from mmvidformer.engine.offer_options import ServeOptions
@@ -25,9 +28,9 @@ class Server:
 
     Attributes:
         streams: The streams that are open.
-        pool: The processes that read videos.
+        pool: The processes that read videos, as many for each device.
         prefixes: Of the addresses from which videos are fetched.
-        shared: The process that runs the models.
+        shared: The process of each device, which runs the models.
         about: What ``/models`` tells, by name; empty before the start.
     """
 
@@ -41,20 +44,22 @@ class Server:
         self.models, self.limits, self.folder, self.token = models, options.limits, folder, token
         self.prefixes = tuple(options.allow_addresses)
         self.metrics, self.about = Metrics(), dict[str, dict]()
-        count = options.workers + options.streams
-        size = min(options.batch, count)  # each reads one sample at a time
-        self.shared = SharedModels(models, options.limits, size, options.delay)
-        processes = [
-            AnswerProcess(self.shared.readers, options.limits, kept_models=len(models))
-            for _ in range(count)
+        devices = options.device.split(",") if options.device else [None]
+        readers = options.workers + math.ceil(options.streams / len(devices))
+        size = min(options.batch, readers)  # each reads one sample at a time
+        self.shared = [
+            SharedModels(_on_device(models, device), options.limits, size, options.delay)
+            for device in devices
         ]
-        self.pool = Pool(processes[: options.workers], options.queue, self._prepare)
-        own_pools = [Pool([process], 1, self._prepare) for process in processes[options.workers :]]
-        self.streams = Streams(own_pools)
+        workers = [[self._reader(shared) for _ in range(options.workers)] for shared in self.shared]
+        self.pool = Pool(workers, options.queue, self._prepare)
+        places = islice(cycle(self.shared), options.streams)
+        pools = [Pool([[self._reader(shared)]], 1, self._prepare) for shared in places]
+        self.streams = Streams(pools)
 
     def start(self) -> None:
         """Load the models; a ``UserError`` says which one cannot be loaded, and why."""
-        parts = self.shared, self.pool, *self.streams.pools
+        parts = *self.shared, self.pool, *self.streams.pools
         with ThreadPoolExecutor(len(parts)) as threads:
             for _ in threads.map(lambda part: part.start(), parts):
                 pass
@@ -63,7 +68,8 @@ class Server:
         """End all processes."""
         for pool in (self.pool, *self.streams.pools):
             pool.kill()
-        self.shared.kill()
+        for shared in self.shared:
+            shared.kill()
 
     def metrics_text(self) -> str:
         """Return what ``/metrics`` tells."""
@@ -78,6 +84,14 @@ class Server:
             )
         )
 
+    def _reader(self, shared: SharedModels) -> AnswerProcess:
+        return AnswerProcess(shared.readers, self.limits, kept_models=len(self.models))
+
     def _prepare(self, process: AnswerProcess) -> None:
         for name in self.models:
             (self.about[name],) = process.ask(name, describe_model)
+
+
+def _on_device(models: Mapping[str, Model], device: str | None) -> dict[str, Model]:
+    """Return models on a device; None: where they are."""
+    return {name: replace(model, device=device or model.device) for name, model in models.items()}

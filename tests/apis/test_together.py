@@ -20,14 +20,32 @@ def test_what_comes_while_a_batch_runs_is_the_next_batch() -> None:
         return [10 * request for request in requests]
 
     with Batches(run) as ask, ThreadPoolExecutor(5) as pool:
-        first = pool.submit(ask, 0)
+        first = pool.submit(ask, [0])
         assert is_waiting.wait(60)
-        others = [pool.submit(ask, number) for number in range(1, 5)]
-        while ask._waiting.qsize() < 4:
+        others = [pool.submit(ask, [number]) for number in range(1, 4)]
+        others.append(pool.submit(ask, [4, 5]))
+        while ask._waiting.qsize() < 5:
             pass
         go_on.set()
-        assert [first.result(), *(other.result() for other in others)] == [0, 10, 20, 30, 40]
-    assert batches == [[0], [1, 2, 3, 4]]
+        assert first.result() == [0]
+        assert [other.result() for other in others] == [[10], [20], [30], [40, 50]]
+    assert batches == [[0], [1, 2, 3, 4, 5]]
+
+
+def test_the_first_waits_for_as_many_as_a_batch_takes() -> None:
+    """And for no longer than the delay."""
+    batches: list[list[int]] = []
+
+    def run(requests: list[int]) -> list[int]:
+        batches.append(sorted(requests))
+        return requests
+
+    with Batches(run, size=3, delay=300) as ask, ThreadPoolExecutor(6) as pool:
+        assert sorted(sum(pool.map(ask, [[number] for number in range(6)]), [])) == [*range(6)]
+    assert [len(batch) for batch in batches] == [3, 3]
+    with Batches(run, size=3, delay=0.01) as ask:
+        assert ask([7]) == [7]
+    assert batches[-1] == [7]
 
 
 def test_a_request_that_fails_is_no_error_of_others() -> None:

@@ -126,7 +126,7 @@ def test_hostile_files_are_refused_and_the_next_answered(
 
 
 def test_a_model_whose_process_ends_is_loaded_again(served, video, recognizer, tiny_videos) -> None:
-    process, _ = served.server.shared.process.started
+    process, _ = served.server.shared[0].process.started
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     reply = served.ask("/predict", video)
@@ -242,5 +242,33 @@ def test_the_end_waits_for_what_came_before(models, video, tmp_path) -> None:
             wait_for(lambda: served.server.pool.inside == 2)
             served.http.should_exit = True
             assert [reply.result().status for reply in asked] == [200, 200]
+    finally:
+        served.stop()
+
+
+def test_each_device_has_a_process_and_as_many_readers(models, video, tmp_path) -> None:
+    """Here they are the CPU twice; requests go where the fewest are."""
+    options = ServeOptions(device="cpu,cpu", workers=2, streams=3)
+    server = Server(models, options, tmp_path)
+    first, second = (shared.readers for shared in server.shared)
+    assert first["tiny"].address != second["tiny"].address
+    assert [process.models for process in server.pool.processes] == [first, first, second, second]
+    streams = [pool.processes[0].models for pool in server.streams.pools]
+    assert streams == [first, second, first]
+
+
+def test_requests_go_to_the_device_with_the_fewest(models, video, tmp_path) -> None:
+    served = Served(Server(models, ServeOptions(device="cpu,cpu", workers=2), tmp_path))
+    try:
+        assert served.ask("/predict", video).status == 200
+        idle = served.server.pool._idle
+        with ThreadPoolExecutor(2) as threads:
+            asked = [threads.submit(served.ask, "/predict?name=a.slow", video) for _ in range(2)]
+            wait_for(lambda: served.server.pool.running == 2)
+            assert [len(processes) for processes in idle] == [1, 1]
+            assert [reply.result().status for reply in asked] == [200, 200]
+        wait_for(lambda: [len(processes) for processes in idle] == [2, 2])
+        rows = [served.ask("/predict?name=a.mp4", video).rows for _ in range(4)]
+        assert rows == rows[:1] * 4
     finally:
         served.stop()
