@@ -51,20 +51,20 @@ forkserver.set_forkserver_preload = lambda modules: None
 
 
 def read_configs_once() -> None:
-    """Parse each config of the repository once a process; a test gets a copy.
+    """Parse each file of the repository's configs once a process; who reads one gets a copy.
 
     MMEngine copies a file and each of its bases into temporary folders to read them.
     """
-    read = Config.fromfile
+    read = Config._file2dict
     parse = cache(read)
 
-    def fromfile(filename: str | Path, *args: object, **options: object) -> Config:
+    def parse_once(filename: str | Path, *args: object, **options: object) -> tuple:
         path = Path(filename).absolute()
         if not path.is_relative_to(ROOT):
             return read(filename, *args, **options)
-        return deepcopy(parse(path, *args, **options))
+        return deepcopy(parse(str(path), *args, **options))
 
-    Config.fromfile = staticmethod(fromfile)
+    Config._file2dict = staticmethod(parse_once)
 
 
 read_configs_once()
