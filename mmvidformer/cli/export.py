@@ -1,5 +1,8 @@
 """Export a recognizer: mmvidformer export CONFIG [CHECKPOINT] --out model.onnx or model.pt2.
 
+With --triton DIR it becomes two models of a repository of NVIDIA's Triton server: one reads videos
+and answers with rows, the other one is the ONNX file.
+
 A recognizer becomes a graph from one view of each clip to logits; with HORST, or --shape H W of a
 causal transformer, a graph of one frame with the state as inputs and outputs. The batch size is
 free, other sizes are fixed. The file is loaded again and compared with the model; if they differ by
@@ -25,8 +28,11 @@ class ExportOptions(ForceOptions, ClassOptions, ConfigOptions):
     """A model, and its file."""
 
     checkpoint: str | None = argument(CHECKPOINT, nargs="?")
-    out: Path = option(
-        "file to write, .onnx or .pt2", Path(), type=Path, required=True, metavar="FILE"
+    out: Path | None = option("file to write, .onnx or .pt2", type=Path, metavar="FILE")
+    triton: Path | None = option(
+        "model repository of Triton, into which it writes CONFIG and CONFIG_clips",
+        type=Path,
+        metavar="DIR",
     )
     shape: Sequence[int] | None = option(
         "T H W of the clips, or H W of the frames of a stream (default: those of the config; "
@@ -49,6 +55,10 @@ class ExportOptions(ForceOptions, ClassOptions, ConfigOptions):
     ahead: int | None = option("steps to look ahead, for anticipation", type=int)
 
     def _check(self) -> None:
+        if (self.out is None) is (self.triton is None):
+            raise UserError("name --out FILE, or --triton DIR")
+        if self.triton and (self.pixels or self.int8 or self.ahead or self.force):
+            raise UserError("--triton takes no --pixels, --int8, --ahead and --force")
         if self.check and not self.int8:
             raise UserError("--check is for --int8; other files are compared to 1e-4")
         if self.shape and len(self.shape) not in (2, 3):
@@ -58,16 +68,19 @@ class ExportOptions(ForceOptions, ClassOptions, ConfigOptions):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     options = parse_options(ExportOptions, argv, __doc__)
-    paths = options.out, options.out.with_name(f"{options.out.name}.data")  # of large weights
-    check_outputs(vars(options), [("--out", path) for path in paths], "out")
+    if out := options.out:
+        paths = out, out.with_name(f"{out.name}.data")  # of large weights
+        check_outputs(vars(options), [("--out", path) for path in paths], "out")
     import torch
 
     from mmvidformer.apis.factory import PUBLISHED, find_model
     from mmvidformer.apis.names import class_names, class_tasks, known_names
     from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
+    from mmvidformer.apis.saved_config import KEY, saved_config
     from mmvidformer.config import config_name, type_name, view_shape
     from mmvidformer.engine.loading import load_recognizer
     from mmvidformer.export import ExportError, export, make_card, make_graph
+    from mmvidformer.export.triton import export_triton
 
     cfg, checkpoint = find_model(
         options.config, options.checkpoint or PUBLISHED, options.cfg_options
@@ -77,11 +90,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         size = (3, *size[2:])
     torch.manual_seed(0)  # of the inputs that are compared
     model = load_recognizer(cfg, checkpoint)
-    graph = make_graph(model, size, options.pixels, options.ahead)
+    pixels = "uint8" if options.triton else options.pixels
+    graph = make_graph(model, size, pixels, options.ahead)
     names = class_names(class_tasks(cfg), options.classes, known_names(cfg, model))
     has_pipeline = cfg.get("test_dataloader") or cfg.get("val_dataloader")
     transforms = inference_transforms(cfg) if has_pipeline else []
-    card = make_card(graph, config_name(options.config), transforms, names)
+    name = config_name(options.config)
+    card = make_card(graph, name, transforms, names)
     pipeline = VideoPipeline(cfg) if options.check else None
     clips = []
     for video in options.check:
@@ -95,7 +110,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         clips.append(views.to(graph.dtype) if graph.dtype else normalize(model, views))
     try:
-        difference = export(graph, options.out, card, options.int8, clips)
+        if options.triton:
+            saved = {KEY: saved_config(cfg, names)}
+            difference = export_triton(graph, options.triton, name, card, saved)
+        else:
+            difference = export(graph, options.out, card, options.int8, clips)
     except ExportError as error:
         print(error, file=sys.stderr)
         return 1
@@ -106,5 +125,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         shapes[name] = (*free, *example.shape[1:])
     print(f"inputs: {json.dumps(shapes)}")
     print(f"outputs: {', '.join(graph.output_names)}")
-    print(f"{options.out}: largest difference from the model {difference:.1e}")
+    print(f"{options.out or options.triton}: largest difference from the model {difference:.1e}")
     return 0

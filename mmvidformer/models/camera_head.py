@@ -84,9 +84,13 @@ class CameraMotionHead(Head):
 
     def predict(self, feats: Tensor, data_samples: Samples, **kwargs: Any) -> Samples:
         """Store the scores, the rates, and the classes that hold at once."""
-        logits, rates = self.measure(feats)
+        return self.predict_by_feat(self.measure(feats), data_samples)
+
+    def predict_by_feat(self, cls_scores: Any, data_samples: Samples) -> Samples:
+        """Store what ``measure`` returns for the views of the samples."""
+        logits, rates = cls_scores
         rates = rates.unflatten(0, (len(data_samples), -1)).mean(dim=1)
-        samples = self.predict_by_feat(logits, data_samples)
+        samples = super().predict_by_feat(logits, data_samples)
         for sample, of_video, moves in zip(samples, rates, self.moves(rates), strict=True):
             sample.pred_rates, sample.pred_moves = of_video, moves
         return samples

@@ -31,13 +31,15 @@ def is_allowed(address: str, prefixes: Sequence[str]) -> bool:
 
 
 def fetch_video(address: str, prefixes: Sequence[str], path: Path, max_mb: float) -> None:
-    """Store a video that is at an address which ``is_allowed``.
+    """Store a video that is at an address.
 
-    Redirections must be allowed, too. Proxies are not used.
+    It must be allowed, and redirections, too. Proxies are not used.
 
     Raises:
-        UserError: If it is too large, does not come, or comes from elsewhere.
+        UserError: If it is not allowed, is too large, does not come, or comes from elsewhere.
     """
+    if not is_allowed(address, prefixes):
+        raise UserError(f"{address}: the address is not allowed")
     opener = build_opener(ProxyHandler({}), _Http, _Https, _Redirections(prefixes))
     left = int(max_mb * 1e6)
     try:
