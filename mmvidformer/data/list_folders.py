@@ -6,11 +6,14 @@ from typing import NamedTuple
 from mmvidformer.data.folders import list_folders
 from mmvidformer.data.lists import DEFAULT_DELIMITER
 from mmvidformer.data.splits import order_of_fold
+from mmvidformer.data.table_numbers import read_float
 from mmvidformer.data.tables import read_rows
 from mmvidformer.errors import FileThere, UserError
 
 CLASSES = "classes.txt"
 GROUPS = "groups.csv"  # of the videos of lists, if the annotations state them
+DURATIONS = "durations.csv"  # of the videos of lists, if one is long
+LONG = 30.0  # seconds, above which a video is many samples; clips of usual data sets are shorter
 FOLD = "fold_"  # before the name of a fold, in the name of its folder
 NO_TEXT = "its name is not text in UTF-8, which lists are; rename it"
 
@@ -20,7 +23,8 @@ class ListFacts(NamedTuple):
 
     Attributes:
         sizes: Size of each class (classes,), in ``Task.size_unit``.
-        ends: Last second of each video (videos,) that annotations need, of tasks with seconds.
+        ends: Last second of each video (videos,) that annotations need, of tasks with seconds. Of
+            others its duration, if ``durations.csv`` states some; 0 if not that of this video.
         values: Values of each video (videos, values), of tasks with values.
     """
 
@@ -90,6 +94,14 @@ def read_groups(root: Path) -> dict[str, str]:
     if not file.is_file():
         return {}
     return {str(root / row["video"]): row["group"] for row, _ in read_rows(file, "video", "group")}
+
+
+def read_durations(file: Path) -> dict[str, float]:
+    """Return the seconds of videos by their paths, as the lists beside a file name them."""
+    if not file.is_file():
+        return {}
+    rows = read_rows(file, "video", "seconds")
+    return {row["video"]: read_float(row, "seconds", place) for row, place in rows}
 
 
 def is_text(name: str) -> bool:

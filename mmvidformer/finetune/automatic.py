@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmvidformer.config.building import building
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import default_device
+from mmvidformer.finetune.coverage import clip_seconds, count_samples
 from mmvidformer.finetune.methods import fitting_methods
 from mmvidformer.finetune.ridge import MOST
 from mmvidformer.finetune.settings import WHOLE, Recipe
@@ -54,7 +55,9 @@ def choose_method(
     measured = measure_pass(cfg)
     videos = lists.counts["train"]
     epochs = recipe.epochs or cfg.train_cfg.get("max_epochs") or 1
-    training = STEP * measured.seconds * videos * epochs
+    seconds = None if task.has_seconds else clip_seconds(cfg)
+    clips = {split: count_samples(lists, split, seconds) for split in lists.counts}
+    training = STEP * measured.seconds * clips["train"] * epochs
     from_images = not weights and bool(cfg.model.backbone.get("init_from"))
     method, reason = "full", f"{videos} videos"
     if not weights and not from_images:
@@ -68,7 +71,7 @@ def choose_method(
     elif task.probes and videos < FEW:
         method = "lora"
         reason += " are few for all weights"
-    features = measured.seconds * sum(lists.counts.values())
+    features = measured.seconds * sum(clips.values())
     duration = training if method in WHOLE else features
     threads = torch.get_num_threads()
     processor = f"{threads} thread{'s' if threads > 1 else ''}"

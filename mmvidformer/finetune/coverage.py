@@ -1,18 +1,24 @@
 """Epochs of long videos: several samples of each, until they cover it."""
 
+from mmvidformer.registry import DATA_SAMPLERS, TRANSFORMS  # isort: skip  (repairs MMAction2)
+
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from mmengine.config import Config
 
-from mmvidformer.config import type_name
+from mmvidformer.config import leaf_datasets, type_name
+from mmvidformer.config.building import building
 from mmvidformer.config.fragments import Change, replace
-from mmvidformer.data.list_folders import VideoLists
+from mmvidformer.data.list_folders import DURATIONS, LONG, VideoLists, read_durations
+from mmvidformer.data.lists import say_count
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
+from mmvidformer.finetune.long_videos import MOST
 from mmvidformer.finetune.settings import Recipe
-from mmvidformer.registry import DATA_SAMPLERS
+from mmvidformer.tasks.table import find_task
 
 USUAL_FPS = 25.0  # of a video, where a config counts frames; the videos are not opened here
 # Steps of a run from random weights, and from others, below which it hardly learns.
@@ -23,47 +29,98 @@ FEW_STEPS = {False: 300, True: 50}
 class CoverSampler(ResumableSampler):
     """Draw a video as often in an epoch as its samples take to cover it.
 
-    The length of a video is the end of its last span (``SpanDataset``). One without spans is drawn
-    once.
+    The length of a video is the end of its last span (``SpanDataset``); one without spans is drawn
+    once. Or it is stated in a file: then videos over 30 s are covered, by 99 samples at most, and
+    others are drawn once.
 
     Args:
-        dataset: Dataset whose samples have ``spans``.
-        seconds: Seconds that a sample covers.
+        *args: The dataset.
+        seconds: Seconds that a sample covers. None: each video is drawn once.
+        durations: ``durations.csv`` beside the list of the dataset; default: spans.
         **kwargs: Further arguments of ``ResumableSampler``.
     """
 
-    def __init__(self, dataset: object, seconds: float, **kwargs: object) -> None:
-        super().__init__(dataset, **kwargs)
-        ends = []
-        for number in range(len(dataset)):
-            spans = dataset.get_data_info(number)["spans"]
-            ends.append(np.max(spans[:, 1], initial=0.0))
-        videos = torch.arange(len(dataset))
-        self.set_samples(videos.repeat_interleave(samples_of(ends, seconds)))
+    def __init__(
+        self,
+        *args: object,
+        seconds: float | None = None,
+        durations: str | None = None,
+        **kwargs: object,
+    ) -> None:
+        self.seconds, self.durations = seconds, durations
+        super().__init__(*args, **kwargs)
+
+    def list_samples(self) -> torch.Tensor:
+        """Return the samples of an epoch (samples,)."""
+        if not self.seconds:
+            return super().list_samples()
+        rows = map(self.dataset.get_data_info, range(len(self.dataset)))
+        if self.durations is None:
+            ends = [np.max(row["spans"][:, 1], initial=0.0) for row in rows]
+        else:
+            root, stated = Path(self.durations).parent, read_durations(Path(self.durations))
+            known = {str(root / video): seconds for video, seconds in stated.items()}
+            known |= stated  # shards name videos as lists do
+            ends = [known.get(row["filename"], 0.0) for row in rows]
+        counts = samples_of(ends, self.seconds, self.durations is not None)
+        return torch.arange(len(counts)).repeat_interleave(counts)
 
 
-def samples_of(ends: Sequence[float], seconds: float) -> torch.Tensor:
-    """Return how many samples of some seconds cover videos that end at ``ends``; at least 1."""
-    return torch.tensor([max(math.ceil(end / seconds - 1e-6), 1) for end in ends])
+def samples_of(ends: Sequence[float], seconds: float, long_only: bool) -> torch.Tensor:
+    """Return how many samples of some seconds cover videos that end at ``ends``; at least 1.
+
+    With ``long_only`` it is 1 of videos that are not long (``LONG``), and at most ``MOST``.
+    """
+    times = np.array(ends, float)
+    counts = np.ceil(times / seconds - 1e-6).clip(1, MOST if long_only else None)
+    return torch.from_numpy(np.where(long_only & (times <= LONG), 1, counts)).long()
 
 
 def cover_videos(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     """Let an epoch cover the videos, or a run have enough steps.
 
     Training that takes clips out of annotated films has a sample for every clip of a film. Videos
-    of one class are not opened here, and short ones are usual: each is drawn once an epoch. Where
-    this makes too few steps, and the recipe leaves the epochs open, each is drawn more often.
+    of one answer are not opened here: if ``data list`` found long ones, these have as many samples
+    as cover them, and others one. Where this makes too few steps, and the recipe leaves the epochs
+    open, each is drawn more often.
     """
-    steps = cfg.train_dataloader.dataset.pipeline
-    cover = next((step for step in steps if type_name(step) == "CoverFrames"), None)
-    if cover is None:
-        return _draw_often(cfg, lists, recipe)
-    rate = cover.get("target_fps") or USUAL_FPS
-    frames = cover["clip_len"] * cover.get("frame_interval", 1) * cover.get("clips", 1)
-    seconds = round(frames / rate, 3)
-    sampler = dict(type="mmvidformer.CoverSampler", shuffle=True, seconds=seconds)
-    fragment = {"train_dataloader": replace(cfg.train_dataloader, "sampler", sampler)}
-    return fragment, [f"an epoch has a sample for every {seconds:g} s of a video"]
+    loader, seconds = cfg.train_dataloader, clip_seconds(cfg)
+    sampler = loader.get("sampler") or {}
+    if type_name(sampler) != "ResumableSampler":
+        return {}, []
+    cover = {**sampler, "type": "mmvidformer.CoverSampler", "seconds": seconds}
+    if find_task(recipe.task).has_seconds:
+        if not any(type_name(step) == "CoverFrames" for step in loader.dataset.pipeline):
+            return {}, []
+        note = f"an epoch has a sample for every {seconds:g} s of a video"
+        return {"train_dataloader": replace(loader, "sampler", cover)}, [note]
+    notes, drawn = [], "video"
+    count = sum(end > LONG for end in _ends(lists, "train"))
+    if count and seconds:
+        sampler = {**cover, "durations": str(lists.root / DURATIONS)}
+        notes.append(
+            f"{say_count(count, 'video')} over {LONG:g} s: an epoch has a sample for every "
+            f"{seconds:g} s, at most {MOST} of each"
+        )
+        drawn = "sample"
+    draws = _draws(cfg, count_samples(lists, "train", seconds), recipe)
+    if draws > 1:
+        sampler = {**sampler, "draws": draws}
+        notes.append(f"each {drawn} is drawn {draws} times an epoch, as there are few")
+    return {"train_dataloader": replace(loader, "sampler", sampler)}, notes
+
+
+def clip_seconds(cfg: Config) -> float:
+    """Return the seconds of a video that a training sample covers; 0 if frames spread over it."""
+    for step in next(leaf_datasets(cfg.train_dataloader.dataset)).pipeline:
+        if "clip_len" in step:
+            with building(cfg):
+                taken = TRANSFORMS.build(step)
+            frames = taken.clip_len * (getattr(taken, "frame_interval", None) or 0)
+            clips = getattr(taken, "clips", None) or getattr(taken, "num_clips", None) or 1
+            rate = getattr(taken, "target_fps", None) or USUAL_FPS
+            return round(frames * clips / rate, 3)
+    return 0.0
 
 
 def steps_to_learn(cfg: Config) -> int:
@@ -79,21 +136,30 @@ def has_weights(cfg: Config) -> bool:
 def samples_per_process(cfg: Config, lists: VideoLists, recipe: Recipe) -> int:
     """Return the number of samples of a process in an epoch."""
     sampler = cfg.train_dataloader.get("sampler") or {}
-    count = lists.counts["train"] * sampler.get("draws", 1)
-    if type_name(sampler) == "CoverSampler":
-        count = int(samples_of(lists.facts["train"].ends, sampler["seconds"]).sum())
-    return math.ceil(count / recipe.procs)
+    count = count_samples(lists, "train", sampler.get("seconds"), "durations" in sampler)
+    return math.ceil(count * sampler.get("draws", 1) / recipe.procs)
 
 
-def _draw_often(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
-    """Draw each video as often in an epoch as the run needs to learn."""
-    epochs, sampler = cfg.train_cfg.get("max_epochs"), cfg.train_dataloader.get("sampler") or {}
-    if recipe.epochs or not epochs or type_name(sampler) != "ResumableSampler":
-        return {}, []
+def count_samples(
+    lists: VideoLists, split: str, seconds: float | None, long_only: bool = True
+) -> int:
+    """Return how many samples of some seconds cover the videos of a list (``samples_of``)."""
+    ends = _ends(lists, split)
+    if not seconds or not ends:
+        return lists.counts[split]
+    return int(samples_of(ends, seconds, long_only).sum())
+
+
+def _ends(lists: VideoLists, split: str) -> Sequence[float]:
+    """Return the last second of each video of a list, if they are known."""
+    return lists.facts[split].ends if split in lists.facts else ()
+
+
+def _draws(cfg: Config, samples: int, recipe: Recipe) -> int:
+    """Return how often each sample is drawn in an epoch, so that the run has steps to learn."""
+    epochs = cfg.train_cfg.get("max_epochs")
+    if recipe.epochs or not epochs:
+        return 1
     batch = (recipe.batch or cfg.train_dataloader.batch_size) * recipe.procs
     needed = math.ceil(steps_to_learn(cfg) / epochs) * batch  # samples of an epoch
-    draws = math.ceil(needed / max(lists.counts["train"], 1))
-    if draws < 2:
-        return {}, []
-    fragment = {"train_dataloader": {"sampler": {"draws": draws}}}
-    return fragment, [f"each video is drawn {draws} times an epoch, as there are few"]
+    return math.ceil(needed / max(samples, 1))

@@ -16,7 +16,7 @@ from mmvidformer.apis.bulk.reading import Clip, read_groups
 from mmvidformer.apis.bulk.run import cut
 from mmvidformer.apis.pipeline import VideoPipeline, inference_transforms, normalize
 from mmvidformer.checkpoints.download import hash_of
-from mmvidformer.data.list_folders import VideoLists
+from mmvidformer.data.list_folders import LONG, VideoLists
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.finetune import long_videos
 from mmvidformer.finetune.rows import videos_of
@@ -138,7 +138,7 @@ def feature_settings(cfg: Config) -> dict[str, str]:
     return {
         "base": hash_of(Path(base)) if Path(base).is_file() else base,
         "pipeline": repr(inference_transforms(cfg, 1)),
-        "clips": f"up to {long_videos.MOST} of videos over {long_videos.SECONDS:g} s",
+        "clips": f"up to {long_videos.MOST} of videos over {LONG:g} s",
         "backbone": repr(backbone),
         "pixels": repr([preprocessor.get("mean"), preprocessor.get("std")]),
     }

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmvidformer.apis.pipeline import VideoPipeline
+from mmvidformer.data.list_folders import LONG
 from mmvidformer.data.sources import VideoSource
 
-SECONDS = 30.0  # above which a video is long; clips of usual data sets are shorter
 MOST = 99  # clips of a long video, which are then further apart; an odd number
 
 
@@ -43,7 +43,7 @@ def cover_video(frames: int, rate: float, span: float) -> list[tuple[int, int]]:
         span: Number of frames that a clip spans; 0 if its frames spread over the video, which then
             is not long.
     """
-    if not span or frames <= SECONDS * rate:
+    if not span or frames <= LONG * rate:
         return []
     size = math.ceil(span)
     count = min(math.ceil(frames / size) // 2 * 2 + 1, MOST)

@@ -31,13 +31,15 @@ def read_config(options: RunOptions) -> Config:
 
     One that generates its clips names another one as ``own_videos``, which is read instead.
     """
-    overrides = {
-        key: value
-        for key, value in (options.cfg_options or {}).items()
-        if key.startswith("model.backbone.")
-    }
+    overrides = _options_below(options, "model.backbone.")
     cfg = load_config(options.config, overrides)
     return load_config(cfg.own_videos, overrides) if cfg.get("own_videos") else cfg
+
+
+def _options_below(options: RunOptions, prefix: str) -> dict[str, object]:
+    """Return the overrides of a part of the config."""
+    given = options.cfg_options or {}
+    return {key: value for key, value in given.items() if key.startswith(prefix)}
 
 
 def config_path(options: RunOptions, command: str) -> Path:
@@ -83,7 +85,8 @@ def write_config(options: FinetuneOptions, lists: VideoLists) -> tuple[Config, P
     print(find_task(recipe.task).say_counts(lists))
     if options.weights:
         merge(base, {"load_from": options.weights})
-    cfg, notes = apply_recipe(base, lists, recipe)
+    loader_options = _options_below(options, "train_dataloader.")
+    cfg, notes = apply_recipe(base, lists, recipe, loader_options)
     if options.shards:
         use_shards(cfg, options.shards)
     merge_overrides(cfg, options.cfg_options)

@@ -4,10 +4,12 @@ Each step is a function of a config, the lists and the recipe. It returns a frag
 ``apply_recipe`` merges, and what to tell about it. No step changes a config.
 """
 
+from collections.abc import Mapping
 from copy import deepcopy
 
 from mmengine.config import Config
 
+from mmvidformer.config import merge_overrides
 from mmvidformer.config.fragments import merge
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import build_meta_model
@@ -34,23 +36,29 @@ DATA_AND_MODEL = (
     use_lists,
     name_classes,
     add_task,
-    cover_videos,
-    balance_classes,
     remove_flips,
     limit_views,
     choose_method,
     drop_tokens,
 )
+SAMPLES = (cover_videos, balance_classes)
 TRAINING = (decay_rates, choose_batch, scale_rate, stretch_schedule, choose_run)
 
 
-def apply_recipe(base: Config, lists: VideoLists, recipe: Recipe) -> tuple[Config, list[str]]:
+def apply_recipe(
+    base: Config,
+    lists: VideoLists,
+    recipe: Recipe,
+    loader_options: Mapping[str, object] | None = None,
+) -> tuple[Config, list[str]]:
     """Make the config of a recipe for your videos.
 
     Args:
         base: Config of a recognizer with one label per video. It is not changed.
         lists: Result of ``tasks.lists.read_task_lists``, for the task.
         recipe: Fine-tuning settings.
+        loader_options: Overrides of ``train_dataloader`` by dotted key. They come before the
+            length of an epoch, which depends on them, such as on the frames of a clip.
 
     Returns:
         The config, and log lines of what differs from the base.
@@ -61,7 +69,9 @@ def apply_recipe(base: Config, lists: VideoLists, recipe: Recipe) -> tuple[Confi
     cfg = copy_without(base, *UNREAD)
     notes: list[str] = []
     task = find_task(recipe.task)
-    for step in (*DATA_AND_MODEL, *TRAINING):
+    for step in (*DATA_AND_MODEL, *SAMPLES, *TRAINING):
+        if step is SAMPLES[0]:
+            merge_overrides(cfg, loader_options)
         fragment, lines = step(cfg, lists, recipe)
         merge(cfg, fragment)
         if not (recipe.is_probe and step in TRAINING):  # a probe is trained without them

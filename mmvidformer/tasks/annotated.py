@@ -8,8 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from mmvidformer.data.list_folders import CLASSES, ListFacts, SplitList, VideoLists
-from mmvidformer.data.lists import DEFAULT_DELIMITER
+from mmvidformer.data.list_folders import (
+    CLASSES,
+    DURATIONS,
+    ListFacts,
+    SplitList,
+    VideoLists,
+    read_durations,
+)
+from mmvidformer.data.lists import DEFAULT_DELIMITER, read_video_list
 from mmvidformer.data.splits import SPLITS
 from mmvidformer.data.tables import Table, read_table
 from mmvidformer.data.text import read_text
@@ -125,12 +132,17 @@ class Annotated:
         counts = dict.fromkeys(SPLITS, 0)
         facts = dict.fromkeys(SPLITS, ListFacts((0,) * len(self.learned_classes(names))))
         delimiters = set()
+        durations = {} if self.has_seconds else read_durations(root / DURATIONS)
         for split in SPLITS:
             file = self.list_file(root, split)
             if not file.is_file():
                 continue
             split_list = self.read_list(file, names)
             counts[split], facts[split], values, delimiter = split_list
+            if durations:
+                videos = (line.path for line in read_video_list(file).lines)
+                ends = tuple(durations.get(video, 0.0) for video in videos)
+                facts[split] = facts[split]._replace(ends=ends)
             if not self.has_classes:
                 names = names or values
                 if counts[split] and values != names:

@@ -10,7 +10,9 @@ from typing import Any
 
 from mmvidformer.data.list_folders import (
     CLASSES,
+    DURATIONS,
     GROUPS,
+    LONG,
     NO_TEXT,
     VideoLists,
     check_absent,
@@ -38,7 +40,7 @@ from mmvidformer.tasks.classification import Classification
 from mmvidformer.tasks.imports import say_left_out, select_rows
 from mmvidformer.tasks.reading import Annotations
 from mmvidformer.tasks.table import find_task
-from mmvidformer.video.check_files import find_faults, read_to_end
+from mmvidformer.video.check_files import read_files, read_to_end
 
 
 def read_task_lists(folder: str | Path, task: str) -> VideoLists:
@@ -155,7 +157,7 @@ def _read(table: Table, task: Task, check: bool) -> Annotations:
 def _write(
     annotations: Annotations, task: Task, splits: Mapping[str, str], root: Path
 ) -> VideoLists:
-    """Write the lists of the splits, and the groups of the videos."""
+    """Write the lists of the splits, the groups of the videos, and how long they are."""
     if "train" not in splits.values():
         raise UserError("no video is for training")
     stated, folder = annotations.table.folder.absolute(), annotations.table.folder.resolve()
@@ -175,12 +177,16 @@ def _write(
         if any(annotations.groups.values()):
             rows = [(paths[video].as_posix(), annotations.groups[video]) for video in splits]
             write_csv(folder / GROUPS, [("video", "group"), *rows])
+        if not task.has_seconds and max(annotations.durations.values(), default=0.0) > LONG:
+            seconds = annotations.durations
+            rows = [(paths[v].as_posix(), f"{seconds[v]:.3f}") for v in splits if v in seconds]
+            write_csv(folder / DURATIONS, [("video", "seconds"), *rows])
     return task.read_lists(root)
 
 
 def _check_targets(file: Path, root: Path, task: Task, force: bool) -> None:
     """Raise a ``FileExistsError`` if lists are there, or one would overwrite the annotations."""
-    names = [*(f"{split}.{task.suffix}" for split in SPLITS), GROUPS]
+    names = [*(f"{split}.{task.suffix}" for split in SPLITS), GROUPS, DURATIONS]
     if not task.has_classes_file:
         names.append(CLASSES)
     if identity_of(file) in [identity_of(root / name) for name in names]:
@@ -212,8 +218,9 @@ def _leave_out_bad(task: Task, annotations: Annotations) -> None:
         videos = {str(path): video for video, path in paths.items() if path.is_file()}
         files = [(path,) for path in videos]
         workers = min(4, os.cpu_count() or 1)
-        faults = find_faults(partial(read_to_end, first_only=True), files, workers)
-        annotations.leave_out({videos[path]: fault for path, fault in faults.items()})
+        read = read_files(partial(read_to_end, first_only=True), files, workers)
+        annotations.leave_out({videos[path]: fault for path, fault in read.faults.items()})
+        annotations.durations = {videos[path]: sec for path, sec in read.values.items() if sec}
 
 
 def _check(task: Task, annotations: Annotations) -> None:

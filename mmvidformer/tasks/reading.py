@@ -30,6 +30,7 @@ class Annotations:
         splits: Split of each video, empty if the file states none.
         folds: Fold of which each video is the test; empty if there is none.
         groups: Group of each video, such as the person in it; empty if the file states none.
+        durations: Seconds of each video whose file states them, of those that were looked into.
         faults: What is wrong, with file and line.
         repeated: Rows that say what an earlier one says, with file and line. They are left out.
     """
@@ -42,6 +43,7 @@ class Annotations:
     splits: dict[str, str] = field(default_factory=dict)
     folds: dict[str, str] = field(default_factory=dict)
     groups: dict[str, str] = field(default_factory=dict)
+    durations: dict[str, float] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     repeated: list[str] = field(default_factory=list)
     _firsts: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict, repr=False)

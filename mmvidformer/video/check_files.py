@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import av
 from av import Packet
@@ -16,6 +16,7 @@ from mmvidformer.video.containers import (
     decode_packets,
     open_container,
     read_packets,
+    stated_duration,
     video_stream,
 )
 from mmvidformer.video.errors import BadVideo, first_line, with_suffix
@@ -32,6 +33,23 @@ def find_faults(
 ) -> dict[str, str]:
     """Read files in other processes, and return the faults of the bad ones by their paths.
 
+    Arguments and errors are those of ``read_files``.
+    """
+    return read_files(read, files, workers, time_limit).faults
+
+
+class FilesRead(NamedTuple):
+    """What reading files returned, and what is wrong with the others, by their paths."""
+
+    values: dict[str, Any]
+    faults: dict[str, str]
+
+
+def read_files(
+    read: Read, files: Sequence[tuple], workers: int = 4, time_limit: float = 60.0
+) -> FilesRead:
+    """Read files in other processes.
+
     Errors and crashes are faults, and so is to hang, for which a process is killed.
 
     Args:
@@ -45,6 +63,7 @@ def find_faults(
         ChildProcessError: If processes end before they begin, for which no file is to blame.
         UserError: If ``read`` raises one that is not about the file, such as of a full disk.
     """
+    values: dict[str, Any] = {}
     faults: dict[str, str] = {}
     groups = [[(file[0], file)] for file in files]
     work, count = partial(_read_group, read), min(workers, len(files))
@@ -57,17 +76,20 @@ def find_faults(
                 continue
             if message.fault is not None:
                 faults[message.path] = message.fault
+            else:
+                values[message.path] = message.value
             bar.update()
             if faults:
                 bar.set_postfix(bad=len(faults))
-    return faults
+    return FilesRead(values, faults)
 
 
 class FileRead(NamedTuple):
-    """A file that was read, and what is wrong with it."""
+    """A file that was read, what is wrong with it, and what reading returned."""
 
     path: str
     fault: str | None
+    value: Any
 
     @property
     def finished(self) -> list[str]:
@@ -82,27 +104,29 @@ def _read_group(
     for path, file in group:
         touch(path)
         with reading():
-            fault = _describe_fault(read, file)
-        yield FileRead(path, fault)
+            message = _read(read, path, file)
+        yield message
 
 
-def _describe_fault(read: Read, file: tuple) -> str | None:
+def _read(read: Read, path: str, file: tuple) -> FileRead:
     try:
-        read(*file)
+        return FileRead(path, None, read(*file))
     except BadVideo as error:
-        return error.reason
+        return FileRead(path, error.reason, None)
     except UserError:  # such as of a full disk, for which no file is to blame
         raise
     except Exception as error:
-        return f"{type(error).__name__}: {first_line(error)}"
-    return None
+        return FileRead(path, f"{type(error).__name__}: {first_line(error)}", None)
 
 
-def read_to_end(path: str, first_only: bool = False) -> None:
+def read_to_end(path: str, first_only: bool = False) -> float:
     """Decode all frames of a video with PyAV, or only the first one, and index them.
 
     Like ``ffmpeg -v error``, it also counts what the decoder reports and conceals. What no decoder
     notices, such as the missing end of a Matroska file, it does not find.
+
+    Returns:
+        Seconds that the video lasts, as the file states; 0 if it does not.
 
     Raises:
         OSError: If there is no such file.
@@ -117,6 +141,7 @@ def read_to_end(path: str, first_only: bool = False) -> None:
         for frame in islice(decode_packets(packets, path), 1 if first_only else None):
             sizes.add((frame.height, frame.width))
         codec = video_stream(container).codec_context.name
+        seconds = stated_duration(container)
     require_frames(path, len(sizes))
     require_one_size(path, sizes)
     errors = [text.strip() for _, name, text in reports if name == codec]
@@ -125,6 +150,7 @@ def read_to_end(path: str, first_only: bool = False) -> None:
         raise BadVideo(path, f"its decoder reports damage {times}, first: {errors[0]}")
     if not first_only:
         index_of(path)
+    return seconds
 
 
 @contextmanager

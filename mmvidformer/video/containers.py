@@ -89,6 +89,14 @@ def video_stream(container: InputContainer) -> VideoStream:
     return container.streams.best("video")
 
 
+def stated_duration(container: InputContainer) -> float:
+    """Return the seconds that a file states its video to last; 0 if it states none."""
+    stream = video_stream(container)
+    if stream.duration:
+        return float(stream.duration * stream.time_base)
+    return (container.duration or 0) / av.time_base
+
+
 def read_packets(container: InputContainer, name: str) -> Iterator[Packet]:
     """Yield the packets of the video in the order in which they are decoded, then an empty one.
 

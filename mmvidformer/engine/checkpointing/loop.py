@@ -48,18 +48,18 @@ class ResumableSampler(DefaultSampler):
     def __init__(self, *args: object, repeats: int = 1, draws: int = 1, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.repeats = repeats
-        self.set_samples(torch.arange(len(self.dataset)).repeat(draws))
-
-    def set_samples(self, samples: torch.Tensor) -> None:
-        """Set the samples of an epoch (samples,), in which one may come several times."""
-        self.samples = samples
-        count = len(samples)
+        self.samples = self.list_samples().repeat(draws)
+        count = len(self.samples)
         if self.round_up:
             self.num_samples = math.ceil(count / self.world_size)
             self.total_size = self.num_samples * self.world_size
         else:
             self.num_samples = math.ceil((count - self.rank) / self.world_size)
             self.total_size = count
+
+    def list_samples(self) -> torch.Tensor:
+        """Return the samples of an epoch (samples,), in which one may come several times."""
+        return torch.arange(len(self.dataset))
 
     def __iter__(self) -> Iterator[SampleIndex]:
         skip, self.skip = self.skip, 0
