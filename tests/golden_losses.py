@@ -11,6 +11,7 @@ flips or dropped paths, comes from generators that are seeded before each run.
 
 import random
 import tempfile
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def train_steps(cfg: Config) -> list[float]:
     is_recurrent = cfg.model.type.endswith("RecurrentRecognizer")
     cfg = shrink_recurrent(cfg) if is_recurrent else shrink_clips(cfg)
     set_classes(cfg)
+    return run_steps(cfg, make_clips(cfg))
+
+
+def run_steps(cfg: Config, samples: Sequence) -> list[float]:
+    """Train a tiny model on samples, in their order, and return the loss of each step."""
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
@@ -63,7 +69,7 @@ def train_steps(cfg: Config) -> list[float]:
             work_dir=folder,
             experiment_name=Path(folder).name,
             train_dataloader=dict(
-                dataset=make_clips(cfg),
+                dataset=samples,
                 batch_size=BATCH,
                 num_workers=0,
                 sampler=dict(type="DefaultSampler", shuffle=False),
@@ -170,24 +176,24 @@ class LossHook(Hook):
         self.losses.append(float(outputs["loss"]))
 
 
-def read_losses() -> dict[str, list[float]]:
-    """Return the losses of each config in the file."""
+def read_losses(file: Path = FILE) -> dict[str, list[float]]:
+    """Return the losses of each recipe in a file."""
     losses = {}
-    for line in FILE.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         name, *values = line.split()
         losses[name] = [float(value) for value in values]
     return losses
 
 
-def main() -> None:
-    """Write the file."""
+def write_losses(file: Path, rows: Iterable[tuple[str, Sequence[float]]]) -> None:
+    """Write the losses of each recipe to a file."""
     lines = []
-    for name in NAMES:
-        losses = " ".join(f"{loss:.9g}" for loss in train_steps(get_config(name)))
+    for name, values in rows:
+        losses = " ".join(f"{loss:.9g}" for loss in values)
         lines.append(f"{name} {losses}\n")
         print(lines[-1], end="", flush=True)
-    FILE.write_text("".join(lines), encoding="utf-8")
+    file.write_text("".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write_losses(FILE, ((name, train_steps(get_config(name))) for name in NAMES))
