@@ -55,7 +55,7 @@ def choose_method(
     measured = measure_pass(cfg)
     videos = lists.counts["train"]
     epochs = recipe.epochs or cfg.train_cfg.get("max_epochs") or 1
-    seconds = None if task.has_seconds else clip_seconds(cfg)
+    seconds = clip_seconds(cfg)
     clips = {split: count_samples(lists, split, seconds) for split in lists.counts}
     training = STEP * measured.seconds * clips["train"] * epochs
     from_images = not weights and bool(cfg.model.backbone.get("init_from"))

@@ -38,8 +38,8 @@ def read_config(options: RunOptions) -> Config:
 
 def _options_below(options: RunOptions, prefix: str) -> dict[str, object]:
     """Return the overrides of a part of the config."""
-    given = options.cfg_options or {}
-    return {key: value for key, value in given.items() if key.startswith(prefix)}
+    overrides = options.cfg_options or {}
+    return {key: overrides[key] for key in overrides if key.startswith(prefix)}
 
 
 def config_path(options: RunOptions, command: str) -> Path:
