@@ -1,0 +1,82 @@
+"""A run of ``finetune`` and a HuggingFace folder answer where MMAction2 is not installed."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmvidformer.apis import Recognizer
+from tests.test_border import VIDEO, run
+
+# What each command writes.
+WRITTEN = {
+    "demo MODEL VIDEO --csv a.csv --json a.jsonl": "a.csv",
+    "label MODEL VIDEO --out rows": "rows/*.parquet",
+    "features MODEL VIDEO --out features": "features/*",
+    "export MODEL --out a.onnx": "a.onnx",
+}
+
+
+@pytest.fixture(scope="module")
+def fine_tuned(main_of, own, tmp_path_factory) -> list[str]:
+    """Config and checkpoint of a run of the quick start's model."""
+    folder = tmp_path_factory.mktemp("run")
+    options = ["--config", "camera_motion", "--data", own, "--work-dir", str(folder)]
+    options += ["--epochs", "1", "--batch", "4", "--workers", "0"]
+    assert main_of("finetune")(options) == 0
+    result = json.loads((folder / "finetune" / "result.json").read_text())
+    return [str(folder / "finetune" / "config.py"), result["checkpoint"]]
+
+
+@pytest.fixture(scope="module")
+def of_transformers(tmp_path_factory) -> list[str]:
+    """A folder that transformers has written."""
+    from transformers import (
+        TimesformerConfig,
+        TimesformerForVideoClassification,
+        VivitImageProcessor,
+    )
+
+    folder = tmp_path_factory.mktemp("theirs")
+    torch.manual_seed(0)
+    config = TimesformerConfig(
+        image_size=32,
+        patch_size=16,
+        num_frames=4,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        num_labels=5,
+    )
+    TimesformerForVideoClassification(config).save_pretrained(folder)
+    VivitImageProcessor(size={"shortest_edge": 36}, crop_size=32).save_pretrained(folder)
+    return [str(folder)]
+
+
+@pytest.mark.parametrize("source", ["fine_tuned", "of_transformers"])
+def test_a_model_answers(source: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """With the scores that it gives beside the whole stack."""
+    words = request.getfixturevalue(source)
+    recognizer = Recognizer(*words, device="cpu")
+    expected = recognizer(str(VIDEO))
+    code = f"""
+        if __name__ == "__main__":
+            import json
+            from mmvidformer.__main__ import main
+            from mmvidformer.apis import Recognizer
+
+            found = Recognizer(*{words}, device="cpu")({str(VIDEO)!r}).scores
+            for command in {[*WRITTEN]}:
+                command = command.replace("MODEL", {" ".join(words)!r})
+                if main(command.replace("VIDEO", {str(VIDEO)!r}).split()):
+                    sys.exit(command)
+            print("\\n" + json.dumps({{name: values.tolist() for name, values in found.items()}}))
+    """
+    found = json.loads(run(code, tmp_path).splitlines()[-1])
+    assert found == {name: pytest.approx(row, abs=1e-6) for name, row in expected.scores.items()}
+    for command, results in WRITTEN.items():
+        assert [*tmp_path.glob(results)], command
+    answer = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
+    assert answer["label"] == expected.label, answer
