@@ -28,6 +28,7 @@ STEPS = (
 REPAIRED = ("mmaction.datasets", "mmaction.evaluation", "mmaction.models")
 # What each step of a plain PyTorch program loads, besides the standard library.
 PLAIN = {
+    "pass": None,  # Debian's Python loads its sitecustomize
     "import mmvidformer": {"mmvidformer"},
     "import torch, einops": None,
     "from mmvidformer.layers import Attention": set(),
