@@ -47,7 +47,7 @@ PRELOADED = [
     "timm.data",
 ]
 forkserver.set_forkserver_preload(PRELOADED)
-forkserver.set_forkserver_preload = lambda modules: None
+forkserver.set_forkserver_preload = lambda modules, **of_python_3_15: None
 
 
 def read_configs_once() -> None:
