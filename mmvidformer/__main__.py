@@ -21,7 +21,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "pretrain": "Pretrain on videos without labels",
     "convert": "Convert a checkpoint of a video transformer",
     "export": "Export a recognizer",
-    "push": "Share a fine-tuned model",
+    "push": "Share a trained model",
     "label": "Label many videos",
     "features": "Extract features of many videos",
     "speed": "Measure how fast a model can be here",
