@@ -32,7 +32,8 @@ COMMANDS: dict[str, str | dict[str, str]] = {
         "shard": "Pack the videos of lists into shards",
     },
     "plot": {
-        "confusion": "Draw the errors of a test",
+        "confusion": "Draw the confusions of a test",
+        "errors": "Show the errors of a test as a page",
         "rollout": "Show what a model attends to",
     },
     "count": "Count parameters and multiply-accumulates",
