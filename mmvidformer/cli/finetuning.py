@@ -30,7 +30,7 @@ from mmvidformer.finetune.settings import AUTO, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.base import Task
-from mmvidformer.tasks.table import find_task
+from mmvidformer.tasks.table import DEFAULT, find_task
 
 
 def finetune(options: FinetuneOptions, argv: Sequence[str]) -> None:
@@ -92,7 +92,7 @@ def run(
     if "tally" not in result and checkpoint and cfg.get(f"{split}_dataloader"):
         word = SPLIT_WORDS[split]
         print(f"the {word} list, by the test pipeline:", flush=True)
-        reads_files = task.name == "classes" and not options.shards
+        reads_files = task is DEFAULT and not options.shards
         metrics, answers = evaluate(path, str(checkpoint), split, several, reads_files)
         result[word] = metrics
         tally, baselines = None, {}

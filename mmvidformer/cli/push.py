@@ -90,7 +90,8 @@ def find_run(run: Path) -> tuple[Path, str, dict[str, Any]]:
     if config is None or best is None:
         wanted = "RUN must be a work dir of mmvidformer finetune or train"
         raise MissingFile(f"{run} has no config with a checkpoint: {wanted}")
-    for test in sorted(run.glob("*.json"), key=os.path.getmtime, reverse=True):
+    tests = [*run.glob("test_*.json"), *run.glob("val_*.json")]
+    for test in sorted(tests, key=os.path.getmtime, reverse=True):
         content = json.loads(test.read_text("utf-8"))
         if Path(content.get("checkpoint", "")).name == Path(best).name and "metrics" in content:
             return config, best, content | {"file": test}
@@ -104,13 +105,14 @@ def read_facts(
     from mmvidformer.apis.model_card import Facts, Figure
     from mmvidformer.checkpoints.download import is_address
     from mmvidformer.checkpoints.published import row_of
+    from mmvidformer.finetune.outcome import SPLIT_WORDS
     from mmvidformer.tasks.table import task_of
 
     figures = [Figure(**figure) for figure in result.get("figures", ())]
     metric = task_of(cfg).best_metric or "acc/top1"
     if metric in result.get("metrics", ()):
         test: Path = result["file"]
-        split = {"val": "validation"}.get(test.name.partition("_")[0], "test")
+        split = SPLIT_WORDS[test.name.partition("_")[0]]
         date = datetime.fromtimestamp(test.stat().st_mtime).strftime("%Y-%m-%d")
         figures = [Figure(metric, result["metrics"][metric], split, date=date)]
     start = cfg.get("load_from") or cfg.model.backbone.get("init_from") or "random weights"

@@ -27,8 +27,10 @@ from mmvidformer.sinks.scores import (
 )
 from mmvidformer.sinks.trackers import start_tracker
 from mmvidformer.tasks.score_files import SaveScores
+from mmvidformer.tasks.table import task_of
 
 SHOWN = 8  # errors
+UNDRAWN = ("number", "frames", "boxes")  # tasks whose errors are no rows of ``SaveScores``
 
 
 def log_to(runner: Runner, trackers: Sequence[str], resumed: str | None, split: str = "") -> None:
@@ -67,7 +69,7 @@ class LogHook(Hook):
     def before_run(self, runner: Runner) -> None:
         """Add the metric that draws errors."""
         for loop in (runner._val_loop, runner._test_loop):
-            if isinstance(loop, BaseLoop):
+            if isinstance(loop, BaseLoop) and task_of(runner.cfg).name not in UNDRAWN:
                 metric = LogErrors(runner.visualizer)
                 metric.dataset_meta = loop.evaluator.dataset_meta
                 loop.evaluator.metrics.append(metric)
@@ -93,9 +95,11 @@ class LogErrors(SaveScores):
         self.visualizer = visualizer
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
-        """Store what is known of each sample."""
-        rows = (self.row_of(sample) for sample in data_samples)
-        self.results += [row for row in rows if row is not None]
+        """Store what is known of each sample, but scores of its views."""
+        for sample in data_samples:
+            row = self.row_of(sample)
+            if row and all(np.ndim(row[name]) == 1 for name in row if name.startswith("scores")):
+                self.results.append(row)
 
     def compute_metrics(self, results: list[dict]) -> dict:
         """Draw what was found."""
@@ -107,17 +111,14 @@ class LogErrors(SaveScores):
             count, names = classes_of(arrays, task)
             names = names or [*map(str, range(count))]
             try:
-                figures = dict(_draw(arrays, names, task))
-            except UserError as error:  # such as values in place of classes
+                for name, figure in _draw(arrays, names, task):
+                    canvas = FigureCanvasAgg(figure)
+                    canvas.draw()
+                    name = name if task is None else f"{name}_{task}"
+                    pixels = np.asarray(canvas.buffer_rgba())[..., :3].copy()
+                    self.visualizer.add_image(name, pixels, step)
+            except UserError as error:  # such as a dataset that names no videos
                 print_log(f"no errors are drawn: {error}", "current", logging.WARNING)
-                continue
-            for name, figure in figures.items():
-                canvas = FigureCanvasAgg(figure)
-                canvas.draw()
-                name = name if task is None else f"{name}_{task}"
-                self.visualizer.add_image(
-                    name, np.asarray(canvas.buffer_rgba())[..., :3].copy(), step
-                )
         return {}
 
 
@@ -125,9 +126,8 @@ def _draw(
     arrays: Mapping[str, np.ndarray], names: Sequence[str], task: str | None
 ) -> Iterator[tuple[str, Figure]]:
     """Yield pictures by name."""
-    mistakes = find_mistakes(arrays, names, task, "the test")
-    if mistakes:
-        yield "errors", draw_mistakes(mistakes[:SHOWN])
     if "found" not in arrays and not has_labels(arrays):
         counts = count_confusions(select_scores(arrays, task, "the test"))
         yield "confusion", draw_confusion(counts, names)
+    if mistakes := find_mistakes(arrays, names, task, "the test"):
+        yield "errors", draw_mistakes(mistakes[:SHOWN])

@@ -7,12 +7,14 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from mmengine.config import Config
 
 from mmvidformer.engine.options import parse_options
 from mmvidformer.engine.run_options import TRACKERS as OFFERED
 from mmvidformer.engine.run_options import TrainOptions
 from mmvidformer.sinks.trackers import TRACKERS, start_tracker
+from mmvidformer.sinks.tracking import LogErrors
 
 CONFIG = Config(dict(a=1, b=dict(c=[2, dict(d=3)]), e=Path("x")))
 SETTINGS = {"a": 1, "b": {"c": [2, {"d": 3}]}, "e": "x"}
@@ -146,3 +148,29 @@ def test_a_missing_package_is_told_before_the_run(words, message, monkeypatch, c
     with pytest.raises(SystemExit):
         parse_options(TrainOptions, ["config.py", "--log", *words], "")
     assert message in capsys.readouterr().err
+
+
+def draw(samples: list[dict]) -> list[str]:
+    """Names of what is drawn of a test."""
+    pictures: list[str] = []
+    metric = LogErrors(SimpleNamespace(add_image=lambda name, *args: pictures.append(name)))
+    metric.process(None, samples)
+    assert metric.compute_metrics(metric.results) == {}
+    return pictures
+
+
+def test_confusions_and_errors_are_drawn(tiny_videos) -> None:
+    video = str(tiny_videos.root / "val_0.mp4")
+    wrong = dict(pred_score=torch.tensor([0.2, 0.8]), gt_label=torch.tensor([0]), video_path=video)
+    right = {**wrong, "gt_label": torch.tensor([1])}
+    assert draw([wrong, right]) == ["confusion", "errors"]
+    assert draw([right]) == ["confusion"]
+    assert draw([{key: wrong[key] for key in ("pred_score", "gt_label")}]) == ["confusion"]
+    verbs = {"verb": wrong["pred_score"], "noun": wrong["pred_score"]}
+    several = {**wrong, "pred_score": verbs, "gt_label": torch.tensor([0, 1])}
+    assert draw([several]) == ["confusion_verb", "errors_verb", "confusion_noun"]
+    labels = {**wrong, "gt_label": torch.tensor([1.0, 1.0])}
+    assert draw([labels]) == ["errors"]
+    numbers = {**wrong, "pred_score": torch.tensor([0.5]), "gt_label": torch.tensor([3.5])}
+    steps, views = {**wrong, "step": 1.0}, {**wrong, "pred_score": torch.ones(2, 2)}
+    assert draw([numbers]) == draw([steps]) == draw([views]) == []
