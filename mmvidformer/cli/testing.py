@@ -11,7 +11,6 @@ import numpy as np
 from mmengine.config import Config
 from mmengine.dist import master_only
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 
@@ -19,7 +18,7 @@ from mmvidformer.checkpoints.published import PREFIX
 from mmvidformer.config import config_name, leaf_datasets, load_config, pipelines
 from mmvidformer.engine.inputs import check_inputs
 from mmvidformer.engine.launch import build_runner
-from mmvidformer.engine.loading import build_meta_model
+from mmvidformer.engine.loading import build_meta_model, model_of
 from mmvidformer.engine.pipelines import align_clips, get_views, set_views, use_shards
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.quiet import QuietRunner
@@ -135,7 +134,7 @@ class OptimizeHook(Hook):
         from mmvidformer.models.fast.shared_frames import SharedFrames, split_stages
 
         self.model = runner.model
-        plain = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        plain = model_of(runner)
         fast = make_fast(plain, self.int8, self.static)
         if fast is not None:
             runner.model = fast
@@ -172,7 +171,7 @@ def report(metrics: Mapping[str, float], runner: Runner, options: TestOptions) -
     """
     from mmvidformer.tasks.shares import is_share  # not in each worker
 
-    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    model = model_of(runner)
     views = "x".join(map(str, get_views(runner.cfg)))
     head = getattr(model, "cls_head", None)
     fuse = getattr(head, "average_clips", None)

@@ -176,6 +176,13 @@ def read_checkpoint(source: str, model: nn.Module, device: str = "cpu") -> dict:
     return content
 
 
+def model_of(runner: Any) -> nn.Module:
+    """Return the model of a run, without what gathers gradients around it."""
+    from mmengine.model import is_model_wrapper
+
+    return runner.model.module if is_model_wrapper(runner.model) else runner.model
+
+
 def _is_dense(value: Tensor) -> bool:
     return value.layout == torch.strided and not value.is_meta
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from mmengine.dist import barrier, is_main_process
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.hooks import CheckpointHook, Hook
-from mmengine.model import is_model_wrapper
 from mmengine.runner import Runner
 from torch import nn
 
@@ -28,7 +27,7 @@ from mmvidformer.engine.checkpointing.settings import (
     settings_of,
     use_config,
 )
-from mmvidformer.engine.loading import read_checkpoint
+from mmvidformer.engine.loading import model_of, read_checkpoint
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.storage.files import exists, is_remote, remove, split_path
@@ -210,7 +209,7 @@ class SaveTrainedHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Read the published weights."""
         if is_main_process():
-            self._published = published_base(self.weights, _model_of(runner))
+            self._published = published_base(self.weights, model_of(runner))
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Drop the frozen weights."""
@@ -219,7 +218,7 @@ class SaveTrainedHook(Hook):
         folder = self._folder(runner)
         if is_remote(folder) and self._published is None:
             return  # a checkpoint that is read from there cannot name a file beside it
-        parameters = _model_of(runner).named_parameters()
+        parameters = model_of(runner).named_parameters()
         frozen = [name for name, value in parameters if not value.requires_grad]
         keep_trained(checkpoint, frozen, folder, self._published)
 
@@ -235,7 +234,3 @@ def published_base(weights: str | None, model: nn.Module) -> Base | None:
         return None
     state = read_checkpoint(weights, model)["state_dict"]
     return Base(weights, hashes_of(state, state))
-
-
-def _model_of(runner: Runner) -> nn.Module:
-    return runner.model.module if is_model_wrapper(runner.model) else runner.model

@@ -4,14 +4,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.runner import BaseLoop, Runner
 from torch.utils.data import DataLoader
 
 from mmvidformer.checkpoints.on_load import convert_for
 from mmvidformer.config import idle_variables
 from mmvidformer.engine.checkpointing.settings import check_state
-from mmvidformer.engine.loading import load_weights, warn_of_pixels
+from mmvidformer.engine.loading import load_weights, model_of, warn_of_pixels
 from mmvidformer.errors import UserError
 from mmvidformer.registry import HOOKS
 
@@ -58,8 +57,8 @@ class PreflightHook(Hook):
         training = isinstance(runner._train_loop, BaseLoop)
         purpose = "resume" if runner._resume else "start" if training else "evaluation"
         source = runner._load_from or "the checkpoint"
-        convert_for(_model_of(runner), checkpoint, source)
-        fit = load_weights(_model_of(runner), checkpoint)
+        convert_for(model_of(runner), checkpoint, source)
+        fit = load_weights(model_of(runner), checkpoint)
         fit.check(source, purpose)
         if purpose == "resume":
             check_state(checkpoint, source)
@@ -68,10 +67,6 @@ class PreflightHook(Hook):
             runner.logger.warning(f"{source}: {fit}; what does not fit keeps its initial weights")
         for name in checkpoint["state_dict"].keys() & fit.misfits():
             del checkpoint["state_dict"][name]
-
-
-def _model_of(runner: Runner) -> object:
-    return runner.model.module if is_model_wrapper(runner.model) else runner.model
 
 
 def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
@@ -83,7 +78,7 @@ def _find_problems(runner: Runner) -> Iterator[tuple[bool, str]]:
     yield from _check_opencv()
     for problem in idle_variables(runner.cfg.filename) if runner.cfg.filename else ():
         yield True, problem
-    model = _model_of(runner)
+    model = model_of(runner)
     datasets: dict[str, list[object]] = {"train": [], "val": [], "test": []}
     for split in ("train", "val", "test"):
         loop = getattr(runner, f"_{split}_loop")
