@@ -11,8 +11,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
-from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
@@ -20,10 +18,10 @@ from types import ModuleType
 import pytest
 import torch
 import yaml
-from mmengine.config import Config
 
 import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2, which many tests use)
 import lab.papers.kernels  # noqa: F401  (the tests of kernels are theirs, too)
+from tests.configs_once import read_configs_once
 from tests.storage_server import Proxy, s3_server
 from tests.tiny_data import TinyVideos, write_prediction_data, write_tiny_videos
 from tests.web_server import Web
@@ -48,23 +46,6 @@ PRELOADED = [
 ]
 forkserver.set_forkserver_preload(PRELOADED)
 forkserver.set_forkserver_preload = lambda modules, **of_python_3_15: None
-
-
-def read_configs_once() -> None:
-    """Parse each file of the repository's configs once a process; who reads one gets a copy.
-
-    MMEngine copies a file and each of its bases into temporary folders to read them.
-    """
-    read = Config._file2dict
-    parse = cache(read)
-
-    def parse_once(filename: str | Path, *args: object, **options: object) -> tuple:
-        path = Path(filename).absolute()
-        if not path.is_relative_to(ROOT):
-            return read(filename, *args, **options)
-        return deepcopy(parse(str(path), *args, **options))
-
-    Config._file2dict = staticmethod(parse_once)
 
 
 read_configs_once()

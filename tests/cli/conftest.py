@@ -78,3 +78,28 @@ def folder(tiny_videos, tmp_path):
         shutil.copy(tiny_videos.root / f"val_{number}.mp4", root / str(number) / "clip.mp4")
     (root / "bad.mp4").write_bytes(b"no video")
     return root
+
+
+@pytest.fixture(scope="module")
+def annotate(tiny_videos, tmp_path_factory):
+    """A folder of lists for a task, of the tiny videos."""
+
+    def annotate(task: str):
+        root = tmp_path_factory.mktemp(task)
+        names = ["red", "green", "blue"]
+        rows = {"labels": ["video,label,split"], "number": ["video,level,size,split"],
+                "frames": ["video,start,end,label,split"]}  # fmt: skip
+        rows = {**rows, "segments": rows["frames"], "moments": ["video,time,label,split"]}
+        rows = rows[task].copy()
+        for split, count in {"train": 8, "val": 7}.items():
+            for i in range(count):
+                path = tiny_videos.root / f"{split}_{i}.mp4"
+                rows += {
+                    "labels": [f"{path},{names[i % 3]};{names[(i + 1) % 3]},{split}"],
+                    "number": [f"{path},{i % 3 + 5},{i},{split}"],
+                    "moments": [f"{path},0.3,{names[i % 3]},{split}"],
+                }.get(task, [f"{path},0.1,0.5,{names[i % 3]},{split}"])
+        (root / "all.csv").write_text("\n".join(rows))
+        return root
+
+    return annotate

@@ -7,7 +7,6 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +14,9 @@ from mmcv.transforms import BaseTransform
 from mmengine.config import Config
 
 from mmvidformer.apis import Recognizer
-from mmvidformer.apis.bulk.reading import Clip, Unread
-from mmvidformer.apis.bulk.run import Job, answer_videos
 from mmvidformer.data import sources
 from mmvidformer.registry import TRANSFORMS
-from mmvidformer.storage import parts
 from mmvidformer.storage.errors import StorageError
-from mmvidformer.storage.parts import Answer
 
 NOT_UTF8 = os.fsdecode(b"caf\xe9.mp4")
 SPELLED = r"caf\xe9.mp4"
@@ -136,52 +131,6 @@ def test_demo_writes_names_that_are_not_utf8(main_of, model, hostile, tmp_path) 
     assert spelled in str(records[0]["error"]) and records[0]["video"] == spelled
 
 
-class ReadsByItself:
-    """A model that reads videos itself, as those of steps, segments and boxes."""
-
-    read_clips, columns, check = Unread(), {}, None
-
-    def answer(self, clips: list[Clip]) -> list[list[dict]]:
-        for clip in clips:
-            name = Path(clip.sample["source"]).name
-            if name == "bug":
-                raise TypeError("no such thing")
-            EndOrHang().transform(dict(filename=clip.sample["source"]))
-        return [[dict(process=os.getpid())] for _ in clips]
-
-
-def load_model(device: str | None) -> ReadsByItself:
-    return ReadsByItself()
-
-
-def test_a_model_that_reads_by_itself_is_started_again(tmp_path) -> None:
-    names = ["a", "kill", "b", "memory", "once", "c", "bug", "d"]
-    videos = [(name, str(tmp_path / name)) for name in names]
-    job = Job(load_model, 3)
-    answers = {}
-    for ready in answer_videos(job, load_model(None), videos, workers=2):
-        answers |= {answer.name: answer for answer in ready}
-    assert answers.keys() == {*names}
-    errors = {name: answer.error for name, answer in answers.items() if answer.error}
-    assert errors == {
-        "kill": "it ended the process that read it (SIGKILL)",
-        "memory": "MemoryError: Unable to allocate 2.20 TiB",
-        "bug": "TypeError: no such thing",
-    }
-    processes = {answer.rows[0]["process"] for answer in answers.values() if answer.rows}
-    assert 2 <= len(processes) <= 4 and os.getpid() not in processes
-
-
-def load_nothing(device: str | None) -> ReadsByItself:
-    os._exit(3)
-
-
-def test_a_process_that_does_not_begin_is_an_error() -> None:
-    answers = answer_videos(Job(load_nothing, 1), ReadsByItself(), [("a", "a")], workers=1)
-    with pytest.raises(ChildProcessError, match=r"end before they begin \(exit status 3\)"):
-        list(answers)
-
-
 def test_storage_may_fail_for_a_video_but_not_for_all(
     main_of, model, tiny_videos, tmp_path, monkeypatch, capsys
 ) -> None:
@@ -255,59 +204,3 @@ def test_what_is_finished_is_written_when_the_command_is_stopped(
     assert pq.read_table(out)["video"].to_pylist() == ["val_0.mp4", "val_1.mp4"]
     assert main_of("label")(command) == 0
     assert len({*pq.read_table(out)["video"].to_pylist()}) == pq.read_table(out).num_rows == 7
-
-
-class Recorded(parts.PartTable):
-    """A table that keeps what is written."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.parts: list[list[str]] = []
-
-    def _read(self) -> bool:
-        return False
-
-    def missing(self, retry: bool) -> list[str]:
-        return [*self.names]
-
-    def failed(self) -> dict[str, str]:
-        return {}
-
-    def write_part(self, answers: list[Answer]) -> None:
-        self.parts.append([answer.name for answer in answers])
-
-
-def test_a_part_ends_after_videos_or_rows_or_a_minute(monkeypatch, tmp_path) -> None:
-    now = 0.0
-    monkeypatch.setattr(parts.time, "monotonic", lambda: now)
-    monkeypatch.setattr(parts, "MOST_ROWS", 10)
-    names = [*"abcdefghijk"]
-    table = Recorded(str(tmp_path), {}, names, 3)
-    table.begin(names)
-
-    def add(name: str, rows: int = 1) -> None:
-        table.append(Answer(name, [{}] * rows))
-
-    for name in "acd":
-        add(name)
-    assert table.parts == []
-    add("b")  # of the three that follow each other one was missing
-    assert table.parts == [["a", "b", "c"]]
-    now = 59.0
-    table.write_due()
-    assert table.parts[1:] == []
-    add("g")
-    now = 61.0
-    table.write_due()
-    assert table.parts[1:] == [["d", "g"]]
-    add("f", rows=9)
-    assert table.parts[2:] == []
-    add("h")
-    assert table.parts[2:] == [["f", "h"]]
-    for name in "kije":
-        add(name)
-    assert table.parts[3:] == [["e", "i", "j"]]
-    table.end()
-    table.end()
-    assert table.parts[4:] == [["k"]]
-    assert sorted(sum(table.parts, [])) == names

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lab import paper as paper_command
-from lab.papers import run_rows
+from lab.papers import run_rows, runs
 from lab.papers.rows import PublishedRow, Table, list_rows
 
 TEXT = """\
@@ -96,9 +96,13 @@ def test_run_writes_the_table(paper, capsys) -> None:
     ]
 
 
-def test_run_scales_the_learning_rate_to_the_batch(make_config, tmp_path, monkeypatch):
-    """One process of the two that the recipe's batch of 8 needs: half the rate of 0.5."""
+def test_run_scales_the_learning_rate_to_the_batch(make_config, main_of, tmp_path, monkeypatch):
+    """One process of the two that the recipe's batch of 8 needs: half the rate of 0.5.
+
+    The commands run here; ``test_runs.py`` starts them in processes.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runs, "_run", lambda _, name, *words: main_of(name)([*map(str, words)]))
     config = make_config("row", train_cfg=dict(max_epochs=1), auto_scale_lr=dict(base_batch_size=8))
     table = {"title": "Tiny", "config": str(config), "rows": {"half": {}}}
     Path("tiny.yml").write_text(json.dumps({"title": "Tiny", "tables": {"t": table}}))

@@ -14,10 +14,9 @@ from mmengine.config import Config
 from mmvidformer.apis import Recognizer
 from mmvidformer.config import get_config
 from mmvidformer.export import export, make_card, make_graph
-from tests.export.recognizers import MODEL_LIST, SIZE, build, clips
-from tests.export.test_export import need_onnx
+from tests.export.recognizers import MODEL_LIST, SIZE, TUBES, build, clips, need_onnx
 
-ROOT = Path(__file__).parents[2]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "onnx_video.py"
 ARCH = dict(embed_dims=16, depth=1, num_heads=2)
 
 
@@ -84,20 +83,24 @@ def test_the_example_gets_the_scores_of_the_demo(
 
     command = ["config.py", "weights.pth", "--out", "model.onnx", "--pixels", "uint8"]
     assert main_of("export")(command) == 0
-    example = ROOT / "examples" / "onnx_video.py"
-    assert "mmvidformer." not in example.read_text()
+    assert "mmvidformer." not in EXAMPLE.read_text()
     capsys.readouterr()
-    monkeypatch.setattr(sys, "argv", [str(example), "model.onnx", "video.mp4"])
-    names = runpy.run_path(str(example))
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "model.onnx", "video.mp4"])
+    names = runpy.run_path(str(EXAMPLE))
     probabilities = expected.probabilities["class"]
     assert probabilities.max() - probabilities.min() > 0.02
     np.testing.assert_allclose(names["scores"], probabilities, atol=1e-3)
     label, _ = capsys.readouterr().out.split()
     assert label == expected.top(1)[0][1]
-    # A model that takes normalized pixels.
-    assert main_of("export")([*command[:-2], "--force"]) == 0
+
+
+def test_the_example_takes_no_normalized_pixels(tmp_path: Path, monkeypatch) -> None:
+    need_onnx()
+    model = tmp_path / "model.onnx"
+    export(make_graph(build(clips("ViViT", stem=TUBES, temporal_depth=1)), SIZE), model)
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), str(model), "video.mp4"])
     with pytest.raises(SystemExit, match="export it with --pixels uint8"):
-        runpy.run_path(str(example))
+        runpy.run_path(str(EXAMPLE))
 
 
 FRAMES = dict(type="mmvidformer.FramesHead", num_classes=5, in_channels=16)
