@@ -22,6 +22,7 @@ import yaml
 import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2, which many tests use)
 import lab.papers.kernels  # noqa: F401  (the tests of kernels are theirs, too)
 from tests.configs_once import read_configs_once
+from tests.longest_files import longest_first
 from tests.storage_server import Proxy, s3_server
 from tests.tiny_data import TinyVideos, write_prediction_data, write_tiny_videos
 from tests.web_server import Web
@@ -125,6 +126,11 @@ def handlers_of_a_test() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
     yield
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest; xdist keeps this order with ``--no-loadscope-reorder``."""
+    items.sort(key=longest_first)
 
 
 def pytest_unconfigure() -> None:

@@ -7,6 +7,7 @@ bash tools/setup_env.sh lite,test
 PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
 PYTHON=python # from the environment
 export PATH PYTHON
+unset PYTHONDONTWRITEBYTECODE # each process would compile what it imports
 ruff check .
 # Files have an encoding, whatever that of the system.
 ruff check --preview --select PLW1514 mmvidformer lab tools
@@ -20,4 +21,4 @@ if [ "$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1)" -gt 6000 ] 2>/de
 fi
 # And for each other: three for two cores.
 cores=$(python -c "import os; print(os.cpu_count())")
-python -m pytest -n $((cores < 6 ? cores + cores / 2 : 8)) --dist loadfile "$@"
+python -m pytest -n $((cores < 6 ? cores + cores / 2 : 8)) --dist loadfile --no-loadscope-reorder "$@"

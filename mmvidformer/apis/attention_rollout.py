@@ -22,15 +22,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from mmvidformer.errors import UserError
-from mmvidformer.layers import (
-    Attention,
-    Context,
-    Encoder,
-    LayerScale,
-    Mlp,
-    Stem,
-    TransformerBlock,
-)
+from mmvidformer.layers import Attention, Context, Encoder, LayerScale, Mlp, Stem, TransformerBlock
 from mmvidformer.layers.tokens import Size
 from mmvidformer.models.fast.run_lengths import without_runs
 

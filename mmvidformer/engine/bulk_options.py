@@ -3,11 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmvidformer.engine.arguments import (
-    not_negative,
-    positive,
-    positive_number,
-)
+from mmvidformer.engine.arguments import not_negative, positive, positive_number
 from mmvidformer.engine.model_options import CHECKPOINT, CONFIG, ClassOptions, ModelOptions
 from mmvidformer.engine.options import argument, flag, option
 from mmvidformer.engine.part_options import PartOptions, check_needs

@@ -21,12 +21,7 @@ from mmvidformer.data.splits import SPLITS
 from mmvidformer.finetune import long_videos
 from mmvidformer.finetune.rows import videos_of
 from mmvidformer.layers.changes import measure_changes
-from mmvidformer.layers.outputs import (
-    SomeOutputs,
-    average_places,
-    join_places,
-    normalize_layers,
-)
+from mmvidformer.layers.outputs import SomeOutputs, average_places, join_places, normalize_layers
 from mmvidformer.sinks.video_files import place_of, write_features
 from mmvidformer.storage.resuming import check_settings
 from mmvidformer.video.processes import Lost

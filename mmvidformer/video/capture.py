@@ -20,13 +20,7 @@ import numpy as np
 from av.video.reformatter import VideoReformatter
 
 from mmvidformer.errors import MissingFile
-from mmvidformer.video.containers import (
-    TEXT,
-    decode_frames,
-    find_video,
-    keep_time,
-    open_container,
-)
+from mmvidformer.video.containers import TEXT, decode_frames, find_video, keep_time, open_container
 from mmvidformer.video.errors import BadVideo, CaptureLost, blame
 from mmvidformer.video.facts import require_frames
 from mmvidformer.video.index import index_of, repeat_frames

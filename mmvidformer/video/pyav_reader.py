@@ -13,12 +13,7 @@ from av import FFmpegError
 from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 
-from mmvidformer.video.containers import (
-    decode_frames,
-    open_container,
-    read_packets,
-    video_stream,
-)
+from mmvidformer.video.containers import decode_frames, open_container, read_packets, video_stream
 from mmvidformer.video.errors import BadVideo, blame, name_of
 from mmvidformer.video.facts import require_frames
 from mmvidformer.video.index import Index, decoded_index, index_of

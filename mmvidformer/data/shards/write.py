@@ -27,14 +27,7 @@ from mmvidformer.data.shards.notes import (
 )
 from mmvidformer.data.shards.rows import write_row
 from mmvidformer.errors import FileThere, UserError
-from mmvidformer.storage.files import (
-    exists,
-    file_status,
-    join,
-    read_range,
-    remove,
-    write_to,
-)
+from mmvidformer.storage.files import exists, file_status, join, read_range, remove, write_to
 from mmvidformer.storage.resuming import hold
 from mmvidformer.video.errors import BadVideo, with_suffix
 from mmvidformer.video.index import index_of

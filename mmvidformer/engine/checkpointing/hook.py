@@ -12,12 +12,7 @@ from torch import nn
 from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
-from mmvidformer.engine.checkpointing.own_files import (
-    STARTED,
-    own_facts,
-    remove_parts,
-    started_of,
-)
+from mmvidformer.engine.checkpointing.own_files import STARTED, own_facts, remove_parts, started_of
 from mmvidformer.engine.checkpointing.remote import CLIENT, checkpoint_folder, write_last
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, checkpoints_in
 from mmvidformer.engine.checkpointing.settings import (
