@@ -206,8 +206,8 @@ class _Process:
 
     def end(self, wait: bool = False) -> int:
         """Kill it, or ``wait`` for it to end by itself, and return its exit status."""
-        if wait:
-            self._process.join(TICK)
+        # Looked at first: the number of one that has ended may be another process's by now.
+        self._process.join(TICK if wait else 0)
         self._process.kill()
         self._process.join()
         self.pipe.close()
