@@ -21,7 +21,7 @@ import yaml
 
 import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2, which many tests use)
 import lab.papers.kernels  # noqa: F401  (the tests of kernels are theirs, too)
-from tests.fast_configs import read_configs_once, write_plainly
+from tests.fast_runs import look_around_once, read_configs_once, write_plainly
 from tests.longest_files import longest_first
 from tests.storage_server import Proxy, s3_server
 from tests.tiny_data import TinyVideos, write_prediction_data, write_tiny_videos
@@ -51,6 +51,7 @@ forkserver.set_forkserver_preload = lambda modules, **of_python_3_15: None
 
 read_configs_once()
 write_plainly()
+look_around_once()
 # Commands in the background of a shell ignore ctrl-C, and so would these tests and what they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
