@@ -21,6 +21,8 @@ from tests.video.toys import (
     write_sound,
 )
 
+pytestmark = pytest.mark.usefixtures("scope")
+
 
 def write_nothing(path):
     code = cv2.VideoWriter_fourcc(*"mp4v")
