@@ -23,14 +23,16 @@ class ListFacts(NamedTuple):
 
     Attributes:
         sizes: Size of each class (classes,), in ``Task.size_unit``.
-        ends: Last second of each video (videos,) that annotations need, of tasks with seconds. Of
-            others its duration, if ``durations.csv`` states some; 0 if not that of this video.
+        ends: Last second of each video (videos,) that annotations need, of tasks with seconds.
         values: Values of each video (videos, values), of tasks with values.
+        durations: Seconds of each video (videos,), of tasks without, if ``durations.csv`` states
+            some; 0 if not those of this video.
     """
 
     sizes: tuple[float, ...] = ()
     ends: tuple[float, ...] = ()
     values: tuple[tuple[float, ...], ...] = ()
+    durations: tuple[float, ...] = ()
 
 
 class SplitList(NamedTuple):

@@ -60,7 +60,7 @@ def _sizes_in_samples(
 ) -> tuple[np.ndarray, str]:
     """Return how many samples of an epoch show each class, where long videos have many."""
     sizes = np.zeros(len(lists.classes))
-    counts = samples_of(lists.facts["train"].ends, covering["seconds"], long_only=True)
+    counts = samples_of(lists.facts["train"].durations, covering["seconds"], long_only=True)
     for line, count in zip(read_list(file), counts.tolist(), strict=True):
         sizes[[*line.labels]] += count
     return sizes, "samples"

@@ -13,12 +13,17 @@ from mmengine.config import Config
 from mmvidformer.config import leaf_datasets, type_name
 from mmvidformer.config.building import building
 from mmvidformer.config.fragments import Change, replace
-from mmvidformer.data.list_folders import DURATIONS, LONG, VideoLists, read_durations
+from mmvidformer.data.list_folders import (
+    DURATIONS,
+    LONG,
+    ListFacts,
+    VideoLists,
+    read_durations,
+)
 from mmvidformer.data.lists import say_count
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune.long_videos import MOST
 from mmvidformer.finetune.settings import Recipe
-from mmvidformer.tasks.table import find_task
 
 USUAL_FPS = 25.0  # of a video, where a config counts frames; the videos are not opened here
 # Steps of a run from random weights, and from others, below which it hardly learns.
@@ -89,13 +94,11 @@ def cover_videos(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
     if type_name(sampler) != "ResumableSampler":
         return {}, []
     cover = {**sampler, "type": "mmvidformer.CoverSampler", "seconds": seconds}
-    if find_task(recipe.task).has_seconds:
-        if not any(type_name(step) == "CoverFrames" for step in loader.dataset.pipeline):
-            return {}, []
+    if any(type_name(step) == "CoverFrames" for step in loader.dataset.pipeline):
         note = f"an epoch has a sample for every {seconds:g} s of a video"
         return {"train_dataloader": replace(loader, "sampler", cover)}, [note]
     notes, drawn = [], "video"
-    count = sum(end > LONG for end in _ends(lists, "train"))
+    count = sum(duration > LONG for duration in _facts(lists, "train").durations)
     if count and seconds:
         sampler = {**cover, "durations": str(lists.root / DURATIONS)}
         notes.append(
@@ -144,15 +147,15 @@ def count_samples(
     lists: VideoLists, split: str, seconds: float | None, long_only: bool = True
 ) -> int:
     """Return how many samples of some seconds cover the videos of a list (``samples_of``)."""
-    ends = _ends(lists, split)
+    facts = _facts(lists, split)
+    ends = facts.durations if long_only else facts.ends
     if not seconds or not ends:
         return lists.counts[split]
     return int(samples_of(ends, seconds, long_only).sum())
 
 
-def _ends(lists: VideoLists, split: str) -> Sequence[float]:
-    """Return the last second of each video of a list, if they are known."""
-    return lists.facts[split].ends if split in lists.facts else ()
+def _facts(lists: VideoLists, split: str) -> ListFacts:
+    return lists.facts.get(split, ListFacts())
 
 
 def _draws(cfg: Config, samples: int, recipe: Recipe) -> int:

@@ -141,8 +141,8 @@ class Annotated:
             counts[split], facts[split], values, delimiter = split_list
             if durations:
                 videos = (line.path for line in read_video_list(file).lines)
-                ends = tuple(durations.get(video, 0.0) for video in videos)
-                facts[split] = facts[split]._replace(ends=ends)
+                seconds = tuple(durations.get(video, 0.0) for video in videos)
+                facts[split] = facts[split]._replace(durations=seconds)
             if not self.has_classes:
                 names = names or values
                 if counts[split] and values != names:

@@ -81,11 +81,11 @@ def count_of(seconds: float) -> int:
 @pytest.mark.parametrize("task", ["classes", "labels", "number"])
 def test_an_epoch_covers_long_videos_of_one_answer(videos, tmp_path, task) -> None:
     lists = list_videos(videos, tmp_path, task)
-    assert lists.facts["train"].ends == pytest.approx([SHORT, SHORT, LONG, VARIABLE], abs=0.5)
+    assert lists.facts["train"].durations == pytest.approx([SHORT, SHORT, LONG, VARIABLE], abs=0.5)
     cfg, notes = apply_recipe(get_config("vivit_fe_motion"), lists, Recipe(task=task, epochs=2))
     sampler = sampler_of(cfg, seed=0)
     counts = Counter(map(int, sampler))
-    variable = count_of(lists.facts["train"].ends[3])
+    variable = count_of(lists.facts["train"].durations[3])
     assert counts == {0: 1, 1: 1, 2: count_of(LONG), 3: variable}
     said = f"2 videos over 30 s: an epoch has a sample for every {CLIP} s, at most 99 of each"
     assert said in notes
@@ -118,7 +118,7 @@ def test_classes_are_balanced_by_their_samples(videos, tmp_path, balance) -> Non
     lists = list_videos(videos, tmp_path, "classes")
     recipe = Recipe(epochs=2, balance=balance)
     cfg, notes = apply_recipe(get_config("vivit_fe_motion"), lists, recipe)
-    long = sum(map(count_of, lists.facts["train"].ends[2:]))
+    long = sum(map(count_of, lists.facts["train"].durations[2:]))
     assert f"balanced by {balance}: classes have 2 to {long} samples" in notes
     if balance == "weights":
         few, many = cfg.model.cls_head.loss_cls.class_weight
