@@ -126,6 +126,7 @@ MODELS = Catalog(
     "mmvidformer.models.horst.heads",
     "mmvidformer.models.horst.recognizer",
     "mmvidformer.models.masked",
+    "mmvidformer.models.sigreg",
     "mmvidformer.models.mixup",
 )
 DATASETS = Catalog(

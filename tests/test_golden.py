@@ -285,7 +285,7 @@ def _family(path: Path) -> str | None:
 
 # Read in tests/checkpoints and tests/data.
 ELSEWHERE = ("levjepa", "rand_augment", "streamformer", "trecvit", "videoprism", "vivit_start")
-ELSEWHERE += ("vjepa2_1", "internvideo_next", "onevision")
+ELSEWHERE += ("vjepa2_1", "internvideo_next", "onevision", "sigreg")
 CASES = [path for path in _files(FOLDER) if _family(path) in FAMILIES]
 
 

@@ -18,6 +18,7 @@ SIGNS = (
 BACKBONE = ("embed.", "encoders.")
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
 UNUSED_WEIGHTS = ("data_preprocessor.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")
+UNUSED_WEIGHTS += ("projector.",)
 
 
 def is_native(state: Mapping[str, Tensor]) -> bool:

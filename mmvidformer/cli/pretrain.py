@@ -1,7 +1,8 @@
 """Pretrain on videos without labels: mmvidformer pretrain --config NAME --data FOLDER.
 
-The model of the config learns to predict the pixels of masked positions (VideoMAE). Then fine-tune
-it with mmvidformer finetune --weights CHECKPOINT.
+The model of the config learns to predict the pixels of masked positions (VideoMAE), or to tell a
+clip by some of its tokens (LeJEPA, --target views). Then fine-tune it with mmvidformer finetune
+--weights CHECKPOINT.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         (path.parents[1] / LAST).unlink(missing_ok=True)  # of an earlier run
     several = ["--procs", str(settings.procs)] if settings.procs > 1 else []
     start = ["--resume"] if options.resume else ["--force"]  # as the work dir was checked
-    status = train.main([str(path), *start, *several, *options.log_words])
+    status = train.main([str(path), *start, *several])
     if status:
         return status
     checkpoint = best_checkpoint(path.parents[1])

@@ -1,4 +1,4 @@
-"""How a config of a recognizer becomes one for masked pretraining on videos without labels."""
+"""How a config of a recognizer becomes one for pretraining on videos without labels."""
 
 import math
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from mmvidformer.finetune.settings import Pretraining
 from mmvidformer.tasks.annotated import write_lines
 
 BASE_BATCH = 256  # of the learning rate
+MODELS = {"pixels": "MaskedPretraining", "views": "SigRegPretraining"}
 WARMUP = 0.05  # share of the steps
 MAX_BAD_SHARE = 0.5  # of videos that cannot be read; others take their places
 
@@ -26,7 +27,7 @@ MAX_BAD_SHARE = 0.5  # of videos that cannot be read; others take their places
 def apply_pretraining(
     base: Config, videos: Sequence[Path], folder: Path, settings: Pretraining
 ) -> tuple[Config, list[str]]:
-    """Make a config of masked pretraining, without validation and augmentation on the device.
+    """Make a config of pretraining, without validation and augmentation on the device.
 
     Args:
         base: Config of a recognizer whose backbone is a ``VideoTransformer`` or a preset of it.
@@ -79,7 +80,7 @@ def _model_config(cfg: Config, settings: Pretraining) -> Fragment:
         backbone["init_from"] = None
     return dict(
         _delete_=True,
-        type="mmvidformer.MaskedPretraining",
+        type=f"mmvidformer.{MODELS[settings.target]}",
         backbone=backbone,
         mask_ratio=settings.mask_ratio,
         data_preprocessor=without(cfg.model.get("data_preprocessor"), "augment", "blending"),

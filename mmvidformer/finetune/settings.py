@@ -7,7 +7,6 @@ from pathlib import Path
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.model_options import CONFIG, OverrideOptions
 from mmvidformer.engine.options import Options, flag, option, part
-from mmvidformer.engine.run_options import log_option
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.names import DEFAULT_NAME, FIELD_NAMES, PROBES, describe_tasks
 
@@ -89,13 +88,19 @@ class Recipe(RunSettings):
 
 @dataclass(frozen=True)
 class Pretraining(RunSettings):
-    """Settings of masked pretraining; the defaults are VideoMAE's (Tong et al. 2022, table 8)."""
+    """Settings of pretraining; the defaults are VideoMAE's (Tong et al. 2022, table 8)."""
 
     epochs: int = option("number of epochs", 800, type=int)
     batch: int = option(
         "batch size per process, at most the number of videos per process", 32, type=int
     )
     mask_ratio: float = option("share of the places that are masked", 0.9, type=float)
+    target: str = option(
+        "what is learned: 'pixels' of masked places, or 'views', clips without these places, that "
+        "have equal features (LeJEPA)",
+        "pixels",
+        choices=("pixels", "views"),
+    )
     lr: float = option("learning rate for a total batch of 256", 1.5e-4, type=float)
 
 
@@ -110,17 +115,11 @@ class RunOptions(OverrideOptions):
         "go on with the run in the work dir, with these settings, such as more --epochs"
     )
     work_dir: str | None = option("default: work_dirs/<config>_<command>", metavar="FOLDER")
-    log: Sequence[str] | None = log_option()
 
     @property
     def trains(self) -> bool:
         """Whether the run can go on after an interruption."""
         return True
-
-    @property
-    def log_words(self) -> list[str]:
-        """``--log`` of commands that this one runs."""
-        return ["--log", *self.log] if self.log else []
 
     def _check(self) -> None:
         if self.force and self.resume:

@@ -63,6 +63,18 @@ def test_pretrain_look_and_finetune(
     assert Config.fromfile(tuned / "finetune" / "config.py").load_from == str(checkpoint)
 
 
+def test_views_are_a_target(main_of, tiny_videos, make_config, weights, tmp_path, capsys) -> None:
+    config = make_config("pretrained", model=dict(backbone=dict(init_from=None)))
+    options = ["--config", str(config), "--data", str(tiny_videos.root), "--epochs", "1"]
+    options += ["--batch", "4", "--workers", "0", "--mask-ratio", "0.5", "--target", "views"]
+    assert main_of("pretrain")([*options, "--work-dir", str(tmp_path / "run")]) == 0
+    assert re.search(r"loss_views: [\d.]+ +loss_normal: [\d.]+", capsys.readouterr().out)
+    trained = weights(tmp_path / "run" / "epoch_1.pth")
+    assert "projector.0.weight" in trained
+    _, found = read_model(tmp_path / "run" / "epoch_1.pth")
+    assert found.state.keys() == {name for name in trained if name.startswith("backbone.")}
+
+
 def test_overrides_decide_whether_a_model_can_be_pretrained(
     main_of, tiny_videos, make_config, tmp_path, capsys
 ) -> None:
