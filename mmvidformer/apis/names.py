@@ -7,6 +7,7 @@ from mmengine.config import Config
 from mmengine.fileio import list_from_file
 from torch import nn
 
+from mmvidformer.checkpoints.labels import PREFIX, read_labels
 from mmvidformer.config import leaf_datasets
 from mmvidformer.data.table_numbers import read_number
 from mmvidformer.data.tables import read_table
@@ -83,7 +84,9 @@ def known_names(
     for names in (of_checkpoint, of_config, *of_datasets):
         if isinstance(names, str):
             with suppress(FileNotFoundError):  # the data are not here
-                names = list_from_file(names)
+                # By MMEngine, labels:// are read only where the registry is imported.
+                read = read_labels if names.startswith(PREFIX) else list_from_file
+                names = read(names)
         is_list = isinstance(names, Sequence) and not isinstance(names, str) and len(names)
         if is_list and (names is of_config or len(names) == count):
             return [*map(str, names)]

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -114,6 +116,16 @@ def test_shipped_configs_name_their_classes(name: str, last: str) -> None:
     assert len(found) == cfg.model.cls_head.num_classes
     wanted = read_labels(cfg.test_dataloader.dataset.metainfo.classes)
     assert found == wanted and found[-1] == last
+
+
+def test_names_of_a_shipped_list_need_no_registry() -> None:
+    """A process that answers imports neither it nor MMAction2."""
+    code = (
+        "import sys; from mmvidformer import get_config; from mmvidformer.apis import names; "
+        "print(names.known_names(get_config('vivit_fe_k400'))[-1], 'mmaction' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "zumba False\n"
 
 
 def test_quick_start_names_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
