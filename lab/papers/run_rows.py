@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from lab.papers.rows import PublishedRow, Table
 from lab.papers.runs import generate, measure, results
+from lab.papers.summary import is_of_others
 from mmvidformer.config import load_config, merge_overrides
 from mmvidformer.config.rows import Options
 from mmvidformer.errors import MissingFile, UserError
@@ -18,7 +19,16 @@ RANDOM = "random weights"
 def start_of(cfg: Config) -> str:
     """Source of the weights that training starts from, or ``RANDOM``."""
     start = cfg.get("load_from") or cfg.model.backbone.get("init_from")
+    start = start or " and ".join(_pretrained(cfg).values())
     return (start.get("source") if isinstance(start, Mapping) else start) or RANDOM
+
+
+def _pretrained(cfg: Config) -> dict[str, str]:
+    """Weights that a backbone of MMAction2 starts from, by their keys in the config."""
+    backbone = cfg.model.backbone
+    parts = {"": backbone, ".slow_pathway": backbone.get("slow_pathway") or {}}
+    named = {key: part.get("pretrained") for key, part in parts.items()}
+    return {f"model.backbone{key}.pretrained": name for key, name in named.items() if name}
 
 
 def with_start(cfg: Config, start: str | None) -> Options:
@@ -31,6 +41,9 @@ def with_start(cfg: Config, start: str | None) -> Options:
     """
     if start is None:
         return {}
+    if is_of_others(cfg):  # which has no init_from
+        own = dict.fromkeys(_pretrained(cfg))
+        return {"load_from": None if start == "none" else start, **own}
     if start != "none" and isinstance(cfg.model.backbone.get("init_from"), Mapping):
         return {"load_from": None, "model.backbone.init_from.source": start}
     return {"load_from": None, "model.backbone.init_from": None if start == "none" else start}

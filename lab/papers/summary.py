@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
+from mmengine.config import Config
 from scipy.stats import t as student
 from tqdm import tqdm
 
@@ -64,12 +65,17 @@ def tabulate(
     return columns, lines
 
 
+def is_of_others(cfg: Config) -> bool:
+    """Whether the backbone of a config is MMAction2's."""
+    return not cfg.model.backbone.type.startswith("mmvidformer.")
+
+
 def size_of(row: PublishedRow) -> Complexity | None:
     """Parameters and MACs of a row's model; None for a model of others."""
     if row.config is None:
         return None
     cfg = load_config(row.config, row.options)
-    return count(cfg, view_shape(cfg))
+    return None if is_of_others(cfg) else count(cfg, view_shape(cfg))
 
 
 def size_cells(row: PublishedRow) -> list[str]:

@@ -5,8 +5,10 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from mmengine.config import Config
 from mmengine.utils import import_modules_from_strings
@@ -47,7 +49,8 @@ def get_config(name: str) -> Config:
 
     Args:
         name: Name of the config, with or without ``.py``, of one for another task than one class
-            (``configs/tasks``), or of a paper's row, such as ``vivit/table2/model_3``.
+            (``configs/tasks``), of a paper's row, such as ``vivit/table2/model_3``, or of a file of
+            MMAction2, ``mmaction::recognition/...``.
 
     Raises:
         KeyError: If there is no such config. The message suggests similar names.
@@ -55,6 +58,8 @@ def get_config(name: str) -> Config:
     """
     if is_row(name):
         return load_config(*find_row(name).recipe())
+    if is_of_mmaction2(name):
+        return read_config(_mmaction2_file(name))
     folder = config_folder()
     files = {path.stem: path for path in (*folder.glob("*.py"), *folder.glob("tasks/*.py"))}
     return read_config(look_up(files, name.removesuffix(".py"), "shipped config"))
@@ -125,6 +130,8 @@ def import_modules(cfg: Config) -> None:
 def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
     """Merge overrides by dotted key into a config, in place.
 
+    A dictionary with ``_delete_`` replaces what was there, of a list, too.
+
     Raises:
         UserError: If a key does not fit the config, is almost one of it, or changes nothing
             (``idle_variables``).
@@ -140,16 +147,44 @@ def merge_overrides(cfg: Config, options: Mapping[str, object] | None) -> None:
         if close:
             raise UserError(f"overrides: the config has no {name}; did you mean {close[0]}?")
     try:
-        cfg.merge_from_dict(deepcopy(dict(options)))  # it would change the values
+        cfg.merge_from_dict(_empty_items(cfg, deepcopy(dict(options))))  # it changes the values
     except (KeyError, TypeError) as error:
         reason = shorten(str(error.args[0]), 150, placeholder=" ...")
         raise UserError(f"overrides {', '.join(options)} do not fit: {reason}") from error
     import_modules(cfg)
 
 
+def _empty_items(cfg: Config, options: dict[str, Any]) -> dict[str, Any]:
+    """Empty the items of lists that overrides replace, which MMEngine would merge with the old."""
+    for key, value in options.items():
+        *parents, last = key.split(".")
+        if last.isdigit() and isinstance(value, dict) and "_delete_" in value:
+            options[key] = {name: item for name, item in value.items() if name != "_delete_"}
+            node: Any = cfg
+            for part in parents:
+                node = node[int(part) if isinstance(node, list) else part]
+            node[int(last)].clear()
+    return options
+
+
 def config_name(name: str) -> str:
-    """Name of a config without scope, folder and suffix; that of a row is unchanged."""
-    return name if is_row(name) else Path(name).stem
+    """Name of a config without scope, folder and suffix; a row's and MMAction2's stay."""
+    return name if is_row(name) or is_of_mmaction2(name) else Path(name).stem
+
+
+def is_of_mmaction2(name: str) -> bool:
+    """Whether a name is that of a config file of the installed MMAction2."""
+    return name.startswith("mmaction::")
+
+
+def _mmaction2_file(name: str) -> Path:
+    spec = find_spec("mmaction")
+    if spec is None or spec.origin is None:
+        raise MissingPackage(f"{name} is a config of MMAction2, which is not installed")
+    file = Path(spec.origin).parent / ".mim" / "configs" / name.partition("::")[2]
+    if not file.is_file():
+        raise UnknownName(f"the installed MMAction2 has no {file}")
+    return file
 
 
 def type_name(part: object) -> str:

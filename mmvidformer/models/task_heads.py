@@ -1,6 +1,6 @@
 """Heads that answer with several classes, with numbers, or at each step of time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from mmvidformer.catalog import MODELS
 from mmvidformer.layers.samples import Sample, Samples
 from mmvidformer.models.head import Head, TimeSformerHead
-from mmvidformer.models.heads import AttentiveHead, ZeroInitHead, refuse_unread
+from mmvidformer.models.heads import AttentiveHead, MultiTaskHead, ZeroInitHead, refuse_unread
 from mmvidformer.models.horst.layer import Features, HorstOutput
 
 NO_LABEL = -1  # of a frame that is neither trained nor evaluated
@@ -213,3 +213,28 @@ def merge_clips(views: Tensor, sample: Sample) -> tuple[Tensor, float]:
     sums = values.new_zeros(total, values.shape[1]).index_add(0, places.flatten(), values)
     counts = places.flatten().bincount(minlength=total).clamp(min=1)
     return sums / counts[:, None], step
+
+
+@MODELS.add
+class MultiTaskWrapper(MultiTaskHead):
+    """A head of MMAction2 whose classes are those of several tasks, as those of ``MultiTaskHead``.
+
+    Args:
+        tasks: Number of classes of each task, as in ``MultiTaskHead``.
+        head: Config of the head, without its number of classes.
+        **kwargs: Further arguments of ``MultiTaskHead``, of losses and predictions.
+    """
+
+    fc_cls: Any
+
+    def __init__(self, tasks: Mapping[str, int], head: Mapping[str, Any], **kwargs: Any) -> None:
+        super().__init__(tasks, head["in_channels"], **kwargs)
+        self.fc_cls = MODELS.build({**head, "num_classes": self.num_classes})
+
+    def init_weights(self) -> None:
+        """Initialize the head as MMAction2 does."""
+        self.fc_cls.init_weights()
+
+    def forward(self, x: Any, **kwargs: Any) -> Tensor:
+        """Map what the head reads to logits (N, sum of classes)."""
+        return self.fc_cls(x, **kwargs)

@@ -147,15 +147,23 @@ class UnrollingClassifier(Classifier):
         """See ``Classifier``; ``e`` is used in the paper's form."""
         source = e + statt if self.with_e else statt
         noun, verb = self.xi_noun(source).relu(), self.xi_verb(source).relu()
-        # The halves of one tensor are not contiguous; cuDNN and ONNX's export need them to be.
-        start = tuple(x.flatten(0, 1)[None].contiguous() for x in self.start(noun, verb))
-        steps: Any = y.flatten(0, 1)[:, None].expand(-1, max(ahead), -1)  # (B*T, most, C)
-        if min(ahead) < max(ahead):  # all equal in a stream; an exported graph could not sort
-            # Packing sorts by length, so that each cell processes only rows that are not finished.
-            lengths = torch.tensor([*ahead] * len(y))
-            steps = pack_padded_sequence(steps, lengths, batch_first=True, enforce_sorted=False)
-        last = self.unroll(steps, start)[1][0][0]
-        return last.unflatten(0, (y.shape[0], -1)), verb, noun  # len(y) is fixed in a graph
+        return unroll(self.unroll, y, self.start(noun, verb), ahead), verb, noun
+
+
+def unroll(lstm: nn.LSTM, y: Tensor, start: Sequence[Tensor], ahead: Sequence[int]) -> Tensor:
+    """Repeat the input y (B, T, C) of an LSTM ``ahead`` times; its last hidden states (B, T, C).
+
+    ``start`` is h0 and c0, (B, T, C) each.
+    """
+    # The halves of one tensor are not contiguous; cuDNN and ONNX's export need them to be.
+    first = tuple(x.flatten(0, 1)[None].contiguous() for x in start)
+    steps: Any = y.flatten(0, 1)[:, None].expand(-1, max(ahead), -1)  # (B*T, most, C)
+    if min(ahead) < max(ahead):  # all equal in a stream; an exported graph could not sort
+        # Packing sorts by length, so that each cell processes only rows that are not finished.
+        lengths = torch.tensor([*ahead] * len(y))
+        steps = pack_padded_sequence(steps, lengths, batch_first=True, enforce_sorted=False)
+    last = lstm(steps, first)[1][0][0]
+    return last.unflatten(0, (y.shape[0], -1))  # len(y) is fixed in a graph
 
 
 CLASSIFIERS = {"linear": LinearClassifier, "unrolling": UnrollingClassifier}

@@ -29,6 +29,8 @@ class Horst(Recurrent):
         UserError: If there are no layers, or not one stride per layer.
     """
 
+    layer_type: type[Any] = HorstLayer
+
     def __init__(
         self,
         in_channels: int,
@@ -45,7 +47,7 @@ class Horst(Recurrent):
                 f"{list(channels)} and strides {list(strides)}"
             )
         sizes = zip([in_channels, *channels[:-1]], channels, strides, strict=True)
-        self.layers = nn.ModuleList(HorstLayer(*size, **layer) for size in sizes)
+        self.layers = nn.ModuleList(self.layer_type(*size, **layer) for size in sizes)
         recompute(self.layers, with_cp)
         self.out_channels = channels[-1]
 

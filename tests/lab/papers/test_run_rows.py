@@ -23,6 +23,9 @@ B21K = "timm:vit_base_patch16_224.orig_in21k"
         ("feature_fixation_sthv2", "random weights"),
         ("horst_early25_sthv2", "random weights"),
         ("horst/table5/horst", "random weights"),
+        ("timesformer/table2/slowfast_3840h", "torchvision://resnet50"),
+        ("timesformer/table2/slowfast_6336h", "random weights"),
+        ("vivit/table5d/tsm", "torchvision://resnet50"),
     ],
 )
 def test_start_of_a_config(name: str, start: str) -> None:
@@ -34,7 +37,16 @@ def test_a_checkpoint_that_mmengine_loads_comes_last() -> None:
     assert start_of(cfg) == "a.pth"
 
 
-@pytest.mark.parametrize("name", ["vivit/table1/inflation", "feature_fixation_sthv2", "horst_ek55"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vivit/table1/inflation",
+        "feature_fixation_sthv2",
+        "horst_ek55",
+        "timesformer/table2/slowfast_3840h",
+        "vivit/table5d/tsm",
+    ],
+)
 def test_other_starts(name: str) -> None:
     cfg = load_config(name, {"load_from": "old.pth"})
     merge_overrides(cfg, with_start(cfg, None))
