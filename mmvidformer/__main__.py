@@ -21,7 +21,7 @@ COMMANDS: dict[str, str | dict[str, str]] = {
     "pretrain": "Pretrain on videos without labels",
     "convert": "Convert a checkpoint of a video transformer",
     "export": "Export a recognizer",
-    "push": "Share a fine-tuned model",
+    "push": "Share a trained model",
     "label": "Label many videos",
     "features": "Extract features of many videos",
     "speed": "Measure how fast a model can be here",
@@ -32,7 +32,8 @@ COMMANDS: dict[str, str | dict[str, str]] = {
         "shard": "Pack the videos of lists into shards",
     },
     "plot": {
-        "confusion": "Draw the errors of a test",
+        "confusion": "Draw the confusions of a test",
+        "errors": "Show the errors of a test as a page",
         "rollout": "Show what a model attends to",
     },
     "count": "Count parameters and multiply-accumulates",

@@ -69,6 +69,14 @@ ATTRIBUTES = {
         "engine/fsdp.py",
         "initializing weights before they are sharded",
     ),
+    **{
+        ("mmengine.runner.Runner", name): ("sinks/tracking.py", "the metric that draws errors")
+        for name in ("_val_loop", "_test_loop")
+    },
+    ("mmengine.visualization.Visualizer", "_vis_backends"): (
+        "sinks/tracking.py",
+        "trackers that the saved config does not have",
+    ),
     ("mmengine.runner.EpochBasedTrainLoop", "_epoch"): (
         "engine/checkpointing/loop.py",
         "resuming in the middle of an epoch",

@@ -14,6 +14,7 @@ from mmvidformer.checkpoints.keymap import Conversion, State, apply_rules, key_m
 from mmvidformer.checkpoints.operations import ADD_TIME, Grid, positions
 from mmvidformer.errors import UserError
 from mmvidformer.layers import EncoderConfig
+from mmvidformer.storage.errors import StorageError
 
 PREFIX = "timm:"
 # Parts, and names of the classes of timm that have an equal here.
@@ -39,6 +40,7 @@ def create(name: str, pretrained: bool = True) -> Any:
     """Create an image model of timm without its classifier.
 
     Raises:
+        OSError: If its files cannot be fetched.
         UserError: If timm has no such model, or ``VideoTransformer`` cannot compute its features;
             the message names the part.
     """
@@ -48,6 +50,9 @@ def create(name: str, pretrained: bool = True) -> Any:
         model = timm.create_model(name, pretrained=pretrained, num_classes=0)
     except RuntimeError as error:  # an unknown name or tag
         raise UserError(f"{PREFIX}{name}: {error}") from error
+    except OSError as error:
+        reason = str(error).partition("\n")[0]
+        raise StorageError(f"{PREFIX}{name} cannot be fetched: {reason}") from error
     if obstacle := next(_obstacles(model), None):
         raise UserError(f"{PREFIX}{name} cannot be a start: {obstacle}")
     return model

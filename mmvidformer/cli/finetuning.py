@@ -30,7 +30,7 @@ from mmvidformer.finetune.settings import AUTO, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.storage.files import write_file
 from mmvidformer.tasks.base import Task
-from mmvidformer.tasks.table import find_task
+from mmvidformer.tasks.table import DEFAULT, find_task
 
 
 def finetune(options: FinetuneOptions, argv: Sequence[str]) -> None:
@@ -70,6 +70,7 @@ def run(
     work_dir, task = path.parents[1], find_task(recipe.task)
     result: dict[str, Any] = {}
     several = ["--procs", str(recipe.procs)] if recipe.procs > 1 else []
+    several += options.log_words
     if recipe.is_probe:
         checkpoint = None if recipe.method == "knn" else work_dir / f"{recipe.method}.pth"
         result = _run_probe(options, cfg, lists, checkpoint, command)
@@ -91,7 +92,7 @@ def run(
     if "tally" not in result and checkpoint and cfg.get(f"{split}_dataloader"):
         word = SPLIT_WORDS[split]
         print(f"the {word} list, by the test pipeline:", flush=True)
-        reads_files = task.name == "classes" and not options.shards
+        reads_files = task is DEFAULT and not options.shards
         metrics, answers = evaluate(path, str(checkpoint), split, several, reads_files)
         result[word] = metrics
         tally, baselines = None, {}
@@ -158,6 +159,11 @@ def _run_probe(
     result = _describe(task, lists, split, value) | _tallies(tally, baselines)
     said = options.data, command
     result["figures"] = list_figures(task, lists, split, *said, value, tally, baselines)
+    if options.log and result["figures"]:
+        from mmvidformer.sinks.tracking import log_result  # takes a second
+
+        numbers = {f"{split}/{figure['metric']}": figure["value"] for figure in result["figures"]}
+        log_result(cfg, options.log, numbers)
     chance = result.get("chance") or 0.0
     comparison = compare_share(tally, chance, baselines, PROBE_ADVICE)
     print(f"{recipe.method}, {chosen}: {comparison}")

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         (path.parents[1] / LAST).unlink(missing_ok=True)  # of an earlier run
     several = ["--procs", str(settings.procs)] if settings.procs > 1 else []
     start = ["--resume"] if options.resume else ["--force"]  # as the work dir was checked
-    status = train.main([str(path), *start, *several])
+    status = train.main([str(path), *start, *several, *options.log_words])
     if status:
         return status
     checkpoint = best_checkpoint(path.parents[1])

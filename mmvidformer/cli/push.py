@@ -1,15 +1,17 @@
-"""Share a fine-tuned model: mmvidformer push RUN ORG/NAME, or RUN --out FOLDER.
+"""Share a trained model: mmvidformer push RUN ORG/NAME, or RUN --out FOLDER.
 
-RUN is the work dir of mmvidformer finetune. The repository of the HuggingFace hub gets weights,
-config, classes, how videos are read, and a card with what the run measured. It is private unless
-you say --public. --out writes the folder only, and uploads nothing.
+RUN is the work dir of mmvidformer finetune or train. The repository of the HuggingFace hub gets
+weights, config, classes, how videos are read, and a card with what the run measured. It is private
+unless you say --public. --out writes the folder only, and uploads nothing.
 """
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mmvidformer.engine.model_options import ForceOptions
 from mmvidformer.engine.options import argument, flag, option, parse_options
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 class PushOptions(ForceOptions):
     """What is shared, where, and what the card says."""
 
-    run: str = argument("work dir of mmvidformer finetune")
+    run: str = argument("work dir of mmvidformer finetune or train")
     repository: str | None = argument("ORG/NAME on the hub", nargs="?")
     out: Path | None = option("write this folder, and upload nothing", type=Path, metavar="FOLDER")
     license: str = option("license of the weights, as the hub writes it (apache-2.0)", "")
@@ -50,11 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             validate_repo_id(options.repository)
         except ValueError as error:
             raise UserError(f"{options.repository!r} is no ORG/NAME: {error}") from error
-    folder = Path(options.run, "finetune")
-    config, checkpoint = folder / "config.py", find_checkpoint(folder)
+    config, checkpoint, result = find_run(Path(options.run))
     cfg = load_config(str(config))
-    facts = read_facts(cfg, folder, options)
-    recognizer = Recognizer(cfg, str(checkpoint), "cpu")
+    facts = read_facts(cfg, checkpoint, result, options)
+    recognizer = Recognizer(cfg, checkpoint, "cpu")
     if options.out:
         recognizer.save_pretrained(options.out, facts, options.force)
         print(f"written: {options.out}")
@@ -68,30 +69,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def find_checkpoint(folder: Path) -> Path:
-    """Find the checkpoint of a run by its ``result.json``, also if the run was moved."""
-    file = folder / "result.json"
-    if not file.is_file():
-        raise MissingFile(f"{file} is missing: RUN must be a work dir of mmvidformer finetune")
-    checkpoint = json.loads(file.read_text("utf-8")).get("checkpoint")
-    if checkpoint is None:
-        raise UserError(f"{file} names no checkpoint: the run trained no weights (knn), or ended")
-    path = folder.parent / Path(checkpoint).name
-    if not path.is_file():
-        raise MissingFile(f"{path} is missing, the checkpoint of the run")
-    return path
+def find_run(run: Path) -> tuple[Path, str, dict[str, Any]]:
+    """Return the config and the checkpoint of a run, and its result.
+
+    The result is that of ``finetune``, which may be moved; of ``train``, it is what the newest test
+    of the checkpoint in the work dir wrote, with its ``file``.
+    """
+    from mmvidformer.engine.checkpointing.resume import best_checkpoint
+
+    file = run / "finetune" / "result.json"
+    if file.is_file():
+        result = json.loads(file.read_text("utf-8"))
+        if result.get("checkpoint") is None:
+            raise UserError(f"{file} names no checkpoint: the run trained no weights (knn)")
+        path = run / Path(result["checkpoint"]).name
+        if not path.is_file():
+            raise MissingFile(f"{path} is missing, the checkpoint of the run")
+        return file.with_name("config.py"), str(path), result
+    config, best = max(run.glob("*.py"), key=os.path.getmtime, default=None), best_checkpoint(run)
+    if config is None or best is None:
+        wanted = "RUN must be a work dir of mmvidformer finetune or train"
+        raise MissingFile(f"{run} has no config with a checkpoint: {wanted}")
+    tests = [*run.glob("test_*.json"), *run.glob("val_*.json")]
+    for test in sorted(tests, key=os.path.getmtime, reverse=True):
+        content = json.loads(test.read_text("utf-8"))
+        if Path(content.get("checkpoint", "")).name == Path(best).name and "metrics" in content:
+            return config, best, content | {"file": test}
+    return config, best, {}
 
 
-def read_facts(cfg: "Config", folder: Path, options: PushOptions) -> "Facts":
-    """Read what a run measured, and what it started from."""
+def read_facts(
+    cfg: "Config", checkpoint: str, result: Mapping[str, Any], options: PushOptions
+) -> "Facts":
+    """Return what a run measured, and what it started from."""
     from mmvidformer.apis.model_card import Facts, Figure
     from mmvidformer.checkpoints.download import is_address
     from mmvidformer.checkpoints.published import row_of
+    from mmvidformer.finetune.outcome import SPLIT_WORDS
+    from mmvidformer.tasks.table import task_of
 
-    result = json.loads((folder / "result.json").read_text("utf-8"))
     figures = [Figure(**figure) for figure in result.get("figures", ())]
+    metric = task_of(cfg).best_metric or "acc/top1"
+    if metric in result.get("metrics", ()):
+        test: Path = result["file"]
+        split = SPLIT_WORDS[test.name.partition("_")[0]]
+        date = datetime.fromtimestamp(test.stat().st_mtime).strftime("%Y-%m-%d")
+        figures = [Figure(metric, result["metrics"][metric], split, date=date)]
     start = cfg.get("load_from") or cfg.model.backbone.get("init_from") or "random weights"
     start = start["source"] if isinstance(start, dict) else start
+    if Path(start).name == Path(checkpoint).name:  # in the config of a test in the same work dir
+        start = ""
     row = row_of(start) if is_address(start) else None
     if row and row.license:
         start = f"{start} (license: {row.license})"

@@ -1,6 +1,7 @@
 """A test of a recognizer, from the options of the command to its report."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -40,6 +41,10 @@ def run_test(options: TestOptions, argv: Sequence[str]) -> int | None:
     options.merge(cfg)
     merge_options(cfg, options)
     runner = build_runner(cfg)
+    if options.log:
+        from mmvidformer.sinks.tracking import log_to  # takes a second
+
+        log_to(runner, options.log, os.path.dirname(checkpoint), options.split)
     # Folded weights are rounded otherwise in half precision, and sharded ones cannot be folded.
     if not cfg.test_cfg.get("fp16") and type(runner) is QuietRunner:
         runner.register_hook(OptimizeHook(shares_frames=options.align, **options.inexact))

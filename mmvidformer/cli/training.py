@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from importlib.util import find_spec
 
 from mmengine.config import Config
 
@@ -37,17 +36,20 @@ def train(options: TrainOptions, argv: Sequence[str]) -> int | None:
             check_unused(_checkpoint_folder(cfg))
     is_first = is_first_process(options.launcher)
     with hold(_checkpoint_folder(cfg)) if is_first else nullcontext():
-        build_runner(cfg, options.resume).train()
+        runner = build_runner(cfg, options.resume)
+        if options.log:
+            from mmvidformer.sinks.tracking import log_to  # takes a second
+
+            log_to(runner, options.log, runner.work_dir if runner._resume else None)
+        runner.train()
 
 
 def merge_options(cfg: Config, options: TrainOptions) -> None:
     """Write the options of training into ``cfg``.
 
     Raises:
-        UserError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr`` or the visualizer
-            for ``--tensorboard``, or counts no ``--epochs``, or if ``--strategy fsdp`` has no
-            launcher; or as ``check_precision``.
-        ModuleNotFoundError: If TensorBoard is not installed.
+        UserError: If ``cfg`` lacks the base batch size for ``--auto-scale-lr``, or counts no
+            ``--epochs``, or if ``--strategy fsdp`` has no launcher; or as ``check_precision``.
     """
     if options.epochs is not None:
         merge(cfg, stretch(cfg, options.epochs))
@@ -56,13 +58,6 @@ def merge_options(cfg: Config, options: TrainOptions) -> None:
     if options.amp is not None:
         merge(cfg, precision_fragment(cfg, options.amp))
     check_precision(cfg)
-    if options.tensorboard:
-        if not cfg.get("visualizer"):
-            raise UserError(f"--tensorboard needs a visualizer in {options.config}")
-        if find_spec("tensorboard") is None:
-            raise ModuleNotFoundError("--tensorboard needs a package: pip install tensorboard")
-        backends = cfg.visualizer.get("vis_backends") or []
-        cfg.visualizer.vis_backends = [*backends, dict(type="TensorboardVisBackend")]
     if options.strategy == "fsdp":
         if cfg.launcher == "none":
             raise UserError("--strategy fsdp needs a launcher: start it with --procs")

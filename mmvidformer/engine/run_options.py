@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmvidformer.engine.arguments import parse_views, positive
 from mmvidformer.engine.model_options import CHECKPOINT, ConfigOptions, ForceOptions, SpeedOptions
@@ -13,8 +16,21 @@ from mmvidformer.engine.options import argument, flag, option
 from mmvidformer.errors import UserError
 from mmvidformer.video.choices import BACKENDS
 
+TRACKERS = ("tensorboard", "wandb", "mlflow", "trackio")  # which are names of packages, too
+
 if TYPE_CHECKING:
     from mmengine.config import Config
+
+
+def log_option() -> Any:
+    """Return the field of the trackers that a run logs to."""
+    return option("also log to trackers of runs", nargs="+", choices=TRACKERS, type=_installed)
+
+
+def _installed(name: str) -> str:
+    if name in TRACKERS and find_spec(name) is None:
+        raise ArgumentTypeError(f"{name} is not installed: pip install {name}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,7 @@ class RunnerOptions(ConfigOptions):
         "folder or address with the shards of the config's lists (mmvidformer data shard)",
         metavar="FOLDER",
     )
+    log: Sequence[str] | None = log_option()
     procs: int | None = option(
         "start N processes, one per GPU, or on the CPU without one; for several nodes run the "
         "command on each, with NNODES, NODE_RANK, MASTER_ADDR and PORT set",
@@ -107,9 +124,6 @@ class TrainOptions(RunnerOptions):
         "how several processes share the model: a copy in each, or a shard in each",
         "ddp",
         choices=["ddp", "fsdp"],
-    )
-    tensorboard: bool = flag(
-        "also log for TensorBoard (pip install tensorboard), in <work dir>/*/vis_data"
     )
 
     def _check(self) -> None:

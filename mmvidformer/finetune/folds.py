@@ -23,7 +23,7 @@ from mmvidformer.tasks.table import find_task
 
 RECORD = "folds.json"
 LEAST = 3  # folds whose mean has an interval
-UNRECORDED = ("fold", "folds", "force", "prepare", "resume")
+UNRECORDED = ("fold", "folds", "force", "log", "prepare", "resume")
 Run = Callable[[FinetuneOptions, VideoLists], dict[str, Any]]
 
 

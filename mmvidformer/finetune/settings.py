@@ -7,6 +7,7 @@ from pathlib import Path
 from mmvidformer.engine.annotation_options import AnnotationOptions
 from mmvidformer.engine.model_options import CONFIG, OverrideOptions
 from mmvidformer.engine.options import Options, flag, option, part
+from mmvidformer.engine.run_options import log_option
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.names import DEFAULT_NAME, FIELD_NAMES, PROBES, describe_tasks
 
@@ -115,11 +116,17 @@ class RunOptions(OverrideOptions):
         "go on with the run in the work dir, with these settings, such as more --epochs"
     )
     work_dir: str | None = option("default: work_dirs/<config>_<command>", metavar="FOLDER")
+    log: Sequence[str] | None = log_option()
 
     @property
     def trains(self) -> bool:
         """Whether the run can go on after an interruption."""
         return True
+
+    @property
+    def log_words(self) -> list[str]:
+        """``--log`` of commands that this one runs."""
+        return ["--log", *self.log] if self.log else []
 
     def _check(self) -> None:
         if self.force and self.resume:

@@ -1,5 +1,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mmengine.evaluator import BaseMetric
@@ -19,6 +20,9 @@ class SaveScores(BaseMetric):
     (``BadVideoEvaluator``); ``videos`` (N,), their files, if ``SafeDataset`` names them; and
     ``classes``, those in the dataset's ``metainfo``, if it has any.
 
+    Of segments and moments there are ``found`` and ``true`` in place of scores and labels: the
+    number of the video, start, end and class of each, and of those that were found the score.
+
     Args:
         path: The file, with the suffix ``.npz``. Its folder is created.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
@@ -31,31 +35,49 @@ class SaveScores(BaseMetric):
         self.path = Path(path).with_suffix(".npz")
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
-        """Store the scores and the labels of each sample."""
+        """Store the answers and the labels of each sample."""
         for sample in data_samples:
-            if "pred_score" not in sample or "step" in sample:  # parts, of which videos have many
+            row = self.row_of(sample)
+            if row is None:  # parts, of which videos have many
                 wrong = "the model has none; use .pkl, or mmvidformer demo --json"
                 raise UserError(f"{self.path} has a row of scores for each video, but {wrong}")
-            scores = sample["pred_score"]
-            named = {"scores": scores}
-            if isinstance(scores, Mapping):
-                named = {f"scores_{task}": of_task for task, of_task in scores.items()}
-            result = {name: array.float().cpu().numpy() for name, array in named.items()}
-            labels = sample["gt_label"].cpu().numpy()
-            result["labels"] = labels[0] if len(labels) == 1 else labels
-            result["bad_videos"] = "bad_video" in sample
-            if "video_path" in sample:
-                result["videos"] = sample["video_path"]
-            self.results.append(result)
+            self.results.append(row)
 
-    def compute_metrics(self, results: list[dict]) -> dict:
-        """Write the file; there are no results."""
+    @staticmethod
+    def row_of(sample: Mapping) -> dict[str, Any] | None:
+        """Return what the file has of a sample; None if it has no place for its answers."""
+        row = {"bad_videos": "bad_video" in sample}
+        if "video_path" in sample:
+            row["videos"] = sample["video_path"]
+        if "segments" in (spans := sample.get("pred_instances", ())) and "spans" in sample:
+            columns = [*spans["segments"].T, spans["labels"], spans["scores"]]
+            row["found"] = np.stack([column.float().cpu().numpy() for column in columns], axis=1)
+            return row | {"true": np.asarray(sample["spans"], float).reshape(-1, 3)}
+        if "pred_score" not in sample or "step" in sample:
+            return None
+        scores = sample["pred_score"]
+        named = {"scores": scores}
+        if isinstance(scores, Mapping):
+            named = {f"scores_{task}": of_task for task, of_task in scores.items()}
+        labels = sample["gt_label"].cpu().numpy()
+        row["labels"] = labels[0] if len(labels) == 1 else labels
+        return row | {name: array.float().cpu().numpy() for name, array in named.items()}
+
+    def arrays_of(self, results: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+        """Return what the file has, by name."""
         arrays = {}
         for name in results[0]:
-            arrays[name] = np.stack([result[name] for result in results])
+            rows = [result[name] for result in results]
+            if name in ("found", "true"):
+                rows = [np.insert(spans, 0, i, axis=1) for i, spans in enumerate(rows)]
+            arrays[name] = np.concatenate(rows) if name in ("found", "true") else np.stack(rows)
         names = (self.dataset_meta or {}).get("classes")
         if isinstance(names, list | tuple):
             arrays["classes"] = np.array(names, dtype=str)
+        return arrays
+
+    def compute_metrics(self, results: list[dict]) -> dict:
+        """Write the file; there are no results."""
         with write_atomically(self.path) as part, part.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, **self.arrays_of(results))
         return {}

@@ -15,6 +15,7 @@ from mmvidformer.layers import resize_positions
 from mmvidformer.models import VideoTransformer, ViViT
 from mmvidformer.registry import MODELS
 from tests.checkpoints.tiny_vivit import ARCH, vivit
+from tests.web_server import Web
 
 
 def test_own_checkpoint_of_another_scheme_length_and_head(tmp_path: Path) -> None:
@@ -105,6 +106,24 @@ def test_timm_by_name(
     assert "ViViT from timm:vit_tiny.some_tag: 31 of 31 tensors" in caplog.text
     kernel = image_model.patch_embed.proj.weight / 2
     assert torch.equal(model.embed.proj.weight[:, :, 0], kernel)
+
+
+def test_timm_from_the_hub(tmp_path: Path, web: Web) -> None:
+    """By timm's own names, of a repository that timm wrote, whose config says what model it is."""
+    sizes = dict(embed_dim=32, depth=2, num_heads=2, img_size=32)
+    image = timm.create_model("vit_tiny_patch16_224", **sizes)
+    folder = tmp_path / "repository"
+    timm.models.save_for_hf(image, folder, model_args=sizes, safe_serialization=True)
+    web.add_repository("org/tiny", folder)
+    model = VideoTransformer("timm:hf_hub:org/tiny", clip_len=1, img_size=32)
+    model.init_weights()
+    pixels = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    expected = image.eval().forward_features(pixels)[:, 0]
+    with torch.no_grad():
+        torch.testing.assert_close(model.eval()(pixels[:, :, None]), expected)
+    model = vivit("spacetime", init_from=dict(source="timm:hf_hub:org/none"))
+    with pytest.raises(OSError, match="timm:hf_hub:org/none cannot be fetched: .*404"):
+        model.init_weights()
 
 
 @pytest.mark.parametrize("name", ["vivit_fe_k400", "vivit_l_fe_k400", "vivit_h_st_k400"])

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from lab.plot.views import draw_views
-from mmvidformer.cli.plot.scores import (
-    draw_confusion,
-    read_scores,
-)
+from mmvidformer.sinks.scores import Scores, draw_confusion, read_arrays, select_scores
+
+
+def read_scores(path, task: str | None = None) -> Scores:
+    return select_scores(read_arrays(path), task, path)
 
 
 def test_a_large_matrix_shows_the_most_confused_classes() -> None:

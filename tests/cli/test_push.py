@@ -56,11 +56,38 @@ def test_a_run_goes_to_the_hub(run: Path, main_of, web, monkeypatch, capsys) -> 
     assert "uploaded: hf://org/colors" in said and "license: unknown" in said
 
 
+def test_a_run_of_train_is_shared_with_its_test(
+    make_config, train, test, main_of, tmp_path: Path, capsys
+) -> None:
+    """What a test of the same checkpoint measured is in the card, and nothing else."""
+    config, work_dir = str(make_config("trained", train_cfg=dict(max_epochs=1))), tmp_path / "run"
+    train([config, "--work-dir", str(work_dir), "--seed", "0"])
+    assert main_of("push")([str(work_dir), "--out", str(tmp_path / "untested")]) == 0
+    card = (tmp_path / "untested" / "README.md").read_text()
+    assert "Nothing was measured." in card and "| started from | random weights |" in card
+    (best,) = work_dir.glob("best_*.pth")
+    test([config, str(best), "--work-dir", str(work_dir)])
+    results = json.loads((work_dir / "test_1x1_score.json").read_text())["metrics"]
+    other = dict(checkpoint="other.pth", metrics={"acc/top1": 0.123})
+    (work_dir / "test_2x1_score.json").write_text(json.dumps(other))
+    out = tmp_path / "tested"
+    assert main_of("push")([str(work_dir), "--out", str(out), "--trained-on", "colors"]) == 0
+    card = (out / "README.md").read_text()
+    value = f"{results['acc/top1']:.3f}"
+    assert f"| not known | test | acc/top1 | {value} | not known | not known | not known |" in card
+    assert "0.123" not in card and "| started from | not known |" in card
+    assert "| trained on | colors |" in card
+    Recognizer.from_pretrained(out, device="cpu")
+
+
 @pytest.mark.parametrize(
     ("words", "match"),
     [
         (["{run}", "a/b/c"], "'a/b/c' is no ORG/NAME"),
-        (["{run}/none", "org/name"], r"none.finetune.result\.json is missing: RUN must be"),
+        (
+            ["{run}/none", "org/name"],
+            "none has no config with a checkpoint: RUN must be a work dir",
+        ),
     ],
 )
 def test_mistakes(run: Path, words: list[str], match: str, main_of) -> None:

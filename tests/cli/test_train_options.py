@@ -49,20 +49,6 @@ def test_options_reach_the_config(train, make_config, tmp_path, monkeypatch):
     assert shapes or not onednn.onednn_types()  # linear layers train in oneDNN
 
 
-def test_tensorboard_gets_what_the_log_has(train, make_config, tmp_path):
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    config = make_config("board", train_cfg=dict(max_epochs=1))
-    train([str(config), "--work-dir", str(tmp_path), "--seed", "0", "--tensorboard"])
-    (log,) = tmp_path.glob("*/vis_data/scalars.json")
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    events = EventAccumulator(str(log.parent)).Reload()
-    for name in ("loss", "lr", "acc/top1"):
-        logged = [row[name] for row in rows if name in row]
-        assert logged and [event.value for event in events.Scalars(name)] == pytest.approx(logged)
-
-
 def test_auto_scale_lr_needs_a_base(train, make_config, tmp_path):
     config = make_config("unscaled", auto_scale_lr=dict(_delete_=True, enable=False))
     with pytest.raises(ValueError, match="base_batch_size"):
@@ -127,9 +113,3 @@ def test_a_finished_run_trains_longer_with_a_longer_schedule(
     assert rates["cut"] == pytest.approx(rates["whole"])
     train([*options, str(tmp_path / "cut"), "--resume"])  # with the two epochs of the config
     assert "steps are done: nothing is left to train; --epochs N" in "".join(capsys.readouterr())
-
-
-def test_tensorboard_without_its_package_is_noticed_at_once(train, make_config, monkeypatch):
-    monkeypatch.setattr("mmvidformer.cli.training.find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match="pip install tensorboard"):
-        train([str(make_config("board")), "--tensorboard"])

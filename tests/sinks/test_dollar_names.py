@@ -16,8 +16,8 @@ from lab.plot.tsne import draw_classes
 from lab.plot.views import draw_views
 from lab.receptive_field import Field, draw_receptive_field
 from mmvidformer.apis import Prediction
-from mmvidformer.cli.plot.scores import draw_confusion
 from mmvidformer.sinks.heatmaps import HeatStrip, draw_strips
+from mmvidformer.sinks.scores import draw_confusion
 from mmvidformer.sinks.timeline import draw_timeline
 from mmvidformer.tasks.table import find_task
 

@@ -1,4 +1,4 @@
-"""Draw the errors of a test: mmvidformer plot confusion SCORES.npz --out-dir FOLDER.
+"""Draw the confusions of a test: mmvidformer plot confusion SCORES.npz --out-dir FOLDER.
 
 SCORES.npz is the file of mmvidformer test --dump SCORES.npz. Writes a confusion matrix
 (confusion.png), the accuracy of each class (class_accuracy.csv), and the videos that are classified
@@ -40,20 +40,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     targets = [("--out-dir", options.out_dir / name) for name in WRITTEN]
     check_outputs(vars(options), targets, "out_dir")
     import numpy as np
-    from sklearn.metrics import confusion_matrix
 
     from mmvidformer.apis import class_names
-    from mmvidformer.cli.plot.scores import (
+    from mmvidformer.sinks.figures import save_figure
+    from mmvidformer.sinks.scores import (
+        count_confusions,
         draw_confusion,
-        read_scores,
+        read_arrays,
+        select_scores,
         write_wrong,
     )
-    from mmvidformer.sinks.figures import save_figure
     from mmvidformer.storage.atomic import open_rows
 
-    scores = read_scores(options.scores, options.task)
-    predicted = scores.values.argmax(axis=1)
-    counts = confusion_matrix(scores.labels, predicted, labels=range(scores.values.shape[1]))
+    scores = select_scores(read_arrays(options.scores), options.task, options.scores)
+    counts = count_confusions(scores)
     task = options.task or "class"
     names = class_names({task: len(counts)}, options.classes, scores.classes)[task]
     videos, correct = counts.sum(axis=1), counts.diagonal()

@@ -1,12 +1,13 @@
 """Scores of a test, and pictures and a table of its errors."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.metrics import confusion_matrix
 
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import without_formulas
@@ -28,20 +29,54 @@ class Scores(NamedTuple):
     videos: np.ndarray | None
 
 
-def read_scores(path: str | Path, task: str | None = None) -> Scores:
-    """Read a file of ``test --dump``, without the videos that were bad or have no label.
-
-    A head of several tasks needs the name of one.
-
-    Raises:
-        UserError: If it is not such a file, has no such task, not one class a video, or no
-            averaged views.
-    """
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Read a file of ``test --dump``; a ``UserError`` if it is no ``.npz``."""
     if Path(path).suffix != ".npz":
         raise UserError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
-    name = "scores" if task is None else f"scores_{task}"
     with np.load(path, allow_pickle=False) as file:
-        arrays = dict(file)
+        return dict(file)
+
+
+def list_tasks(arrays: Mapping[str, np.ndarray]) -> list[str | None]:
+    """Return the tasks of the head that a file has; None is a single one."""
+    tasks = [name.removeprefix("scores_") for name in arrays if name.startswith("scores_")]
+    return [*tasks] or [None]
+
+
+def classes_of(
+    arrays: Mapping[str, np.ndarray], task: str | None = None
+) -> tuple[int, list[str] | None]:
+    """Return the number of classes of a file, and their names if it has them."""
+    names = arrays["classes"].tolist() if "classes" in arrays and task is None else None
+    if "found" in arrays:
+        labels = [spans[:, 3].max(initial=-1) for spans in (arrays["found"], arrays["true"])]
+        return len(names) if names else 1 + int(max(labels)), names
+    count = arrays["scores" if task is None else f"scores_{task}"].shape[-1]
+    return count, names if names and len(names) == count else None
+
+
+def has_labels(arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether any number of classes a video has is what a file tells of."""
+    scores, labels = arrays.get("scores"), arrays.get("labels")
+    if scores is None or labels is None or labels.shape != scores.shape or scores.ndim != 2:
+        return False
+    return labels.dtype.kind == "f" and bool(np.isin(labels, (0, 1)).all())
+
+
+def select_scores(
+    arrays: Mapping[str, np.ndarray], task: str | None = None, path: str | Path = ""
+) -> Scores:
+    """Take the scores of one class a video, without videos that were bad or have no label.
+
+    Args:
+        arrays: What ``read_arrays`` read.
+        task: Which of several tasks of the head.
+        path: The file, for messages.
+
+    Raises:
+        UserError: If there is no such task, not one class a video, or no averaged views.
+    """
+    name = "scores" if task is None else f"scores_{task}"
     tasks = [key for key in arrays if key.startswith("scores")]
     if name not in tasks or "labels" not in arrays:
         raise UserError(f"{path} must have {name} and labels, got {', '.join(arrays)}")
@@ -62,9 +97,7 @@ def read_scores(path: str | Path, task: str | None = None) -> Scores:
             f"{path} must have scores (videos, classes) and labels below the classes, got "
             f"{values.shape} and labels up to {labels.max()}"
         )
-    names = arrays["classes"].tolist() if "classes" in arrays and task is None else []
-    classes = names if len(names) == values.shape[1] else None
-    return Scores(values, labels, classes, videos)
+    return Scores(values, labels, classes_of(arrays, task)[1], videos)
 
 
 def draw_confusion(
@@ -98,9 +131,15 @@ def draw_confusion(
     return without_formulas(figure)
 
 
+def count_confusions(scores: Scores) -> np.ndarray:
+    """Count videos by class and by predicted class."""
+    classes = range(scores.values.shape[1])
+    return confusion_matrix(scores.labels, scores.values.argmax(axis=1), labels=classes)
+
+
 def write_wrong(file: TextIO, scores: Scores, names: Sequence[str]) -> None:
     """Write a row for each video whose prediction is not its class, the surest errors first."""
-    every = np.arange(len(scores.labels))
+    every, videos = np.arange(len(scores.labels)), np.asarray(scores.videos)
     predicted = scores.values.argmax(axis=1)
     of_label, of_prediction = scores.values[every, scores.labels], scores.values[every, predicted]
     order = np.argsort(of_label - of_prediction, kind="stable")
@@ -108,4 +147,4 @@ def write_wrong(file: TextIO, scores: Scores, names: Sequence[str]) -> None:
     rows.writerow(["video", "class", "predicted", "score of class", "score of predicted"])
     for i in order[predicted[order] != scores.labels[order]]:
         pair = names[scores.labels[i]], names[predicted[i]]
-        rows.writerow([scores.videos[i], *pair, f"{of_label[i]:.4f}", f"{of_prediction[i]:.4f}"])
+        rows.writerow([videos[i], *pair, f"{of_label[i]:.4f}", f"{of_prediction[i]:.4f}"])
