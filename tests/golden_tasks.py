@@ -28,7 +28,7 @@ from mmvidformer.finetune.settings import Pretraining, Recipe
 from mmvidformer.registry import DATASETS, TRANSFORMS
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.video.video import Video
-from tests.golden_losses import BATCH, STEPS, run_steps, shrink_clips, write_losses
+from tests.golden_losses import BATCH, STEPS, WIDTH, run_steps, shrink_clips, write_losses
 from tests.tiny_configs import SIDE
 
 FILE = Path(__file__).parent / "golden" / "task_losses.txt"
@@ -113,6 +113,29 @@ def pretrain(folder: Path) -> list[float]:
     return run_steps(cfg, read_samples(cfg))
 
 
+def train_features(folder: Path, name: str) -> list[float]:
+    """Return the losses of a config of saved features, on clips of 64 rows of some."""
+    cfg = get_config(name)
+    cfg.model.cls_head.update(num_classes=2, in_channels=WIDTH, hidden_dim=WIDTH)
+    _, header, line = LISTS["segments"]
+    facts = dict(every=1, span=1, fps=float(RATE), frames=FRAMES)
+    for number in range(VIDEOS):
+        values = np.random.RandomState(number).standard_normal((FRAMES, WIDTH))
+        np.savez(folder / f"{number}.npz", features=values, **facts)
+    lines = [header, *(line(number).replace(".mp4", "") for number in range(VIDEOS))]
+    (folder / "train.csv").write_text("\n".join(lines) + "\n")
+    settings = dict(type="mmvidformer.SpanDataset", overlap=True, suffix=".npz")
+    settings |= dict(ann_file=str(folder / "train.csv"), data_prefix=dict(video=str(folder)))
+    load = dict(type="mmvidformer.LoadFeatures", rows=64, least=0.9)
+    pack = cfg.train_dataloader.dataset.pipeline[-1]
+    np.random.seed(0)
+    with DefaultScope.overwrite_default_scope("mmaction"):
+        classes = dict(metainfo=dict(classes=["x", "y"]))
+        dataset = DATASETS.build({**settings, **classes, "pipeline": [load, pack]})
+    cfg.model.data_preprocessor.update(mean=[0.0], std=[1.0])  # in 64 bits, as all
+    return run_steps(cfg, [dataset[number] for number in range(VIDEOS)])
+
+
 def train_labels(folder: Path, name: str) -> list[float]:
     """Return the losses of a config of one or several labels a clip."""
     return run_steps(cfg := shrink_clips(get_config(name)), make_samples(cfg, set_labels))
@@ -166,6 +189,10 @@ RECIPES: dict[str, Callable[[Path], list[float]]] = {
     **{
         name: partial(train_labels, name=name)
         for name in ("timesformer_b_charades", "camera_motion_videos")
+    },
+    **{
+        name: partial(train_features, name=name)
+        for name in ("features_anet13", "features_thumos14")
     },
     **{
         name: partial(train_boxes, name=name)
