@@ -26,7 +26,7 @@ def config(row: PublishedRow) -> Config:
     cfg = load_config(row.config, row.options)
     backbone = cfg.model.backbone
     for part in (backbone, backbone.get("slow_pathway") or {}):
-        part.pop("pretrained", None)
+        part.update({"pretrained": None} if "pretrained" in part else {})  # some require it
     return cfg
 
 
