@@ -172,15 +172,21 @@ def _write(
             paths[video] = path.relative_to(root)
         if not is_text(str(path)):
             raise UserError(f"{str(path)!r}: {NO_TEXT}")
+    durations = {video: f"{seconds:.3f}" for video, seconds in annotations.durations.items()}
+    has_long = max(annotations.durations.values(), default=0.0) > LONG
+    tables = [
+        (GROUPS, "group", annotations.groups if any(annotations.groups.values()) else {}),
+        (DURATIONS, "seconds", durations if has_long and not task.has_seconds else {}),
+    ]
     with write_together(root) as folder:
         task.write_lists(annotations, splits, folder, paths)
-        if any(annotations.groups.values()):
-            rows = [(paths[video].as_posix(), annotations.groups[video]) for video in splits]
-            write_csv(folder / GROUPS, [("video", "group"), *rows])
-        if not task.has_seconds and max(annotations.durations.values(), default=0.0) > LONG:
-            seconds = annotations.durations
-            rows = [(paths[v].as_posix(), f"{seconds[v]:.3f}") for v in splits if v in seconds]
-            write_csv(folder / DURATIONS, [("video", "seconds"), *rows])
+        for name, column, values in tables:
+            rows = [(paths[video].as_posix(), values[video]) for video in splits if video in values]
+            if rows:
+                write_csv(folder / name, [("video", column), *rows])
+    for name, _, values in tables:
+        if not values:  # of the lists that were replaced
+            (root / name).unlink(missing_ok=True)
     return task.read_lists(root)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("av", minversion="17")
 
+from mmvidformer.data.list_folders import read_durations, read_groups
 from mmvidformer.data.prepare import prepare_list
 from tests.video.test_encode import write
 
@@ -43,6 +44,23 @@ def test_videos_lists_and_bad_videos(videos, tmp_path, capsys):
     assert row["line"] == "2" and row["path"] == str(videos / "bad.mp4")
     assert "damaged" in row["reason"]
     assert capsys.readouterr().out.count("1 videos are bad") == 2
+
+
+def test_groups_and_durations_go_with_the_lists(videos, tmp_path):
+    """Of all lists of the folder, and of lists that another run wrote there."""
+    (videos / "groups.csv").write_text('video,group\na,p0\nx/b.avi,"p 1, left"\nx/gone.mp4,\n')
+    (videos / "durations.csv").write_text("video,seconds\nx/b.avi,64.000\n../other.mp4,3\n")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "groups.csv").write_text("video,group\nearlier.mp4,p9\na.mp4,wrong\n")
+    run(videos / "train.txt", videos / "val.txt", out=out, root=videos)
+    assert read_groups(out) == {
+        str(out / "earlier.mp4"): "p9",
+        str(out / "a.mp4"): "p0",
+        str(out / "x/b.avi.mp4"): "p 1, left",
+        str(out / "x/gone.mp4"): "",
+    }
+    assert read_durations(out / "durations.csv") == {"x/b.avi.mp4": 64.0}
 
 
 def test_a_second_run_skips_what_exists(videos, tmp_path, capsys):

@@ -66,6 +66,17 @@ def test_folds_of_every_task(task, tmp_path) -> None:
     assert set(tested.values()) == {1}
 
 
+def test_facts_of_lists_that_are_replaced_are_gone(tmp_path) -> None:
+    """Groups of an earlier table say nothing of the videos of another one."""
+    for groups, says in ((4, "0.mp4,p0"), (5, "0.mp4,p0"), (0, None)):
+        table = open_annotations(write_rows(tmp_path, "classes", 20, groups=groups))
+        split_annotations(table, "classes", tmp_path / "out", force=True, check=False)
+        file = tmp_path / "out" / "groups.csv"
+        assert (says in file.read_text()) if says else not file.exists()
+    with pytest.raises(FileExistsError, match="has train.txt"):
+        split_annotations(table, "classes", tmp_path / "out", check=False)
+
+
 @pytest.mark.parametrize("task", COLUMNS)
 def test_splits_of_every_task_have_all_classes(task, tmp_path) -> None:
     """Of 12 videos of two classes; without groups."""
