@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import interpolate
 
+from benchmarks.outputs import parse_with_results
 from mmvidformer.finetune.frozen_features import change_layers
 from mmvidformer.finetune.ridge import fit_changes
 from mmvidformer.finetune.tally import Tally
@@ -39,6 +40,7 @@ FRAMES, SIDE, GRID = 8, 112, (8, 8)
 MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1, 1)
 STD = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1, 1)
 TOLERANCE = 0.1  # of run lengths
+TABLE = "chosen_tokens.csv"
 
 
 def read_clip(path: str) -> tuple[Tensor, list[int]]:
@@ -133,7 +135,7 @@ def main() -> None:
     parser.add_argument("--weights", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.25])
-    args = parser.parse_args()
+    args = parse_with_results(parser, None, lambda args: [args.out / TABLE])
     args.out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     options = dict(clip_len=1, img_size=SIDE, pool="none", init_from=args.weights)
@@ -167,7 +169,7 @@ def main() -> None:
         ]
         rows.append(row)
         print(*row, flush=True)
-    with (args.out / "chosen_tokens.csv").open("w", newline="", encoding="utf-8") as file:
+    with (args.out / TABLE).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["tokens", "share", "seconds", "top-1"], *rows])
 
 

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from benchmarks.chosen_tokens import read_folds
+from benchmarks.outputs import parse_with_results, with_suffixes
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.models import VideoTransformer
 from mmvidformer.models.masked import MaskedPretraining
@@ -100,7 +101,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=2.5, help="of a processor, each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
-    args = parser.parse_args()
+    args = parse_with_results(parser, None, with_suffixes(""))
     torch.set_num_threads(1)
     sets = {}
     for entry in args.lists:

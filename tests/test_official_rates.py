@@ -19,6 +19,27 @@ from mmvidformer import get_config, list_models
 from mmvidformer.config.shipped import config_folder
 
 MMACTION = "timesformer_divST_8xb8-8x32x1-15e_kinetics400-rgb.py"
+TSM = "tsm/tsm_imagenet-pretrained-r50_8xb16-1x1x8-50e_sthv2-rgb.py"
+SLOWFAST = "slowfast/slowfast_r50_8xb8-8x8x1-256e_kinetics400-rgb.py"
+# Rows of other networks, and their epochs by appendix A of TimeSformer's paper, or RU's code.
+SHARES = (25, 50, 75, 100)
+OF_OTHERS = {
+    **{f"horst/table{number}/ru_rgb": 100 for number in (5, 6, 7)},
+    **{
+        f"timesformer/table2/{name}": epochs
+        for name, epochs in dict(
+            i3d_444h=36, i3d_1440h=118, slowfast_448h=14, slowfast_3840h=118, slowfast_6336h=196
+        ).items()
+    },
+    **{
+        f"timesformer/figure4/{network}_{data}_{share}": 118
+        for network in ("slowfast", "i3d")
+        for data in ("k400", "sthv2")
+        for share in SHARES
+    },
+    "timesformer/table7/slowfast_diving48": 118,
+    **{f"timesformer/table8/slowfast_{frames}": 118 for frames in (8, 32, 64, 96)},
+}
 
 OFFICIAL = yaml.safe_load(Path(__file__).with_name("official_rates.yml").read_text())
 CONFIGS = {
@@ -206,6 +227,7 @@ def test_every_config_has_a_source() -> None:
     official = [name for names in CONFIGS.values() for name in names]
     listed = [*official, *OWN, *TEXT, *SAME, "vivit_l_fe_sthv2"]
     listed += ["camera_motion_videos", "videomae_b_ava22"]  # the latter: test_configs_tasks
+    listed += ["tsm_r50_ek100", "slowfast_r50_ek100"]
     assert len(listed) == len({*listed})
     assert {name for name in listed if "/" not in name} == {*list_models(), *names}
 
@@ -220,6 +242,7 @@ def test_rows_keep_the_schedule_of_their_config() -> None:
     changed = {row.name for row in list_rows() if any(key.startswith(keys) for key in row.options)}
     assert changed == {
         "feature_fixation/table1/ours_text",  # the recipe of table10/sthv2
+        *OF_OTHERS,
         *(f"feature_fixation/table10/{name}" for name in ("sthv2", "k400", "k600")),
         *(f"timesformer/mmaction2/{name}" for name in ("divided", "joint", "space")),
     }
@@ -234,6 +257,31 @@ def test_rows_of_table_10_have_its_epochs(tmp_path: Path) -> None:
         assert rates[::4][:6] == pytest.approx(np.linspace(start, top, 6).tolist(), rel=1e-4)
         fall = [0.035 * (1 + math.cos(math.pi * epoch / 35)) / 2 for epoch in range(5, 35)]
         assert rates[::4][5:] == pytest.approx(fall)
+
+
+@pytest.mark.parametrize(("row", "epochs"), OF_OTHERS.items())
+def test_networks_of_others_rise_and_fall_in_the_epochs_of_their_row(row: str, epochs: int) -> None:
+    """Milestones and the end of a cosine are within them, also where training is shortened."""
+    cfg = get_config(row)
+    assert cfg.train_cfg.max_epochs == epochs
+    for scheduler in cfg.param_scheduler:
+        ends = [*scheduler.get("milestones", ()), scheduler.get("end"), scheduler.get("T_max")]
+        assert all(end <= epochs for end in ends if end is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "official"), [("tsm_r50_ek100", TSM), ("slowfast_r50_ek100", SLOWFAST)]
+)
+def test_networks_of_mmaction2_have_its_recipe(name: str, official: str) -> None:
+    ours, theirs = get_config(name), mmengine_config(f"mmaction::recognition/{official}")
+    assert [dict(x) for x in ours.param_scheduler] == [
+        {key: value for key, value in x.items() if key != "by_epoch"}
+        for x in theirs.param_scheduler
+    ]
+    assert ours.train_cfg.max_epochs == theirs.train_cfg.max_epochs
+    assert ours.optim_wrapper == theirs.optim_wrapper
+    of_8_gpus = 8 * theirs.train_dataloader.batch_size
+    assert ours.auto_scale_lr.base_batch_size == of_8_gpus
 
 
 def test_rows_of_mmaction2_have_its_recipe() -> None:

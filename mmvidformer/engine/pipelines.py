@@ -33,6 +33,8 @@ KEPT_WITH_SHARDS = ("pipeline", "test_mode", "metainfo", "multi_class", "num_cla
 def set_views(cfg: Config, clips: int, crops: int) -> None:
     """Set the sampler's ``num_clips`` and the crops in the test pipelines of ``cfg``, in place.
 
+    A network of 2D convolutions joins its clips, of a frame each: their number stays.
+
     Args:
         cfg: Complete config.
         clips: Number of temporal clips, evenly spaced.
@@ -44,7 +46,10 @@ def set_views(cfg: Config, clips: int, crops: int) -> None:
     for pipeline in _test_pipelines(cfg):
         sampler, crop = _find(pipeline)
         names = ", ".join(map(type_name, pipeline))
-        if sampler is not None:
+        if _joins_clips(pipeline):
+            if clips > 1:
+                raise UserError(f"a network that joins its clips has one view of them: 1x{crops}")
+        elif sampler is not None:
             sampler["num_clips"] = clips
         elif clips > 1:  # other samplers cover a video, or show a moment
             wanted = f"the test pipeline must have a transform that samples; got {names}"
@@ -117,8 +122,10 @@ def align_clips(cfg: Config, tubelet: int) -> None:
 
 def get_views(cfg: Config) -> tuple[int, int]:
     """Clips (1 if their number depends on the video) and crops in the test pipeline of ``cfg``."""
-    sampler, crop = _find(next(_test_pipelines(cfg), []))
-    return (sampler or {}).get("num_clips") or 1, CROPS[type_name(crop)] if crop else 1
+    pipeline = next(_test_pipelines(cfg), [])
+    sampler, crop = _find(pipeline)
+    clips = 1 if sampler is None or _joins_clips(pipeline) else sampler.get("num_clips") or 1
+    return clips, CROPS[type_name(crop)] if crop else 1
 
 
 def _test_pipelines(cfg: Config) -> Iterator[list[dict]]:
@@ -126,6 +133,10 @@ def _test_pipelines(cfg: Config) -> Iterator[list[dict]]:
         yield from pipelines(cfg.test_dataloader.dataset)
     if cfg.get("test_pipeline"):
         yield cfg.test_pipeline
+
+
+def _joins_clips(pipeline: Sequence[dict]) -> bool:
+    return any(step.get("input_format") == "NCHW" for step in pipeline)
 
 
 def _find(pipeline: Sequence[dict]) -> tuple[dict | None, dict | None]:

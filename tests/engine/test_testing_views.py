@@ -60,6 +60,18 @@ def test_a_pipeline_without_crop_is_one_crop():
         set_views(cfg, 2, 3)
 
 
+def test_a_network_that_joins_its_clips_keeps_them():
+    """The segments of TSM and TSN, which are one view."""
+    cfg = config(dict(type="CenterCrop", crop_size=224))
+    for pipeline in (cfg.test_pipeline, cfg.test_dataloader.dataset.dataset.pipeline):
+        pipeline[0].num_clips, pipeline[-1].input_format = 8, "NCHW"
+    assert get_views(cfg) == (1, 1)
+    set_views(cfg, 1, 3)
+    assert both(cfg)[0].num_clips == 8 and get_views(cfg) == (1, 3)
+    with pytest.raises(ValueError, match="joins its clips has one view of them: 1x3"):
+        set_views(cfg, 4, 3)
+
+
 def test_a_pipeline_without_sampler_is_refused():
     with pytest.raises(ValueError, match="must have a transform that samples; got CenterCrop"):
         set_views(Config(dict(test_pipeline=[dict(type="CenterCrop", crop_size=8)])), 2, 1)

@@ -16,6 +16,7 @@ ARCH = dict(embed_dims=16, depth=1, num_heads=2)
 SIZE = (3, 4, 16, 16)
 CLIP = dict(arch=ARCH, img_size=16, clip_len=4)
 TUBES = dict(tubelet=(2, 8, 8))
+ROPE = dict(stem=TUBES, arch={**ARCH, "num_heads": 1})  # wide enough for all axes
 TASKS = dict(verb=3, noun=4, action=6)
 PREPROCESSOR = dict(
     type="ActionDataPreprocessor",
@@ -97,7 +98,7 @@ MODEL_LIST = {
         for k in KERNELS
         if k not in ("linear", "recurrence")  # the latter is causal
     },
-    **{f"rope {name}": clips("VideoTransformer", stem=TUBES, rope=name, **PARTS) for name in ROPES},
+    **{f"rope {name}": clips("VideoTransformer", rope=name, **ROPE, **PARTS) for name in ROPES},
     "camera motion": {
         **clips("VideoTransformer", pool="none", stem=dict(tubelet=(4, 8, 8))),
         "cls_head": dict(type="mmvidformer.CameraMotionHead", in_channels=16),

@@ -33,7 +33,7 @@ def test_epsilon_is_1e_6_by_default() -> None:
 @pytest.mark.parametrize(
     ("norm", "error", "message"),
     [
-        ("batch", KeyError, "no norm named 'batch'; choose from layer, rms"),
+        ("batch", KeyError, "no norm named 'batch'; choose from layer, none, rms"),
         (dict(type="rms", epsilon=1), ValueError, "norm rms has no option epsilon; .*are: eps"),
         (dict(eps=1e-5), KeyError, "no norm named None"),
     ],

@@ -19,6 +19,7 @@ ARCH = dict(embed_dims=16, depth=1, num_heads=2)
 CLIP = dict(arch=ARCH, img_size=16, clip_len=4)
 LONG_CLIP = 6  # frames
 TUBES = dict(tubelet=(2, 8, 8))
+ROPE = dict(stem=TUBES, arch={**ARCH, "num_heads": 1})  # wide enough for all axes
 
 
 def of(name: str, **options: object) -> dict:
@@ -42,7 +43,7 @@ MODEL_LIST = {
         for k in KERNELS
         if k not in ("linear", "recurrence")  # the latter is causal
     },
-    **{f"rope {name}": of("VideoTransformer", stem=TUBES, rope=name, **PARTS) for name in ROPES},
+    **{f"rope {name}": of("VideoTransformer", rope=name, **ROPE, **PARTS) for name in ROPES},
     "attentive pooling": dict(
         type="mmvidformer.AttentiveHead", num_classes=3, in_channels=16, num_heads=2, depth=1
     ),

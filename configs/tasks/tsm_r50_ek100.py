@@ -1,7 +1,7 @@
 # TSM R50 of MMAction2 on EPIC-Kitchens-100: one frame of each of 8 parts of an action, with the
 # heads of noun and verb, for the rows vivit/table5d/{tsm,trn,tsn}. Recipe of MMAction2's config of
 # Something-Something V2. Not measured here.
-# mmvidformer train segments_ek100 --procs 8
+# mmvidformer train tsm_r50_ek100 --procs 8
 _base_ = [
     "../_base_/default_runtime.py",
     "../_base_/datasets/epic_kitchens100.py",
