@@ -55,7 +55,7 @@ VIDEO_VITS: dict[str, dict] = {
         qk_norm=dict(type="rms", whole=True),
         layer_scale=1e-5,
         mlp=dict(type="mlp", act="gelu_tanh"),
-        pool="none",
+        pool="all",
         fc_norm="none",
     ),
     "onevision": dict(

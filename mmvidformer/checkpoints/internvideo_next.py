@@ -34,8 +34,6 @@ def is_internvideo_next(state: Mapping[str, Tensor]) -> bool:
 def from_internvideo_next(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conversion:
     """Convert the encoder, and the attentive pooling if there is one.
 
-    Their pooling reads the first tokens too, that of an ``AttentiveHead`` places alone.
-
     Args:
         state: Weights.
         grid: Tokens (T, H, W) of the position table. Default: those of 16 frames of 224 x 224.

@@ -17,8 +17,10 @@ SIGNS = (
 )
 BACKBONE = ("embed.", "encoders.")
 RECOGNIZER = ("backbone.", "neck.", "cls_head.")
-UNUSED_WEIGHTS = ("data_preprocessor.", "decoder.", "to_decoder.", "to_pixels.", "mask_token")
-UNUSED_WEIGHTS += ("projector.",)
+UNUSED_WEIGHTS = (
+    "data_preprocessor.",
+    *("decoder.", "to_decoder.", "to_pixels.", "mask_token", "projector."),  # of pretraining
+)
 
 
 def is_native(state: Mapping[str, Tensor]) -> bool:

@@ -90,8 +90,8 @@ def normalize_layers(backbone: Any, places: Tensor) -> Tensor:
 
 
 def average_places(features: Tensor) -> Tensor:
-    """Average tokens (N, T, H, W, D) to (N, D); features that are pooled stay."""
-    return features.mean(dim=(1, 2, 3)) if features.dim() == 5 else features
+    """Average tokens (N, T, H, W, D), or (N, ..., D), to (N, D); features that are pooled stay."""
+    return features.flatten(1, -2).mean(dim=1) if features.dim() > 2 else features
 
 
 def _end_of(backbone: Any, layer: int) -> tuple[Any, nn.Module]:

@@ -27,8 +27,9 @@ class VideoConfig(EncoderConfig):
             shared options. Each reads the grid that the previous one returns, through a linear
             layer if the width changes, but not its class token.
         pool: Output: ``'cls'``, the class token of the last encoder (the mean of those of all
-            frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens, or
-            ``'none'``, those tokens themselves. Default: ``'cls'`` with a class token.
+            frames if its ``frames`` is ``'pool'``), ``'mean'``, the mean of its other tokens,
+            ``'none'``, those tokens themselves, or ``'all'``, all tokens in a row, those of no
+            place first. Default: ``'cls'`` with a class token.
         out_layers: Numbers of blocks, from 0 over all encoders, whose tokens follow each other in
             the width of the output, each normalized; it needs ``pool='none'``. Default: the last.
         fc_norm: Norm of the output, after ``pool``, in place of the last encoder's (VideoMAE); as

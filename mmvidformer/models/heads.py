@@ -168,7 +168,8 @@ class TokenMlpHead(Head):
 class AttentiveHead(Head):
     """Pool tokens by the attention of a learned query and classify them (V-JEPA's classifier).
 
-    It takes the tokens of a backbone with ``pool="none"``.
+    It takes the tokens of a backbone with ``pool="none"``, or with ``pool="all"``, also those of no
+    place.
 
     Args:
         num_classes: Number of classes.

@@ -81,7 +81,7 @@ class VideoTransformer(nn.Module):
         self.configs = config.configs
         has_cls = self.configs[-1].cls is not None
         pool = ("cls" if has_cls else "mean") if config.pool is None else config.pool
-        self.pool = look_up({"cls", "mean", "none"}, pool, "pool")
+        self.pool = look_up({"cls", "mean", "none", "all"}, pool, "pool")
         if self.pool == "cls" and not has_cls:
             raise UserError("pool='cls' needs a class token; cls must not be None")
         dim = self.configs[0].sizes["embed_dims"]
@@ -128,7 +128,7 @@ class VideoTransformer(nn.Module):
             for conflict in encoder.conflicts:
                 yield conflict._replace(part=f"encoders.{number}: {conflict.part}")
         has_prefix = self.configs[-1].cls is not None and self.configs[-1].frames == "together"
-        if self.pool == "mean" or (self.pool == "cls" and not has_prefix):
+        if self.pool in ("mean", "all") or (self.pool == "cls" and not has_prefix):
             yield Conflict("streams", "the output", "is pooled over time; use pool='none'")
         if self.out_layers:
             yield Conflict("streams", "the output", "joins several blocks; use out_layers=()")
@@ -229,7 +229,8 @@ class VideoTransformer(nn.Module):
                 are weighted. Default: one.
 
         Returns:
-            Features (B, D), or tokens (B, T, H, W, D); with ``valid`` a list of B tokens.
+            Features (B, D), or tokens (B, T, H, W, D) or (B, P + T H W, D); with ``valid`` a list
+            of B tokens.
 
         Raises:
             UserError: If a part of the model cannot leave out tokens or count them several times,
@@ -242,7 +243,7 @@ class VideoTransformer(nn.Module):
             clips = valid_frames(clip, valid, multiple)
             apart = encodes_frames(self)
             features = run_clips(self, clips) if apart else run_by_length(self.forward, clips)
-            return features if self.pool == "none" else torch.stack(features)
+            return features if self.pool in ("none", "all") else torch.stack(features)
         if self.out_layers:
             return self.pool_features(self.forward_features(clip, None, kept, counts))
         options = dict(kept=kept, counts=counts, prefix_only=True)
@@ -255,6 +256,8 @@ class VideoTransformer(nn.Module):
         """Return the output for the result of ``forward_features``."""
         if self.pool == "none":
             return normalize_layers(self, tokens.places)
+        if self.pool == "all":
+            return self.fc_norm(tokens.tensor)
         return self.fc_norm(pool_tokens(tokens, self.pool))
 
     def check_causal(self) -> None:

@@ -116,7 +116,7 @@ def test_each_argument_can_be_given_to_each_preset(kind: type, name: str) -> Non
             "temporal_depth=2 .*'spacetime'; ",
         ),
         (ViViT, dict(temporal_depth=2, encoders=[{}]), "temporal_depth=2 .* has no effect"),
-        (ViViT, dict(pool=False), "no pool named False; choose from cls, mean, none"),
+        (ViViT, dict(pool=False), "no pool named False; choose from all, cls, mean, none"),
         (
             ViViT,
             dict(scheme="factorized_dot_product", pool="cls"),

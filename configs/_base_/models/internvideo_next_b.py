@@ -15,7 +15,7 @@ model = dict(
         qk_norm=dict(type="rms", whole=True),
         layer_scale=1e-5,
         mlp=dict(type="mlp", act="gelu_tanh"),
-        pool="none",
+        pool="all",
         fc_norm="none",
         frozen_stages=12,
         init_from="published://internvideo_next_b",

@@ -38,7 +38,7 @@ def draw_tokens(backbone: Any, clips: Tensor, share: float) -> Places:
     """
     size = backbone.embed.grid(clips.shape[2:])
     in_frames = any(conflict.rules_out == "tokens" for conflict in backbone.conflicts)
-    if in_frames or backbone.pool == "none":
+    if in_frames or backbone.pool in ("none", "all"):
         size = size[1:]
     return draw_places(clips, size, max(round(share * prod(size)), 1))[0]
 
@@ -64,7 +64,7 @@ def forward(
         return run(clip, None, draw_tokens(backbone, clip, backbone.token_keep))
     multiple = backbone.embed.tubelet[0] if backbone.embed.separate_frames else 1
     features = run_by_length(backbone.forward, valid_frames(clip, valid, multiple))
-    return features if backbone.pool == "none" else torch.stack(features)
+    return features if backbone.pool in ("none", "all") else torch.stack(features)
 
 
 def forward_features(
