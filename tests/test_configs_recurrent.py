@@ -50,7 +50,7 @@ def shrink(cfg: Config) -> Config:
     if "neck" not in cfg.model:
         cfg.model.backbone.arch = dict(embed_dims=16, depth=1, num_heads=2)
         cfg.model.cls_head.in_channels = 16
-    else:
+    elif "channels" in cfg.model.neck:  # not of RU, as wide as the features of its backbone
         neck = cfg.model.neck
         neck.channels = [8 * width // min(neck.channels) for width in neck.channels]
         cfg.model.cls_head.in_channels = neck.channels[-1]

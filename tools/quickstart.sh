@@ -10,7 +10,7 @@ export OMP_NUM_THREADS=1 # the model is small: a thread waits for another longer
 main() {
     mkdir -p "$work"
     tee "$log" <<END
-The quick start takes 7 GB of disk and, on two cores, 3 minutes if they are idle and up to 9 if
+The quick start takes 7 GB of disk and, on two cores, 2 minutes if they are idle and up to 9 if
 they are busy. Its log: $log
 END
     step "install into ${VENV:-.venv}" bash tools/setup_env.sh lite,web

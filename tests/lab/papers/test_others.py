@@ -54,7 +54,7 @@ SIZES = [
     ("feature_fixation/table1/tsm", 42.9, 0.1),
     ("feature_fixation/table2_k400/x3d", 3.8, 0.1),
     ("timesformer/table5/slowfast", 59.9, 0.3),
-    ("timesformer/table6/x3d", 11.0, 1.3),
+    ("timesformer/table6/x3d", 9.7, 0.1),  # by the widths of MMAction2; printed are 11.0
 ]
 
 
