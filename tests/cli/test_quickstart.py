@@ -78,7 +78,7 @@ def test_a_dozen_lines_tell_what_was_measured(start: Callable, tmp_path: Path) -
     printed, _ = process.communicate(timeout=600)
     assert process.returncode == 0, printed
     assert len(printed.splitlines()) <= 14 and "warning" not in printed
-    assert "7 GB" in printed and "3 minutes" in printed
+    assert "7 GB" in printed and "2 minutes" in printed
     assert "bundled clip: static,pan left." in printed
     assert "82.50% of 40 test clips" in printed
     assert "  validation: 90.0% (n = 40); without looking at the videos: 25.0%." in printed
