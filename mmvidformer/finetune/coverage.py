@@ -119,10 +119,11 @@ def clip_seconds(cfg: Config) -> float:
         if "clip_len" in step:
             with building(cfg):
                 taken = TRANSFORMS.build(step)
+            if (getattr(taken, "num_clips", None) or 1) > 1:  # they are spread, as TSM's segments
+                return 0.0
             frames = taken.clip_len * (getattr(taken, "frame_interval", None) or 0)
-            clips = getattr(taken, "clips", None) or getattr(taken, "num_clips", None) or 1
             rate = getattr(taken, "target_fps", None) or USUAL_FPS
-            return round(frames * clips / rate, 3)
+            return round(frames * getattr(taken, "clips", 1) / rate, 3)
     return 0.0
 
 

@@ -4,13 +4,13 @@ Each step is a function of a config, the lists and the recipe. It returns a frag
 ``apply_recipe`` merges, and what to tell about it. No step changes a config.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 
 from mmengine.config import Config
 
 from mmvidformer.config import merge_overrides
-from mmvidformer.config.fragments import merge
+from mmvidformer.config.fragments import Change, merge
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.engine.loading import build_meta_model
 from mmvidformer.finetune.balance import balance_classes
@@ -29,7 +29,7 @@ from mmvidformer.finetune.tasks import add_task
 from mmvidformer.tasks.table import find_task
 
 UNREAD = ("data_root", "augment")  # variables of shipped configs, whose values are in the others
-
+Step = Callable[[Config, VideoLists, Recipe], Change]
 
 # In this order, as a step reads what those before it set.
 DATA_AND_MODEL = (
@@ -67,19 +67,28 @@ def apply_recipe(
         UserError: If the config or the lists do not allow it.
     """
     cfg = copy_without(base, *UNREAD)
-    notes: list[str] = []
-    task = find_task(recipe.task)
-    for step in (*DATA_AND_MODEL, *SAMPLES, *TRAINING):
-        if step is SAMPLES[0]:
-            merge_overrides(cfg, loader_options)
-        fragment, lines = step(cfg, lists, recipe)
-        merge(cfg, fragment)
-        if not (recipe.is_probe and step in TRAINING):  # a probe is trained without them
-            notes += lines
+    notes = _merge_steps(cfg, DATA_AND_MODEL, lists, recipe)
+    merge_overrides(cfg, loader_options)
+    notes += _merge_steps(cfg, SAMPLES, lists, recipe)
+    of_training = _merge_steps(cfg, TRAINING, lists, recipe)
+    if not recipe.is_probe:  # which is trained without them
+        notes += of_training
     if recipe.method == "lora":
         build_meta_model(cfg)  # checks the names of the layers
-    task.write_files(lists)
+    find_task(recipe.task).write_files(lists)
     return cfg, notes
+
+
+def _merge_steps(
+    cfg: Config, steps: Sequence[Step], lists: VideoLists, recipe: Recipe
+) -> list[str]:
+    """Merge what steps change, in place, and return their log lines."""
+    notes: list[str] = []
+    for step in steps:
+        fragment, lines = step(cfg, lists, recipe)
+        merge(cfg, fragment)
+        notes += lines
+    return notes
 
 
 def copy_without(base: Config, *names: str) -> Config:

@@ -116,8 +116,8 @@ def find_conflicts(
     if _is_depthwise(config):
         conflicts += _reads_neighbors("depthwise=True")
     if config.rope is not None:
-        width, _, num_heads, _ = config.sizes.values()
-        if not ROPES.build(config.rope, head_dim=width // num_heads).causal:
+        head_dim = config.sizes["embed_dims"] // config.sizes["num_heads"]
+        if not ROPES.build(config.rope, head_dim=head_dim).causal:
             part = f"rope={config.rope!r}"
             conflicts.append(Conflict("streams", part, "spreads the frames of a clip over time"))
     if config.adapter is not None:

@@ -229,8 +229,7 @@ class VideoTransformer(nn.Module):
                 are weighted. Default: one.
 
         Returns:
-            Features (B, D), or tokens (B, T, H, W, D) or (B, P + T H W, D); with ``valid`` a list
-            of B tokens.
+            Features (B, D), or tokens, (B, T, H, W, D) or in a row; with ``valid`` a list of B.
 
         Raises:
             UserError: If a part of the model cannot leave out tokens or count them several times,
@@ -256,9 +255,8 @@ class VideoTransformer(nn.Module):
         """Return the output for the result of ``forward_features``."""
         if self.pool == "none":
             return normalize_layers(self, tokens.places)
-        if self.pool == "all":
-            return self.fc_norm(tokens.tensor)
-        return self.fc_norm(pool_tokens(tokens, self.pool))
+        output = tokens.tensor if self.pool == "all" else pool_tokens(tokens, self.pool)
+        return self.fc_norm(output)
 
     def check_causal(self) -> None:
         """Raise a UserError that names the first part that needs the whole clip."""

@@ -14,7 +14,7 @@ from mmvidformer.__main__ import main
 from mmvidformer.config import type_name
 from mmvidformer.data.list_folders import VideoLists
 from mmvidformer.errors import UserError
-from mmvidformer.finetune.coverage import CoverSampler, samples_of
+from mmvidformer.finetune.coverage import CoverSampler, clip_seconds, samples_of
 from mmvidformer.finetune.recipe import apply_recipe
 from mmvidformer.finetune.settings import Recipe
 from mmvidformer.registry import DATA_SAMPLERS, DATASETS
@@ -191,3 +191,9 @@ def test_a_wrong_duration_is_named(videos, tmp_path) -> None:
         UserError, match="durations.csv, line 2: seconds must be a number, got .long."
     ):
         read_task_lists(tmp_path, "classes")
+
+
+def test_segments_of_a_video_cover_it() -> None:
+    """TSM's frames are spread over a video of any length: it is one sample."""
+    assert clip_seconds(get_config("tsm_r50_ek100")) == 0
+    assert clip_seconds(get_config("vivit_fe_motion")) == CLIP
