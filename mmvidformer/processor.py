@@ -26,6 +26,7 @@ def processor_name() -> str:
     return read_facts().get("model name") or platform.machine()
 
 
-def processor_flags() -> set[str]:
+@cache
+def processor_flags() -> frozenset[str]:
     """Return the instructions that the processor knows, such as ``avx512f``; of x86 only."""
-    return set(read_facts().get("flags", "").split())
+    return frozenset(read_facts().get("flags", "").split())

@@ -53,9 +53,9 @@ def optimize_for_inference(
             MMAction2 built from a config.
         share_weights: Whether the copy shares the weights that are not folded, which saves memory.
             The model must not change then.
-        int8: Whether linear layers of the backbones multiply in 8 bits (``models.fast.int8``), on a
-            CPU. Outputs change by more than rounding then (``models.fast.int8.layer_errors``).
-            Memory is saved once the model itself is freed.
+        int8: Whether linear layers of backbones, and of blocks in a head, multiply in 8 bits
+            (``models.fast.int8``), on a CPU. Outputs change by more than rounding then
+            (``models.fast.int8.layer_errors``). Memory is saved once the model itself is freed.
 
     Returns:
         The copy, in evaluation mode; its ``train()`` raises a RuntimeError. A model without such a
@@ -84,9 +84,13 @@ def optimize_for_inference(
     for name, part in list(model.named_modules()):
         if isinstance(part, nn.Dropout):
             model.set_submodule(name, nn.Identity())
-        elif isinstance(part, VideoTransformer):
-            _optimize(part)
-            if int8:
+    for part in model.modules():
+        if isinstance(part, VideoTransformer):
+            compute_prefix_only(part)
+    _optimize(model)
+    if int8:
+        for part in list(model.modules()):
+            if isinstance(part, VideoTransformer | TransformerBlock):
                 round_to_int8(part)
     model.eval()
     for part in model.modules():
@@ -104,16 +108,15 @@ def _refuse_training(model: nn.Module, mode: bool = True) -> nn.Module:
     return type(model).train(model, False)
 
 
-def _optimize(backbone: VideoTransformer) -> None:
-    """Change a backbone in place."""
-    compute_prefix_only(backbone)
-    for name, layer in list(backbone.named_modules()):
+def _optimize(model: nn.Module) -> None:
+    """Change all layers of a model in place: of its backbones, and of heads that pool by blocks."""
+    for name, layer in list(model.named_modules()):
         if isinstance(layer, LoraLinear) and not has_hooks(layer) and "forward" not in vars(layer):
             layer = layer.merged()
-            backbone.set_submodule(name, layer)
+            model.set_submodule(name, layer)
         if is_plain(layer, QueryValueBias):
-            backbone.set_submodule(name, layer.with_full_bias())
-    for part in list(backbone.modules()):
+            model.set_submodule(name, layer.with_full_bias())
+    for part in list(model.modules()):
         if isinstance(part, AttentionSubLayer):
             if part.gate is not None and part.fc and is_plain(part.fc, nn.Linear):
                 _multiply(part.fc, part.gate.detach().double().tanh())
@@ -138,8 +141,8 @@ def _optimize(backbone: VideoTransformer) -> None:
             part.forward = partial(feed_forward, part)  # type: ignore[method-assign]
         elif is_plain(part, nn.Linear):
             part.forward = CpuLinear(part, frozen=True)  # type: ignore[method-assign]
-    regroup_once(backbone)
-    attend_in_flex(backbone)
+    regroup_once(model)
+    attend_in_flex(model)
 
 
 @torch.no_grad()

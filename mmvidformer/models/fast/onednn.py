@@ -14,6 +14,7 @@ from mmvidformer.models.fast.int8 import Int8Linear
 from mmvidformer.processor import processor_flags, read_facts
 
 ONEDNN = torch.ops.mkldnn
+FEW_ROWS = 64  # tokens
 
 
 def mkl_is_slow() -> bool:
@@ -64,7 +65,10 @@ class CpuLinear:
         linear: The layer.
         frozen: Whether the weights stay as they are. Then a copy of them is kept for bfloat16,
             which PyTorch multiplies in oneDNN too, but casts and reorders the weights in each call.
-            The copy would miss changes of ``weight.data``, such as those of MMEngine's EMAHook.
+            For float32, whose copy is as large as the weights, it is kept once the layer maps
+            ``FEW_ROWS`` or less, as in streams of small frames: reordering takes a third there, a
+            tenth of 256 rows. The copy would miss changes of ``weight.data``, such as those of
+            MMEngine's EMAHook.
     """
 
     is_linear = True  # for ``layers.linear.is_plain``
@@ -79,7 +83,9 @@ class CpuLinear:
         if dtype is None or (dtype != torch.float32 and not self.frozen):
             out = type(self.linear).forward(self.linear, input)
             return out if act is None else act(out)
-        weight, bias = self._weights(dtype)
+        few = input.numel() <= FEW_ROWS * input.shape[-1] and not torch.is_grad_enabled()
+        packed = dtype != torch.float32 or self.frozen and few
+        weight, bias = self._weights(dtype, packed)
         if torch.is_grad_enabled():
             out = OneDnnLinear.apply(input, weight, bias)
             return out if act is None else act(out)
@@ -88,11 +94,11 @@ class CpuLinear:
             return _multiply(input, weight, bias)
         return ONEDNN._linear_pointwise(input, weight, bias, "gelu", [], act.approximate)
 
-    def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None]:
+    def _weights(self, dtype: torch.dtype, packed: bool) -> tuple[Tensor, Tensor | None]:
         layer = self.linear
         weight: Tensor = layer.weight
         bias = full_bias(layer.bias) if isinstance(layer, QueryValueBias) else layer.bias
-        if dtype == torch.float32:  # a copy would be as large as the weights and save little
+        if not packed:
             return weight, bias
         versions = (0 if x is None or x.is_inference() else x._version for x in (weight, bias))
         key = (dtype, weight.data_ptr(), *versions)

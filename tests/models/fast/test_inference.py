@@ -16,7 +16,10 @@ from mmvidformer.models import (
     VideoTransformer,
     ViViT,
 )
+from mmvidformer.models.fast.int8 import Int8Linear
+from mmvidformer.models.fast.onednn import CpuLinear
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
+from mmvidformer.models.heads import AttentiveHead
 from mmvidformer.models.timesformer import SCHEMES as TIMESFORMER
 from mmvidformer.models.vivit import SCHEMES as VIVIT
 from mmvidformer.registry import MODELS
@@ -241,6 +244,28 @@ def test_recognizer() -> None:
     with pytest.raises(RuntimeError, match="cannot be trained"):
         again.train()
     model.train()
+
+
+@pytest.mark.parametrize("pooling", ["vjepa", "videoprism", "siglip", "internvideo"])
+def test_heads_that_pool_by_attention_are_optimized(pooling: str) -> None:
+    torch.manual_seed(0)
+    backbone = TimeSformer(ARCH, pool="none", **PATCH)
+    options = {"depth": 2} if pooling == "vjepa" else {}
+    head = AttentiveHead(5, 16, num_heads=2, pooling=pooling, dropout_ratio=0.5, **options)
+    model = shaken(nn.Sequential(backbone, head))
+    clip = torch.randn(2, 3, 4, 32, 32)
+    with torch.no_grad():
+        expected = model(clip)
+        torch.testing.assert_close(
+            mmvidformer.optimize_for_inference(model)(clip), expected, atol=1e-4, rtol=1e-4
+        )
+    fast = mmvidformer.optimize_for_inference(model)[1]
+    layers = [layer for layer in fast.modules() if isinstance(layer, nn.Linear)]
+    assert len(layers) >= 4
+    assert all(isinstance(layer.forward, CpuLinear) for layer in layers)
+    rounded = mmvidformer.optimize_for_inference(model, int8=True)[1]
+    in_blocks = [layer for layer in rounded.modules() if isinstance(layer, Int8Linear)]
+    assert len(in_blocks) == 4 * options.get("depth", 0)
 
 
 def test_other_models_are_returned_unchanged(caplog) -> None:

@@ -6,6 +6,7 @@ import pickle
 import warnings
 import weakref
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -54,6 +55,28 @@ def test_linear_layers_of_onednn(act: nn.GELU | None, monkeypatch) -> None:
         assert fast(x.double()).dtype == torch.float64
     with torch.no_grad(), pytest.raises(RuntimeError, match="dtype"):
         fast(x)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("rows", "frozen", "copies"), [(64, True, 1), (65, True, 0), (64, False, 0)]
+)
+def test_few_rows_of_frozen_layers_read_copied_weights(rows, frozen, copies, monkeypatch) -> None:
+    made = []
+    copy_weight = onednn.ONEDNN._reorder_linear_weight
+    packets = SimpleNamespace(
+        _linear_pointwise=onednn.ONEDNN._linear_pointwise,
+        _reorder_linear_weight=lambda *args: made.append(1) or copy_weight(*args),
+    )
+    layer = nn.Linear(32, 48)
+    fast, x = CpuLinear(layer, frozen), torch.randn(1, rows, 32)
+    onednn_types()
+    monkeypatch.setattr(onednn, "ONEDNN", packets)
+    for _ in range(2):  # the second time with other weights
+        torch.testing.assert_close(fast(x), linear(x, layer.weight, layer.bias))
+        fast(x)
+        layer.weight += 1
+    assert len(made) == 2 * copies
 
 
 @pytest.mark.parametrize("training", [True, False])

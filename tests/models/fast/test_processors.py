@@ -19,10 +19,12 @@ def pretend(tmp_path, monkeypatch):
         cpuinfo.write_text(2 * core)
         monkeypatch.setattr(processor, "CPUINFO", cpuinfo)
         processor.read_facts.cache_clear()
+        processor.processor_flags.cache_clear()
 
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     yield run_on
     processor.read_facts.cache_clear()
+    processor.processor_flags.cache_clear()
 
 
 @pytest.mark.parametrize(
