@@ -68,7 +68,7 @@ def probe(
         ``temporal`` and ``linear`` whether the 10 nearest neighbors tell each right.
 
     Raises:
-        UserError: If no training video can be read.
+        UserError: If no training video can be read, or those of one class only.
     """
     model = load_recognizer(cfg, cfg.load_from, None, head=False)
     method = PROBES[recipe.method]
@@ -86,6 +86,9 @@ def probe(
     warn_of_shared_videos(lists)
     if not rows["train"]:
         raise UserError(f"none of the {lists.counts['train']} training videos could be read")
+    if len(labels := {row.label for row in rows["train"]}) == 1:
+        (name,) = (lists.classes[label] for label in labels)
+        raise UserError(f"all training videos that could be read have the class {name!r}")
     most = max(MOST // len(rows["train"]), 1) if recipe.method == "temporal" else long_videos.MOST
     rows["train"] = [clip for row in rows["train"] for clip in clips_of(row, most)]
     device = next(model.parameters()).device

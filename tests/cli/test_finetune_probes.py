@@ -8,6 +8,7 @@ import pytest
 from mmengine.config import Config
 
 from mmvidformer.data.list_folders import VideoLists
+from mmvidformer.errors import UserError
 from mmvidformer.finetune.rows import warn_of_shared_videos
 from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.lists import read_task_lists
@@ -129,3 +130,15 @@ def test_a_result_of_somebody_else_stays(main_of, own, tmp_path) -> None:
     with pytest.raises(FileExistsError, match=r"result\.json exists already"):
         main_of("finetune")([*options, "--prepare"])
     assert result.read_text() == "mine"
+
+
+@pytest.mark.parametrize("method", ["linear", "knn"])
+def test_a_classifier_learns_two_classes(method, main_of, own, pretrained, tmp_path) -> None:
+    """Of the classes in ``classes.txt``, training may have one."""
+    data = tmp_path / "data"
+    shutil.copytree(own, data)
+    lines = [line for line in (data / "train.txt").read_text().splitlines() if line.endswith(" 1")]
+    (data / "train.txt").write_text("\n".join(lines))
+    options = ["--config", pretrained[0], "--data", str(data), "--weights", pretrained[1]]
+    with pytest.raises(UserError, match="all training videos .* read have the class 'green'"):
+        main_of("finetune")([*options, "--method", method, "--work-dir", str(tmp_path / "run")])
