@@ -1,6 +1,7 @@
 """Fixtures of the tests of data sets."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from mmengine.registry import DefaultScope
@@ -48,3 +49,11 @@ def annotate(videos):
         return file, dict(options, ann_file=str(file), data_prefix=prefix, pipeline=PIPELINE)
 
     return annotate
+
+
+@pytest.fixture
+def folder(tiny_videos, tmp_path: Path) -> Path:
+    """A folder with the videos t.mp4 and "u v.mp4"."""
+    for number, name in enumerate(("t.mp4", "u v.mp4")):
+        (tmp_path / name).symlink_to(tiny_videos.root / f"val_{number}.mp4")
+    return tmp_path

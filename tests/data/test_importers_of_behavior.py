@@ -15,8 +15,8 @@ from mmvidformer.data.importers import open_annotations
 from mmvidformer.errors import UserError
 from mmvidformer.tasks.imports import guess_task, select_rows
 from mmvidformer.tasks.table import find_task
+from tests.data.exports import damage, paths_in
 from tests.data.test_importers import rows_of
-from tests.data.test_tool_exports import damage, paths_in
 
 ELAN = """<?xml version="1.0" encoding="UTF-8"?>
 <ANNOTATION_DOCUMENT AUTHOR="" DATE="2009-03-25T11:12:35+01:00" FORMAT="2.6" VERSION="2.6"
