@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,8 +28,6 @@ from mmvidformer.engine import errors
 from mmvidformer.engine.errors import run_tool
 from mmvidformer.engine.launch import build_runner
 from mmvidformer.engine.loading import warn_of_pixels
-from mmvidformer.engine.model_options import CheckpointOptions, ConfigOptions
-from mmvidformer.engine.options import add_options
 from mmvidformer.engine.training_guard import LossNotFinite
 from mmvidformer.errors import UserError
 from mmvidformer.layers.drop import DropPath
@@ -266,35 +263,6 @@ def test_other_errors_keep_their_traceback():
 @pytest.mark.parametrize(("result", "status"), [(None, 0), (0, 0), (3, 3)])
 def test_the_exit_status_is_that_of_main(result, status):
     assert run_tool(lambda: result) == status
-
-
-def test_arguments_of_a_model():
-    parser = ArgumentParser()
-    add_options(parser, CheckpointOptions)
-    args = parser.parse_args(["a.py", "b.pth", "--cfg-options", "x.y=[1,2]", "z=a=b"])
-    assert (args.config, args.checkpoint, args.device) == ("a.py", "b.pth", None)
-    assert args.cfg_options == {"x.y": [1, 2], "z": "a=b"}
-
-
-@pytest.mark.parametrize("wrong", ["x", "x=[1", "x=[(1,2]", "x=dict(a=1,b=2)", "x=[dict(a=1,b=2)]"])
-def test_wrong_overrides_are_named(wrong, capsys):
-    parser = ArgumentParser()
-    add_options(parser, ConfigOptions)
-    with pytest.raises(SystemExit) as end:
-        parser.parse_args(["a.py", "--cfg-options", wrong])
-    assert end.value.code == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"must be DOTTED.KEY=VALUE with closed brackets, got {wrong!r}" in said
-
-
-def test_spaces_in_overrides_are_not_lost(capsys):
-    parser = ArgumentParser()
-    add_options(parser, ConfigOptions)
-    assert parser.parse_args(["a.py", "--cfg-options", "x=[1, 2]"]).cfg_options == {"x": [1, 2]}
-    with pytest.raises(SystemExit):
-        parser.parse_args(["a.py", "--cfg-options", "model.init_from=my runs/a.pth"])
-    said = " ".join(capsys.readouterr().err.split())
-    assert "MMEngine removes spaces from values, got 'model.init_from=my runs/a.pth'" in said
 
 
 def test_a_failed_run_kills_its_workers_and_leaks_no_semaphores():
