@@ -13,7 +13,7 @@ def round_to_int8(source: Path, target: Path) -> None:
     """Write a file of ``export`` with linear layers of 8 bits: weights once, inputs in each call.
 
     Weights have 7 bits, so that products do not overflow on processors without VNNI, and a scale
-    for each output. Heads, gates and the embedding stay in float32.
+    for each output. Gates, the embedding, and heads but for their blocks stay in float32.
 
     Args:
         source: The file.
@@ -52,6 +52,10 @@ def round_to_int8(source: Path, target: Path) -> None:
 
 
 def is_linear_layer(node: Any) -> bool:
-    """Return whether a node is of an encoder, but not of gates, which belong to attention."""
+    """Return whether a node is of an encoder, or a block of a head, but not of gates.
+
+    Gates belong to attention.
+    """
     scopes = {entry.key: entry.value for entry in node.metadata_props}.get(SCOPES, "")
-    return ".encoders." in scopes and ".fixation." not in scopes
+    in_block = ".encoders." in scopes or ".pooling.blocks." in scopes
+    return in_block and ".fixation." not in scopes

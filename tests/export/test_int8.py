@@ -23,18 +23,22 @@ def operators(path: Path) -> Counter:
     return Counter(node.op_type for node in onnx.load(path).graph.node)
 
 
-@pytest.mark.parametrize("name", ["ViViT", "FeatureFixationTransformer"])
+@pytest.mark.parametrize("name", ["ViViT", "FeatureFixationTransformer", "attentive pooling"])
 def test_linear_layers_of_blocks_have_8_bits(name: str, tmp_path: Path) -> None:
     need_onnx()
     import onnxruntime
 
     torch.manual_seed(0)
     options = dict(stem=TUBES, temporal_depth=1) if name == "ViViT" else {}
-    model, path = build(clips(name, **options)), tmp_path / "int8.onnx"
+    model = build(MODEL_LIST.get(name) or clips(name, **options))
+    path = tmp_path / "int8.onnx"
     graph = make_graph(model, SIZE)
     assert 1e-4 < export(graph, path, {"a card": 1}, int8=True) < 0.1
     assert [*tmp_path.iterdir()] == [path]
-    linear = [part for part in model.backbone.encoders.modules() if type(part) is torch.nn.Linear]
+    parts = [*model.backbone.encoders.modules()]
+    if name == "attentive pooling":
+        parts += model.cls_head.pooling.blocks.modules()
+    linear = [part for part in parts if type(part) is torch.nn.Linear]
     gates = [part for name, part in model.named_modules() if "fixation.gates." in name]
     assert operators(path)["MatMulInteger"] == len(linear) - len(gates)
     session = onnxruntime.InferenceSession(path)
