@@ -62,7 +62,26 @@ def run(code: str, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> dict:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Folders that are shared, and the names that their models give."""
+    from mmvidformer.apis import Recognizer
+    from mmvidformer.config import get_config
+    from tests.tiny_configs import shrink
+
+    folder = tmp_path_factory.mktemp("shared")
+    names = {}
+    torch.manual_seed(0)
+    for name, model in {
+        "motion": Recognizer("camera_motion", device="cpu"),
+        "theirs": Recognizer(shrink(get_config("timesformer_b_k400")), None, "cpu"),
+    }.items():
+        model.save_pretrained(folder / name)
+        names[str(folder / name)] = [name for _, name, _ in model(str(VIDEO)).top(3)]
+    return names
+
+
+@pytest.fixture(scope="module")
+def printed(shared: dict, tmp_path_factory: pytest.TempPathFactory) -> dict:
     """What one process imports, answers and reads, step by step."""
     folder = tmp_path_factory.mktemp("python")
     content = {
@@ -95,7 +114,12 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict:
         content = read_content("epoch_1.pth")
         loss = content["message_hub"]["log_scalars"]["loss"].mean()
         read = [float(loss), float(content["scalar"])]
-        print(json.dumps(dict(counts=counts, labels=whole.labels, windows=len(windows), read=read)))
+        names = {{}}
+        for folder in {[*shared]}:
+            shared = mmvidformer.apis.Recognizer.from_pretrained(folder, device="cpu")
+            names[folder] = [name for _, name, _ in shared({str(VIDEO)!r}).top(3)]
+        result = dict(counts=counts, labels=whole.labels, windows=len(windows), read=read)
+        print(json.dumps(result | dict(names=names)))
     """
     return json.loads(run(code, folder))
 
@@ -117,32 +141,9 @@ def test_modules_that_are_loaded(step: str, most: int, printed: dict) -> None:
     assert loaded[step] - start <= most
 
 
-def test_a_shared_folder_answers(tmp_path: Path) -> None:
+def test_a_shared_folder_answers(printed: dict, shared: dict) -> None:
     """By its weights and config alone, also where its weights have the names of transformers."""
-    from mmvidformer.apis import Recognizer
-    from mmvidformer.config import get_config
-    from tests.tiny_configs import shrink
-
-    (tmp_path / "cwd").mkdir()
-    folders = {}
-    torch.manual_seed(0)
-    for name, model in {
-        "motion": Recognizer("camera_motion", device="cpu"),
-        "theirs": Recognizer(shrink(get_config("timesformer_b_k400")), None, "cpu"),
-    }.items():
-        model.save_pretrained(tmp_path / name)
-        folders[str(tmp_path / name)] = [name for _, name, _ in model(str(VIDEO)).top(3)]
-    code = f"""
-        import json
-        from mmvidformer.apis import Recognizer
-
-        names = {{}}
-        for folder in {[*folders]}:
-            prediction = Recognizer.from_pretrained(folder, device="cpu")({str(VIDEO)!r})
-            names[folder] = [name for _, name, _ in prediction.top(3)]
-        print(json.dumps(names))
-    """
-    assert json.loads(run(code, tmp_path / "cwd")) == folders
+    assert printed["names"] == shared
 
 
 WORKER = f"""

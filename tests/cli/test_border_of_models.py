@@ -55,28 +55,39 @@ def of_transformers(tmp_path_factory) -> list[str]:
     return [str(folder)]
 
 
-@pytest.mark.parametrize("source", ["fine_tuned", "of_transformers"])
-def test_a_model_answers(source: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """With the scores that it gives beside the whole stack."""
-    words = request.getfixturevalue(source)
-    recognizer = Recognizer(*words, device="cpu")
-    expected = recognizer(str(VIDEO))
+@pytest.fixture(scope="module")
+def answers(fine_tuned, of_transformers, tmp_path_factory) -> dict[str, tuple]:
+    """The words of each model, where its commands wrote, and its scores; from one process."""
+    sources = dict(fine_tuned=fine_tuned, of_transformers=of_transformers)
+    folders = {name: str(tmp_path_factory.mktemp(name)) for name in sources}
     code = f"""
         if __name__ == "__main__":
-            import json
+            import json, os
             from mmvidformer.__main__ import main
             from mmvidformer.apis import Recognizer
 
-            found = Recognizer(*{words}, device="cpu")({str(VIDEO)!r}).scores
-            for command in {[*WRITTEN]}:
-                command = command.replace("MODEL", {" ".join(words)!r})
-                if main(command.replace("VIDEO", {str(VIDEO)!r}).split()):
-                    sys.exit(command)
-            print("\\n" + json.dumps({{name: values.tolist() for name, values in found.items()}}))
+            found = {{}}
+            for name, words in {sources}.items():
+                os.chdir({folders}[name])
+                scores = Recognizer(*words, device="cpu")({str(VIDEO)!r}).scores
+                found[name] = {{task: values.tolist() for task, values in scores.items()}}
+                for command in {[*WRITTEN]}:
+                    command = command.replace("MODEL", " ".join(words))
+                    if main(command.replace("VIDEO", {str(VIDEO)!r}).split()):
+                        sys.exit(command)
+            print("\\n" + json.dumps(found))
     """
-    found = json.loads(run(code, tmp_path).splitlines()[-1])
+    found = json.loads(run(code, tmp_path_factory.mktemp("cwd")).splitlines()[-1])
+    return {name: (sources[name], Path(folders[name]), found[name]) for name in sources}
+
+
+@pytest.mark.parametrize("source", ["fine_tuned", "of_transformers"])
+def test_a_model_answers(source: str, answers: dict) -> None:
+    """With the scores that it gives beside the whole stack."""
+    words, folder, found = answers[source]
+    expected = Recognizer(*words, device="cpu")(str(VIDEO))
     assert found == {name: pytest.approx(row, abs=1e-6) for name, row in expected.scores.items()}
     for command, results in WRITTEN.items():
-        assert [*tmp_path.glob(results)], command
-    answer = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
+        assert [*folder.glob(results)], command
+    answer = json.loads((folder / "a.jsonl").read_text().splitlines()[0])
     assert answer["label"] == expected.label, answer
