@@ -34,11 +34,6 @@ class Tally(NamedTuple):
         return cls(tuple((right, count) for right, count in counts.values()))
 
     @classmethod
-    def without_groups(cls, right: int, count: int) -> Tally:
-        """Count answers to videos that have nothing in common."""
-        return cls(((1, 1),) * right + ((0, 1),) * (count - right))
-
-    @classmethod
     def read(cls, groups: Iterable[Sequence[int]]) -> Tally:
         """Return a tally of what JSON holds of ``groups``."""
         return cls(tuple((right, count) for right, count in groups))

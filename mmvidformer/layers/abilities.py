@@ -21,7 +21,7 @@ from typing import NamedTuple
 from mmvidformer.errors import UserError
 from mmvidformer.layers.config import Choice, EncoderConfig, SubLayer, name_of
 from mmvidformer.layers.kernels import KERNELS, Kernel
-from mmvidformer.layers.patterns import PATTERNS, Pattern
+from mmvidformer.layers.patterns import PATTERNS
 from mmvidformer.layers.rotary import ROPES
 from mmvidformer.layers.shift import build_shift
 from mmvidformer.layers.stem import Stem
@@ -42,6 +42,8 @@ ABILITIES = {
     "sink": "keep the keys of earlier frames",
     "any_order": "attend to tokens in any order, some of which are left out",
 }
+NEEDS_PLACES, NEEDS_FRAMES = "needs all places of a frame", "needs tokens in frames"
+NO_COUNTS = "cannot count a token several times or ignore padding"
 
 
 class Conflict(NamedTuple):
@@ -127,7 +129,7 @@ def find_conflicts(
         reason = "is a mean over time; use frames='pool'"
         conflicts.append(Conflict("streams", "frames='average'", reason))
     if config.frames != "together":
-        conflicts.append(Conflict("tokens", f"frames={config.frames!r}", "needs tokens in frames"))
+        conflicts.append(Conflict("tokens", f"frames={config.frames!r}", NEEDS_FRAMES))
     if config.frames == "token":
         reason = "has no place for the token of frames='token'"
         needing_places = [conflict.part for conflict in conflicts if conflict.rules_out == "places"]
@@ -154,10 +156,8 @@ def attention_conflicts(
         pattern = PATTERNS.build(choice)
         needs.append((f"pattern {choice!r}", {*pattern.needs}, ""))
         if kernel.over_time and (pattern.tokens != "t" or pattern.needs != {"causal"}):
-            reason = (
-                "runs over time and keeps all of the past: use pattern causal_time without past"
-            )
-            yield _in_kernel(sublayer, f"{reason}, got {choice!r}")
+            use = f"use pattern causal_time without past, got {choice!r}"
+            yield _in_kernel(sublayer, f"runs over time and keeps all of the past: {use}")
         if "causal" in pattern.needs:
             yield from _with_causal(sublayer, choice)
         if sublayer.cls == "sink" and not pattern.causal:
@@ -172,8 +172,7 @@ def attention_conflicts(
             reason = f"cannot {' or '.join(missing)}, as {part} needs; use kernel {able}{otherwise}"
             yield _in_kernel(sublayer, reason)
     if kernel.needs_heads and len(sublayer.patterns) > 1:
-        patterns = list(sublayer.patterns)
-        reason = f"has weights of each head: give one pattern, got {patterns}"
+        reason = f"has weights of each head: give one pattern, got {[*sublayer.patterns]}"
         yield _in_kernel(sublayer, reason)
     if kernel.parts != 3 and qkv_bias == "qv":
         yield _in_kernel(sublayer, "has no keys apart: use qkv_bias=True")
@@ -242,32 +241,30 @@ def _of_prefix(config: EncoderConfig, passes_grid: bool) -> Iterator[Conflict]:
 def _with_places(sublayer: SubLayer) -> Iterator[Conflict]:
     """Yield what cannot do without some tokens, or with tokens that stand for several."""
     kernel, kernel_name = _kernel_of(sublayer), f"kernel {name_of(sublayer.kernel)!r}"
-    needs_places, needs_frames = "needs all places of a frame", "needs tokens in frames"
-    no_counts = "cannot count a token several times or ignore padding"
     for choice in sublayer.patterns:
         pattern, name = PATTERNS.build(choice), f"pattern {choice!r}"
         joins_places = any(axis in pattern.tokens for axis in "hw")
         if joins_places and "any_order" not in kernel.supports:
-            yield Conflict("places", kernel_name, needs_places)
+            yield Conflict("places", kernel_name, NEEDS_PLACES)
         if not pattern.any_places:
-            yield Conflict("places", name, needs_places)
+            yield Conflict("places", name, NEEDS_PLACES)
         if not pattern.whole:
-            yield Conflict("tokens", name, needs_frames)
+            yield Conflict("tokens", name, NEEDS_FRAMES)
         if "causal" in pattern.needs:
-            yield Conflict("counts", name, no_counts)
+            yield Conflict("counts", name, NO_COUNTS)
         if "pairs" in pattern.needs and sublayer.cls == "mean":  # its groups join both ends
-            yield Conflict("counts", f"{name} with cls='mean'", no_counts)
+            yield Conflict("counts", f"{name} with cls='mean'", NO_COUNTS)
     if kernel.needs_length:
-        yield Conflict("places", kernel_name, needs_places)
+        yield Conflict("places", kernel_name, NEEDS_PLACES)
     if "counts" not in kernel.supports:
-        yield Conflict("counts", kernel_name, no_counts)
+        yield Conflict("counts", kernel_name, NO_COUNTS)
     for shift in sublayer.shifts:
         yield from _reads_neighbors(f"shift {shift!r}")
 
 
 def _reads_neighbors(part: str) -> Iterator[Conflict]:
-    yield Conflict("places", part, "needs all places of a frame")
-    yield Conflict("counts", part, "cannot count a token several times or ignore padding")
+    yield Conflict("places", part, NEEDS_PLACES)
+    yield Conflict("counts", part, NO_COUNTS)
 
 
 def _with_streams(sublayer: SubLayer) -> Iterator[Conflict]:
@@ -291,12 +288,9 @@ def _with_grid(sublayer: SubLayer, grid: Size) -> Iterator[Conflict]:
     """Yield patterns that join no tokens."""
     axes = ", ".join(axis for axis, size in zip("thw", grid, strict=True) if size > 1)
     for choice in sublayer.patterns:
-        pattern: Pattern = PATTERNS.build(choice)
-        if pattern.num_keys(grid) == 1:
-            reason = (
-                f"joins no tokens: each token sees itself alone, since they differ in {axes} only"
-            )
-            yield Conflict("clips", f"pattern {choice!r}", reason)
+        if PATTERNS.build(choice).num_keys(grid) == 1:
+            reason = f"each token sees itself alone, since they differ in {axes} only"
+            yield Conflict("clips", f"pattern {choice!r}", f"joins no tokens: {reason}")
 
 
 def _is_depthwise(config: EncoderConfig) -> bool:

@@ -120,15 +120,14 @@ def annotate_frame(
     return image
 
 
-def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3) -> np.ndarray:
-    """Draw boxes and their classes with a probability of at least 0.5, or the most likely one.
+def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction]) -> np.ndarray:
+    """Draw boxes, each with up to 3 classes of a probability of at least 0.5, or the likeliest.
 
     With a track, its number is before the classes, and its color is that of the number.
 
     Args:
         frame: RGB (H, W, 3), uint8; enlarged to a height of 360 pixels.
         predictions: Predictions of boxes.
-        k: Largest number of classes of a box.
 
     Returns:
         RGB (height, width, 3), uint8; both even.
@@ -143,7 +142,7 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction], k: int = 3)
         color = BLUE if prediction.track is None else COLORS[prediction.track % len(COLORS)]
         cv2.rectangle(image, (x1, y1), (x2, y2), color, 2)
         person = "" if prediction.track is None else f"{prediction.track}: "
-        (best,) = prediction.classes(k).values()
+        (best,) = prediction.classes(3).values()
         threshold = prediction.task.threshold or 0.0
         named = [(name, score) for name, score in best if score >= threshold] or best[:1]
         for line, (name, probability) in enumerate(named):

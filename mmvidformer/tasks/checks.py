@@ -20,17 +20,17 @@ TOLERANCE = 0.5  # seconds by which an annotation may be after the end of its vi
 
 
 def find_annotation_faults(
-    table: Table, task: str | None = None, classes: Sequence[str] | None = None
+    table: Table, task: str | None = None
 ) -> tuple[list[str], dict[str, Path]]:
     """Find all that is wrong in a file of annotations, by file and line, and in its videos.
 
     These are the mistakes that training refuses (``Task.read``), missing videos and, if the task
-    has seconds, what is after the end of its video, and videos whose frame rate is unknown.
+    has seconds, what is after the end of its video, and videos whose frame rate is unknown. The
+    classes are those of ``classes.txt`` beside the file, if any.
 
     Args:
         table: What ``open_annotations`` returns.
         task: Name of a task, as in ``find_task``; default: ``guess_task``.
-        classes: Names of the classes; default: those of ``classes.txt`` beside the file, if any.
 
     Returns:
         The faults, and the files of the videos that exist, by their names.
@@ -40,9 +40,8 @@ def find_annotation_faults(
     """
     file = table.file
     found_task = find_task(task) if task else guess_task(table)
-    if classes is None:
-        names = file.parent / CLASSES
-        classes = read_text(names).splitlines() if names.is_file() else []
+    names = file.parent / CLASSES
+    classes = read_text(names).splitlines() if names.is_file() else []
     annotations = found_task.read(select_rows(table, found_task.nouns), classes)
     faults = list(annotations.faults)
     if not annotations.rows and not faults:

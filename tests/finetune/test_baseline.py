@@ -9,7 +9,7 @@ from lab.synthetic.render import write_video
 from mmvidformer.finetune import baseline
 from mmvidformer.finetune.baseline import NAME, NEIGHBOR, frame_differences, try_baselines
 from mmvidformer.finetune.outcome import compare_share
-from mmvidformer.finetune.tally import Tally
+from tests.finetune.tallies import without_groups
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_a_still_video_has_no_differences(tmp_path) -> None:
     [(9, "50.0% (23.7-76.3, n = 10)"), (5, "This does not beat them: try"), (1, "Nothing was")],
 )
 def test_a_result_beside_the_baseline(right, said) -> None:
-    baselines = {NAME: Tally.without_groups(5, 10), NEIGHBOR: Tally.without_groups(4, 10)}
-    text = compare_share(Tally.without_groups(right, 10), 0.2, baselines)
+    baselines = {NAME: without_groups(5, 10), NEIGHBOR: without_groups(4, 10)}
+    text = compare_share(without_groups(right, 10), 0.2, baselines)
     assert said in text and "frame differences with logistic regression: 50.0%" in text
     assert "; frame differences with the nearest neighbor: 40.0%" in text
     assert ("This does not" in text) == (right == 5)

@@ -5,9 +5,9 @@ import csv
 import pytest
 
 from mmvidformer.finetune.outcome import PROBE_ADVICE, compare_share, compare_to_chance
-from mmvidformer.finetune.tally import Tally
 from mmvidformer.tasks.lists import read_task_lists
 from mmvidformer.tasks.table import find_task
+from tests.finetune.tallies import without_groups
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ def test_classes(tmp_path, right, said) -> None:
     (tmp_path / "classes.txt").write_text("a\nb\nc\n")
     lists = read_task_lists(tmp_path, "classes")
     assert said in compare_to_chance(
-        find_task("classes"), lists, {"acc/top1": right / 10}, tally=Tally.without_groups(right, 10)
+        find_task("classes"), lists, {"acc/top1": right / 10}, tally=without_groups(right, 10)
     )
 
 
 def test_a_probe_at_chance_is_not_advised_to_be_a_probe() -> None:
-    text = compare_share(Tally.without_groups(5, 10), 0.5, advice=PROBE_ADVICE)
+    text = compare_share(without_groups(5, 10), 0.5, advice=PROBE_ADVICE)
     assert "Nothing was learned: try other --weights" in text and "linear" not in text
 
 

@@ -5,13 +5,14 @@ import pytest
 from scipy.stats import binomtest, ttest_1samp
 
 from mmvidformer.finetune.tally import Tally, mean_interval
+from tests.finetune.tallies import without_groups
 
 
 @pytest.mark.parametrize(("right", "count"), [(3, 4), (0, 5), (7, 7), (61, 120), (1, 1)])
 def test_without_groups_it_is_wilsons(right, count) -> None:
     expected = binomtest(right, count).proportion_ci(method="wilson")
     tally = Tally.of({str(number): number < right for number in range(count)}, {})
-    assert tally == Tally.without_groups(right, count)
+    assert tally == without_groups(right, count)
     assert tally.interval() == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
@@ -51,7 +52,7 @@ def test_it_covers_the_share_among_further_groups(groups) -> None:
     covered = {"groups": 0, "videos": 0}
     for _ in range(1000):
         tally = draw_tally(rng, 0.7, 0.5, groups)
-        plain = Tally.without_groups(tally.right, tally.count)
+        plain = without_groups(tally.right, tally.count)
         for name, counted in (("groups", tally), ("videos", plain)):
             low, high = counted.interval()
             covered[name] += low <= 0.7 <= high

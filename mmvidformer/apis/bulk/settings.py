@@ -48,7 +48,7 @@ def model_settings(cfg: Config, checkpoint: str | None) -> dict[str, Any]:
         cfg: The config with all overrides.
         checkpoint: File, folder or address; an address stands for itself.
     """
-    config = hashlib.sha256(repr(cfg.to_dict()).encode()).hexdigest()
+    config = hash_text(repr(cfg.to_dict()))
     is_local = checkpoint is not None and Path(checkpoint).exists()
     weights = _describe(Path(checkpoint)) if is_local else checkpoint
     return dict(model=config_name(cfg.filename or ""), config=config[:16], checkpoint=weights)
