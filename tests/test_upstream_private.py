@@ -27,6 +27,11 @@ IMPORTED = {
         "states of streams, and testing many views in parts",
     ),
     ("torch.utils._pytree", "tree_map_only"): ("layers memory.py", "scores in float32"),
+    ("torch.utils.data", "_utils"): ("repairs", "the time after which workers are looked at"),
+    ("torch.utils.data.dataloader", "_MultiProcessingDataLoaderIter"): (
+        "repairs",
+        "killed workers that are told before the timeout",
+    ),
 }
 FUNCTORCH = "torch._functorch.autograd_function.CustomFunctionHigherOrderOperator"
 # class, attribute: the file that uses it, and what it needs it for

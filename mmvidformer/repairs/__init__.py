@@ -15,7 +15,15 @@ from importlib.util import find_spec
 from mmvidformer.errors import MissingPackage
 
 # In this order: first what MMEngine and MMAction2 need to be imported at all.
-REPAIRS = ("find_loader", "drn", "multimodal", "scipy_stats", "numpy_2", "gloo_threads")
+REPAIRS = (
+    "find_loader",
+    "drn",
+    "multimodal",
+    "scipy_stats",
+    "numpy_2",
+    "gloo_threads",
+    "lost_workers",
+)
 # Their import is the repair. MMAction2's registries import them after the models and metrics, at
 # the first look-up, which each head does when it is built. The models load MMDetection and
 # MMPretrain if they are installed, so that this package does not import them itself.
