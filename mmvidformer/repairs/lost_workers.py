@@ -23,9 +23,9 @@ def repair() -> None:
         end = time.monotonic() + (_utils.MP_STATUS_CHECK_INTERVAL if timeout is None else timeout)
         while True:
             left = max(end - time.monotonic(), 0)
-            part = min(left, _utils.MP_STATUS_CHECK_INTERVAL)
-            found, batch = wait(loader, part)
-            if found or part == left:
-                return found, batch
+            seconds = min(left, _utils.MP_STATUS_CHECK_INTERVAL)
+            arrived, batch = wait(loader, seconds)
+            if arrived or seconds == left:
+                return arrived, batch
 
     _MultiProcessingDataLoaderIter._try_get_data = _try_get_data  # type: ignore[method-assign]
