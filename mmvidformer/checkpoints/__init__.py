@@ -7,9 +7,9 @@ Each module imports only modules above it:
 - ``keymap``: rows of names with an operation (``names.yml``), and the result of a conversion
 - ``published``: the table of published checkpoints (``published.yml``)
 - ``backbones``: classes of backbones by scheme, and the arguments that build them
-- ``flax``, ``timm_models``, ``huggingface_images``, ``videoprism``, ``streamformer``, ``trecvit``,
-  ``vjepa2_1``, ``levjepa``, ``internvideo_next``, ``onevision``: weights of a project, to our
-  names
+- ``flax``, ``timm_models``, ``dinov3``, ``huggingface_images``, ``videoprism``, ``streamformer``,
+  ``trecvit``, ``vjepa2_1``, ``levjepa``, ``internvideo_next``, ``onevision``: weights of a project,
+  to our names
 - ``video_models``, ``native``: likewise, and back
 - ``metadata``: what a file says beside its weights: classes, pixels, frame interval
 - ``training_state``: what MMEngine writes beside the weights, allowed when files are read

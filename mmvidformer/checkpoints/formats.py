@@ -8,6 +8,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import VIDEO_VITS, backbone_arguments
+from mmvidformer.checkpoints.dinov3 import from_dinov3, is_dinov3
 from mmvidformer.checkpoints.flax import from_google_npz, from_scenic
 from mmvidformer.checkpoints.huggingface_images import from_huggingface_image, is_huggingface_image
 from mmvidformer.checkpoints.internvideo_next import from_internvideo_next, is_internvideo_next
@@ -112,6 +113,7 @@ FORMATS: dict[str, Format] = {
         lambda state: has(state, r"conv1_7x7_s2\.weight", r"inception_5b_pool_proj\.weight"),
         from_bn_inception,
     ),
+    "dinov3": Format("DINOv3 (official or HuggingFace)", is_dinov3, from_dinov3, is_image=True),
     "timm": Format(
         "timm or DINOv2 image ViT",
         lambda state: has(

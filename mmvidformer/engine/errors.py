@@ -18,6 +18,7 @@ DEBUG = "MMVIDFORMER_DEBUG"
 # Set by the launcher to the number of its process. The processes that it starts end with
 # GONE_STATUS, the highest, in place of this message.
 LAUNCHED, GONE_STATUS = "MMVIDFORMER_LAUNCHED", 255
+READER_GONE_STATUS = 141  # 128 + SIGPIPE, which Windows lacks
 GONE = "another process is gone, or did not answer in time"
 LOST_WORKER = "a worker process hangs or was killed (its decoder, storage or memory)"
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
@@ -55,7 +56,7 @@ def run_tool(main: Callable[[], int | None]) -> int:
         if isinstance(error, BrokenPipeError) and not lost_part(error):
             # Who reads the output, such as ``head``, has enough.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            end_process(128 + signal.SIGPIPE)
+            end_process(READER_GONE_STATUS)
         if LAUNCHED in os.environ and DEBUG not in os.environ and lost_part(error) == GONE:
             end_process(GONE_STATUS)
         mistake = is_mistake(error)

@@ -169,6 +169,11 @@ def test_formats_are_recognized() -> None:
             "module.base_model.conv1_7x7_s2.weight": torch.zeros(64, 3, 7, 7),
             "module.base_model.inception_5b_pool_proj.weight": torch.zeros(128, 1024, 1, 1),
         },
+        "dinov3": {
+            "storage_tokens": torch.zeros(1, 4, 4),
+            "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
+            "blocks.0.attn.qkv.weight": torch.zeros(12, 4),
+        },
         "timm": {
             "patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
             "blocks.0.attn.qkv.weight": torch.zeros(12, 4),

@@ -204,6 +204,7 @@ def test_output_that_nobody_reads_ends_the_tool_without_a_word():
         process.stdout.readline()
         process.stdout.close()
         assert (process.stderr.read(), process.wait(600)) == (b"", 128 + signal.SIGPIPE)
+    assert errors.READER_GONE_STATUS == 128 + signal.SIGPIPE
 
 
 @pytest.fixture
