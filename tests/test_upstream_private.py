@@ -19,8 +19,8 @@ IMPORTED = {
         "the memory estimate, the count of operators, and what is computed once",
     ),
     ("torch.utils._pytree", "tree_leaves"): (
-        "steps.py",
-        "finding scores among the outputs of a head",
+        "layers steps.py",
+        "shapes of states of streams, and finding scores among the outputs of a head",
     ),
     ("torch.utils._pytree", "tree_map"): (
         "layers models",

@@ -17,7 +17,7 @@ from mmvidformer.apis.fast import in_words, make_fast
 from mmvidformer.apis.model_card import Facts
 from mmvidformer.apis.names import class_names, class_tasks, known_names
 from mmvidformer.apis.pipeline import VideoPipeline
-from mmvidformer.apis.stream import FrameRunner, StreamFrame
+from mmvidformer.apis.stream import FrameRunner, StreamFrame, StreamRow
 from mmvidformer.apis.together import Batches
 from mmvidformer.checkpoints.download import is_address
 from mmvidformer.config import config_name
@@ -67,6 +67,7 @@ class LoadedModel:
         self.is_recurrent = is_recurrent and self.task.runs_frame_by_frame
         self._clips = clips
         self._batches: Batches | None = None  # of the samples of threads
+        self._steps: Batches | None = None  # of the frames of their streams
         self._open_link: Callable[[], Any] | None = None  # to what runs the model instead
         if self.task.is_about_future:
             self.frame_runner  # noqa: B018  wrong pipelines are errors now
@@ -168,15 +169,16 @@ class LoadedModel:
 
     @contextmanager
     def gathered(self, size: float = math.inf, delay: float = 0.0) -> Iterator[None]:
-        """Run the samples together that threads ask for at once, as long as the context lasts.
+        """Run the samples and the frames of streams together that threads ask for at once.
 
-        ``size`` and ``delay`` are those of ``Batches``.
+        It ends with the context. ``size`` and ``delay`` are those of ``Batches``.
         """
-        with Batches(self._run, size, delay) as self._batches:
+        samples, steps = (Batches(run, size, delay) for run in (self._run, self._run_steps))
+        with samples as self._batches, steps as self._steps:
             try:
                 yield
             finally:
-                self._batches = None
+                self._batches = self._steps = None
 
     def run_samples(self, samples: Sequence[dict], shared: Any = None) -> list[Sample]:
         """Run the model on samples of the pipeline; those of one shape go through it together.
@@ -203,10 +205,19 @@ class LoadedModel:
             outputs |= zip(numbers, results, strict=True)
         return [outputs[number] for number in range(len(requests))]
 
+    def open_stream(self) -> Any:
+        """Return what runs the frames of one stream (``apis.stream.StreamRow``)."""
+        if self._open_link is not None:
+            return self._open_link()
+        return StreamRow(lambda requests: (self._steps or self._run_steps)(requests))
+
+    def _run_steps(self, requests: Sequence[tuple]) -> list[tuple]:
+        return self.frame_runner.step(self.fast_model, requests)
+
     def run_elsewhere(self, open_link: Callable[[], Any]) -> None:
         """Free the weights: ``open_link().run(sample)`` answers the samples of a video from now on.
 
-        ``share_frames`` opens a link.
+        So it does the steps of a stream. ``share_frames`` and ``open_stream`` open a link.
         """
         self._fast = self._stages = None
         self._model.to("meta")
@@ -232,7 +243,7 @@ class LoadedModel:
             UserError: If the model is not recurrent, or ``restart`` is not positive.
         """
         name = source.name if isinstance(source, FrameSource) else None
-        outputs = self.frame_runner.run(lambda: self.fast_model, source, restart)
+        outputs = self.frame_runner.run(self.open_stream().run, source, restart)
         for frame, start, scores_by_time in outputs:
             seconds = start, frame.seconds
             predictions = [

@@ -1,6 +1,6 @@
 """Answers of a recurrent model as frames come in, with constant memory and time per frame."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +11,43 @@ from torch import Tensor, nn
 from mmvidformer.apis.pipeline import build_all, inference_transforms, normalize
 from mmvidformer.config.building import building
 from mmvidformer.errors import UserError
+from mmvidformer.layers.stream import join_states, shapes_of, split_states
 from mmvidformer.tasks.answers import Answers
 from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.capture import FrameSource
 from mmvidformer.video.times import FrameTimes
 
 Scores = dict[str, Tensor]  # logits by task
+
+
+class Step(NamedTuple):
+    """What a model is asked for a frame of a stream.
+
+    Attributes:
+        inputs: Those of a ``StreamFrame``.
+        is_first: Whether the state is to be reset before it.
+    """
+
+    inputs: Tensor
+    is_first: bool
+
+
+class StreamRow:
+    """The state of one stream, which is a row of a batch while a step runs.
+
+    Args:
+        run: Runs steps, each a frame and the state before it, together with others
+            (``FrameRunner.step``).
+    """
+
+    def __init__(self, run: Callable[[list[tuple[Tensor, Any]]], Sequence]) -> None:
+        self._run, self._state = run, None
+
+    def run(self, step: Step) -> Scores:
+        """Return logits (times, classes) by task."""
+        state = None if step.is_first else self._state
+        ((scores, self._state),) = self._run([(step.inputs, state)])
+        return scores
 
 
 class StreamFrame(NamedTuple):
@@ -166,14 +197,14 @@ class FrameRunner:
 
     def run(
         self,
-        model: Callable[[], nn.Module],
+        run: Callable[[Step], Scores],
         source: FrameSource | Iterable[StreamFrame],
         restart: float | None,
     ) -> Iterator[tuple[StreamFrame, float, list[Scores]]]:
         """Run the model on each frame.
 
         Args:
-            model: What returns the model, which may be another one later.
+            run: That of an ``StreamRow``.
             source: A video file, camera or address, or frames, which are consumed one by one.
             restart: Interval in seconds at which the state is reset; None: never.
 
@@ -185,23 +216,42 @@ class FrameRunner:
         frames, cuts = source, list[int]()
         if isinstance(source, FrameSource):
             frames, cuts = self.pipeline.read(source), source.cuts
-        state, start, last = None, None, -1
+        start, last = None, -1
         for frame in frames:
             is_cut = any(last < number <= frame.number for number in cuts)
             is_over = restart and start is not None and frame.seconds - start > restart - 1e-6
-            if start is None or is_cut or is_over:
-                state, start = None, frame.seconds
-            last = frame.number
-            scores, state = self._step(model(), frame, state)
-            yield frame, start, self._by_time(scores)
+            is_first = start is None or is_cut or bool(is_over)
+            start, last = frame.seconds if is_first else start, frame.number
+            yield frame, start, self._by_time(run(Step(frame.inputs, is_first)))
 
     @torch.no_grad()
-    def _step(self, model: nn.Module, frame: StreamFrame, state: Any) -> tuple[Scores, Any]:
-        """Return logits (times, classes) by task, and the new state."""
-        clip = normalize(model, frame.inputs)  # (1, 3, 1, H, W) or (1, 3, H, W)
-        clip = clip.reshape(1, -1, *clip.shape[-2:])
-        output, state = model.stream(clip, state)
-        return self.task.frame_scores(model.cls_head, output, self.steps_ahead), state
+    def step(
+        self, model: nn.Module, requests: Sequence[tuple[Tensor, Any]]
+    ) -> list[tuple[Scores, Any]]:
+        """Run a model on frames of several streams; those of equal shapes go through it together.
+
+        Args:
+            model: The model.
+            requests: Inputs of a ``StreamFrame``, and the state before it, of each stream.
+
+        Returns:
+            Logits (times, classes) by task, and the new state, of each stream.
+        """
+        groups: dict[Any, list[int]] = {}
+        for number, (inputs, state) in enumerate(requests):
+            groups.setdefault((inputs.shape, shapes_of(state)), []).append(number)
+        results: dict[int, tuple[Scores, Any]] = {}
+        for numbers in groups.values():
+            inputs, states = zip(*(requests[number] for number in numbers), strict=True)
+            clips = normalize(model, torch.cat(inputs))  # (B, 3, 1, H, W) or (B, 3, H, W)
+            clips = clips.reshape(len(numbers), -1, *clips.shape[-2:])
+            outputs, state = model.stream(clips, join_states(states))
+            states = split_states(state, len(numbers))
+            for row, (number, state) in enumerate(zip(numbers, states, strict=True)):
+                output = type(outputs)(*(part[row : row + 1] for part in outputs))
+                scores = self.task.frame_scores(model.cls_head, output, self.steps_ahead)
+                results[number] = scores, state
+        return [results[number] for number in range(len(requests))]
 
     def _by_time(self, scores: Scores) -> list[Scores]:
         scores_by_time = []

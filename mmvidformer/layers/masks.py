@@ -16,7 +16,7 @@ class Causal:
         step: Number of consecutive tokens of a frame.
         past: Number of frames that a token sees, its own included; None for all.
         before: Number of frames of the stream before those of the queries. 0: this is its start, or
-            a whole clip.
+            a whole clip. Of streams of different lengths, (B, 1, 1, 1).
     """
 
     step: int = 1

@@ -56,8 +56,8 @@ class Positions(nn.Module, ABC):
             state: State of a stream that the grid is a part of, from frame ``state.steps`` on.
 
         Returns:
-            Tensors that are added one after the other, (1, T, H, W, D) or 1 for some axes; and the
-            class token and registers.
+            Tensors that are added one after the other, (1, T, H, W, D) or 1 for some axes, of
+            streams that were joined (B, T, H, W, D); and the class token and registers.
         """
 
 
@@ -186,7 +186,7 @@ class PositionEmbedding(Positions):
         end = table.shape[1]
         # What is compiled fails where the rows are taken.
         if not self.hold_last and not torch.compiler.is_compiling():
-            stop = frames + int(start)
+            stop = frames + int(start.max() if isinstance(start, Tensor) else start)
             if stop > end:
                 raise UserError(
                     f"the learned position table {name!r} of a causal model ends after {end} "
@@ -196,8 +196,9 @@ class PositionEmbedding(Positions):
         table = self._resized(table, (end, *size[1:]))
         if not isinstance(start, Tensor) and frames <= end:
             return table[:, :frames]
-        rows = start + torch.arange(frames, device=table.device)
-        return table.index_select(1, rows.clamp_max(end - 1) if self.hold_last else rows)
+        rows = (start + torch.arange(frames, device=table.device)).flatten()
+        taken = table[0].index_select(0, rows.clamp_max(end - 1) if self.hold_last else rows)
+        return taken.unflatten(0, (-1, frames))
 
     @property
     def max_steps(self) -> int | None:

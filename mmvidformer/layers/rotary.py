@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
 from mmvidformer.layers.eager import compute_once
-from mmvidformer.layers.sines import angle_options, repeat_along
+from mmvidformer.layers.sines import angle_options, join_axes, repeat_along
 from mmvidformer.layers.tokens import Context, Size
 from mmvidformer.lookup import Registry, look_up
 
@@ -143,16 +143,16 @@ class RotaryEmbedding(RotaryPositions):
                 if self.align_corners:
                     end, length = end - 1, max(length - 1, 1)
                 places = (places + self.offset) * (end / length)
-            parts.append(repeat_along(axis, places[:, None] * rates, size))
+            parts.append(repeat_along(axis, places[..., None] * rates, size))
         if self.pairs == "tiled":
             parts = [part for part in parts for _ in range(2)]
         twice = self.pairs in ("halves", "tiled_whole")
-        angles = torch.cat(parts * 2 if twice else parts, dim=-1)
+        angles = join_axes(parts * 2 if twice else parts)
         if self.pairs == "adjacent":
             angles = angles.repeat_interleave(2, dim=-1)
         angles = F.pad(angles, (0, self.head_dim - angles.shape[-1]))
         waves = torch.cat([angles.cos(), angles.sin()], dim=-1)
-        return waves.to(device=device, dtype=dtype)[None]
+        return waves.to(device=device, dtype=dtype)
 
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, context: Context

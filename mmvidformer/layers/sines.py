@@ -1,5 +1,6 @@
 """Sines and cosines of the places of tokens (Vaswani et al. 2017, section 3.5)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,11 +18,11 @@ def sine_positions(axes: str, size: Size, like: Tensor, start: Tensor | int = 0)
         axes: Axes, of the letters t, h, w.
         size: Grid (T, H, W).
         like: Tokens (..., D); set the width, device and type.
-        start: Place of the first frame.
+        start: Place of the first frame, or those of streams (B, 1).
 
     Returns:
-        Table (1, T, H, W, D). Channels that are left over, because D is not a multiple of twice the
-        number of axes, are 0.
+        Table (1, T, H, W, D), or one of each stream. Channels that are left over, because D is not
+        a multiple of twice the number of axes, are 0.
     """
     options = like.shape[-1], like.dtype, like.device
     return compute_once(_sine_table, like, axes, size, start, *options)
@@ -44,11 +45,11 @@ def _sine_table(
             places = torch.arange(count, **options)
             if axis == "t":
                 places = places + (start.to(places) if isinstance(start, Tensor) else start)
-            angles = places[:, None] * rates
+            angles = places[..., None] * rates
             waves = torch.cat([angles.sin(), angles.cos()], dim=-1)
             parts.append(repeat_along(axis, waves, size))
-    table = torch.cat(parts, dim=-1)
-    return F.pad(table, (0, width - table.shape[-1]))[None].to(device, dtype)
+    table = join_axes(parts)
+    return F.pad(table, (0, width - table.shape[-1])).to(device, dtype)
 
 
 def flat_sine_positions(size: Size, like: Tensor, start: Tensor | int = 0) -> Tensor:
@@ -65,9 +66,9 @@ def _flat_sine_table(
     numbers = torch.arange(t * h * w, **options)
     numbers = numbers + h * w * (start.to(numbers) if isinstance(start, Tensor) else start)
     pairs = torch.arange((width + 1) // 2, **options)
-    angles = numbers[:, None] * 10000.0 ** (-2 * pairs / width)
-    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
-    return waves.to(device, dtype).unflatten(0, size)[None]
+    angles = numbers[..., None] * 10000.0 ** (-2 * pairs / width)
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :width]
+    return waves.to(device, dtype).reshape(-1, *size, width)
 
 
 def angle_options(device: torch.device, dtype: torch.dtype, start: Tensor | int) -> dict[str, Any]:
@@ -83,6 +84,13 @@ def wide_options(device: torch.device) -> dict[str, Any]:
 
 
 def repeat_along(axis: str, values: Tensor, size: Size) -> Tensor:
-    """Repeat rows (n, c) for one axis of the grid along the others, to (T, H, W, c)."""
-    shape = [len(values) if other == axis else 1 for other in "thw"]
-    return values.reshape(*shape, -1).expand(*size, -1)
+    """Repeat rows (n, c) or (B, n, c) for an axis along the others, to (1 or B, T, H, W, c)."""
+    count, width = values.shape[-2:]
+    shape = [count if other == axis else 1 for other in "thw"]
+    return values.reshape(-1, *shape, width).expand(-1, *size, -1)
+
+
+def join_axes(parts: Sequence[Tensor]) -> Tensor:
+    """Join the channels of results of ``repeat_along``; streams differ in time alone."""
+    rows = max(len(part) for part in parts)
+    return torch.cat([part.expand(rows, -1, -1, -1, -1) for part in parts], dim=-1)

@@ -20,6 +20,7 @@ from multiprocessing.connection import (  # type: ignore[attr-defined]
 from typing import Any, NamedTuple
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.apis.stream import Step
 from mmvidformer.engine.offer_options import Limits
 from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.video.processes import send_copy
@@ -92,19 +93,19 @@ class Reader(NamedTuple):
 
 
 def can_share(recognizer: Recognizer) -> bool:
-    """Whether a model needs nothing but samples, neither the last state nor persons."""
-    return recognizer.has_windows({}, in_parts=True) and not recognizer.is_frame_by_frame({})
+    """Whether a model needs nothing but samples or frames of a stream, no persons."""
+    return recognizer.has_windows({}, in_parts=True) or recognizer.is_frame_by_frame({})
 
 
 class Link:
-    """A way to the model at an address, for the samples of one video."""
+    """A way to the model at an address, for the samples of one video or the steps of a stream."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._connection: Connection | None = None
 
-    def run(self, sample: dict) -> Any:
-        """Return what the model makes of a sample."""
+    def run(self, sample: dict | Step) -> Any:
+        """Return what the model makes of a sample; it keeps the state until the link is gone."""
         try:
             if self._connection is None:
                 self._connection = Client(self._address, authkey=current_process().authkey)
@@ -148,14 +149,18 @@ def _listen(recognizer: Recognizer, listener: Listener, size: int, delay: float)
 
 
 def _answer(recognizer: Recognizer, connection: Connection) -> None:
-    """Answer for the samples of one video until they end."""
+    """Answer for the samples of one video, or the steps of a stream, until they end."""
     shared = recognizer.share_frames()
+    stream = recognizer.open_stream()
     with connection, suppress(EOFError, OSError):
         while True:
             sample = pickle.loads(connection.recv_bytes())
             try:
-                (output,) = recognizer.run_samples([sample], shared)
-                answer = output.to("cpu")
+                if isinstance(sample, Step):
+                    answer = {task: x.cpu() for task, x in stream.run(sample).items()}
+                else:
+                    (output,) = recognizer.run_samples([sample], shared)
+                    answer = output.to("cpu")
             except UserError as error:
                 answer = error
             except Exception as error:

@@ -84,19 +84,25 @@ class SoftmaxKernel(Kernel):
             past = KeysAndValues(no_keys, no_values)
         new = q.shape[-2]
         k, v = torch.cat([past[0], k], dim=-2), torch.cat([past[1], v], dim=-2)
-        hidden = size - mask.before * mask.step  # keys before the start of the stream
+        # Keys before the start of the stream.
+        hidden = torch.as_tensor(size - mask.before * mask.step)
+        first, is_alike = 0, False
         if k.device.type == "cpu" and runs_eagerly():  # their number is known at once
-            first = max(int(hidden), 0)
-            out = self._attend_causal(q, k[..., first:, :], v[..., first:, :], mask)
-        else:
-            is_there = torch.arange(size + new, device=k.device) >= hidden
-            out = self._attend_causal(q, k, v, mask, is_there)
+            first, most = (max(int(end), 0) for end in hidden.aminmax())
+            is_alike = first == most
+        is_there = None
+        if not is_alike:
+            is_there = torch.arange(first, size + new, device=k.device)[None] >= hidden
+        out = self._attend_causal(q, k[..., first:, :], v[..., first:, :], mask, is_there)
         return out, KeysAndValues(k[..., new:, :], v[..., new:, :])
 
     def _attend_causal(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, is_there: Tensor | None = None
     ) -> Tensor:
-        """Attend to the frames that ``mask`` shows, of keys that are there, (S',); None: all."""
+        """Attend to the frames that ``mask`` shows, of keys that are there; None: all.
+
+        They are (1, S'), or, of streams of different lengths, (B, 1, 1, S').
+        """
         outs = []
         for rows, seen in mask.blocks(q.shape[-2], k.shape[-2]):
             queries, keys, values = q[..., rows, :], k[..., seen, :], v[..., seen, :]
@@ -106,7 +112,7 @@ class SoftmaxKernel(Kernel):
             else:
                 pairs = mask.pairs(queries.shape[-2], keys.shape[-2], q.device)
                 if is_there is not None:
-                    keys_there = is_there[seen][None]
+                    keys_there = is_there[..., seen]
                     pairs = keys_there if pairs is None else pairs & keys_there
                 out = self.forward(queries, keys, values, pairs)
             outs.append(out)

@@ -64,7 +64,7 @@ def past_sequence(
             k, v, is_there = context.state.look_back(k, v, mask, number)
         k, v = (x.unflatten(0, (-1, groups)).transpose(1, 2).flatten(2, 3) for x in (k, v))
         if is_there is not None:
-            is_there = F.pad(is_there.repeat(groups), (context.grid.prefix, 0), value=True)[None]
+            is_there = F.pad(is_there.tile(groups), (context.grid.prefix, 0), value=True)
     else:  # of the last frame
         k, v = (x[:, -1].flatten(1, 2).transpose(1, 2) for x in (k, v))
     keys = torch.cat([prefix_k.transpose(1, 2), k], dim=2)
