@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.onnx_models import OnnxModel, export_onnx, round_to_int8
-from benchmarks.outputs import parse_with_results, with_suffixes
+from benchmarks.outputs import parse_with_results
 from mmvidformer import create_model
 from mmvidformer.models.fast.inference import optimize_for_inference
 
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--side", type=int, default=256, help="pixels")
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--out", type=Path, required=True)
-    args = parse_with_results(parser, argv, with_suffixes(".csv"))
+    args = parse_with_results(parser, argv, lambda args: [args.out])
     torch.set_num_threads(1)
     torch.manual_seed(0)
     arch = dict(embed_dims=1024, depth=args.depth, num_heads=16)
