@@ -85,9 +85,9 @@ def wide_options(device: torch.device) -> dict[str, Any]:
 
 def repeat_along(axis: str, values: Tensor, size: Size) -> Tensor:
     """Repeat rows (n, c) or (B, n, c) for an axis along the others, to (1 or B, T, H, W, c)."""
-    count, width = values.shape[-2:]
-    shape = [count if other == axis else 1 for other in "thw"]
-    return values.reshape(-1, *shape, width).expand(-1, *size, -1)
+    shape = [values.shape[-2] if other == axis else 1 for other in "thw"]
+    grids = values.unflatten(-2, shape)
+    return (grids if grids.dim() == 5 else grids[None]).expand(-1, *size, -1)
 
 
 def join_axes(parts: Sequence[Tensor]) -> Tensor:

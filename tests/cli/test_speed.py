@@ -25,7 +25,7 @@ def test_variants_on_a_video(main_of, model, tiny_videos, tmp_path: Path, capsys
     for name in ran:
         assert rows[name]["answers"] == 1 and rows[name]["seconds"] > 0
     assert rows["plain"]["difference"] == 0
-    assert 0 < rows["optimized"]["difference"] < 1e-5 < rows["int8"]["difference"] < 0.1
+    assert rows["optimized"]["difference"] < 1e-5 < rows["int8"]["difference"] < 0.1
     assert rows["int8"]["weight_bytes"] < rows["optimized"]["weight_bytes"]
     layers = rows["int8"]["layers"]
     name = max(layers, key=layers.__getitem__)

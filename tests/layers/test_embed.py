@@ -136,3 +136,8 @@ def test_loading_resizes_tables_with_a_warning(caplog: pytest.LogCaptureFixture)
 def test_wrong_table_name_is_named() -> None:
     with pytest.raises(KeyError, match="'wh'.*hw, t, thw"):
         PositionEmbedding(4, (1, 2, 2), tables=("wh",))
+
+
+def test_widths_below_the_number_of_axes_have_no_waves() -> None:
+    table = sine_positions("thw", (2, 3, 4), torch.zeros(1, 4))
+    torch.testing.assert_close(table, torch.zeros(1, 2, 3, 4, 4))

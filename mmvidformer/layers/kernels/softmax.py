@@ -88,7 +88,7 @@ class SoftmaxKernel(Kernel):
         hidden = torch.as_tensor(size - mask.before * mask.step)
         first, is_alike = 0, False
         if k.device.type == "cpu" and runs_eagerly():  # their number is known at once
-            first, most = (max(int(end), 0) for end in hidden.aminmax())
+            first, most = max(int(hidden.min()), 0), max(int(hidden.max()), 0)
             is_alike = first == most
         is_there = None
         if not is_alike:
