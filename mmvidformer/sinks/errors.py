@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from mmvidformer.data.sources import RemoteVideo
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import without_formulas
-from mmvidformer.sinks.scores import Scores, has_labels, select_scores
+from mmvidformer.sinks.scores import Scores, has_labels, has_numbers, select_scores
 from mmvidformer.storage.files import is_remote
 from mmvidformer.storage.names import spell
 from mmvidformer.video.errors import with_suffix
@@ -40,7 +40,8 @@ class Mistake(NamedTuple):
         video: The file.
         truth: What is true.
         answer: What was answered.
-        confidence: The confidence of the wrong answer, from 0 to 1.
+        confidence: How wrong it is: the confidence of the wrong answer, from 0 to 1; of classes
+            over time, times its seconds; of values, the error in standard deviations.
         seconds: The part that it is about. None: the whole video.
     """
 
@@ -54,11 +55,13 @@ class Mistake(NamedTuple):
 def find_mistakes(
     arrays: Mapping[str, np.ndarray], names: Sequence[str], task: str | None, path: str | Path
 ) -> list[Mistake]:
-    """Return the wrong answers of a file of ``SaveScores``, the most confident first.
+    """Return the wrong answers of a file of ``SaveScores``, the worst first.
 
     A class is wrong if another one has the highest score. Of labels, those are answers that have
     more than 0.5. Of segments and moments, those of a score of 0.3: one is wrong that overlaps no
-    true one of its class by half, or lies 0.5 s from it, and so is a true one that none finds.
+    true one of its class by half, or lies 0.5 s from it, and so is a true one that none finds. Of
+    classes over time, each run of frames with one wrong answer and one truth is an error. Values
+    are all wrong by something.
 
     Raises:
         UserError: If the file names no videos, or as ``select_scores``.
@@ -67,6 +70,10 @@ def find_mistakes(
         raise UserError(f"{path} has no names of videos; test again with --dump")
     if "found" in arrays:
         mistakes = _wrong_spans(arrays, names)
+    elif "runs" in arrays:
+        mistakes = _wrong_runs(arrays, names)
+    elif has_numbers(arrays):
+        mistakes = _wrong_numbers(arrays, names)
     elif has_labels(arrays):
         mistakes = _wrong_labels(arrays, names)
     else:
@@ -99,6 +106,28 @@ def _wrong_labels(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Ite
                 ", ".join(compress(named, chosen)) or NOTHING for chosen in (truth, row > 0.5)
             )
             yield Mistake(video, right, answer, float(np.abs(row - truth).max()))
+
+
+def _wrong_numbers(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:
+    values, is_good = arrays["scores"], ~arrays["bad_videos"]
+    truths = arrays["labels"].reshape(values.shape)
+    deviations = truths[is_good].std(axis=0)
+    errors = np.abs(values - truths) / np.where(deviations > 0, deviations, 1)
+    for number in np.flatnonzero(is_good):
+        truth, answer = (
+            ", ".join(f"{name} {number:.4g}" for name, number in zip(names, row, strict=True))
+            for row in (truths[number], values[number])
+        )
+        yield Mistake(str(arrays["videos"][number]), truth, answer, float(errors[number].mean()))
+
+
+def _wrong_runs(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:
+    for number, start, end, answer, truth, score in arrays["runs"]:
+        if truth >= 0 and answer != truth:
+            texts = names[int(truth)], f"{names[int(answer)]} ({score:.0%})"
+            seconds = float(start), float(end)
+            video = str(arrays["videos"][int(number)])
+            yield Mistake(video, *texts, float(score * (end - start)), seconds)
 
 
 def _wrong_spans(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:

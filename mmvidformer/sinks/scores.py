@@ -48,8 +48,10 @@ def classes_of(
 ) -> tuple[int, list[str] | None]:
     """Return the number of classes of a file, and their names if it has them."""
     names = arrays["classes"].tolist() if "classes" in arrays and task is None else None
-    if "found" in arrays:
-        labels = [spans[:, 3].max(initial=-1) for spans in (arrays["found"], arrays["true"])]
+    columns = [arrays[name][:, 3] for name in ("found", "true") if name in arrays]
+    columns += [*arrays["runs"][:, 3:5].T] if "runs" in arrays else []
+    if columns:
+        labels = [column.max(initial=-1) for column in columns]
         return len(names) if names else 1 + int(max(labels)), names
     count = arrays["scores" if task is None else f"scores_{task}"].shape[-1]
     return count, names if names and len(names) == count else None
@@ -61,6 +63,14 @@ def has_labels(arrays: Mapping[str, np.ndarray]) -> bool:
     if scores is None or labels is None or labels.shape != scores.shape or scores.ndim != 2:
         return False
     return labels.dtype.kind == "f" and bool(np.isin(labels, (0, 1)).all())
+
+
+def has_numbers(arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether values are what a file tells of, which are not classes."""
+    labels = arrays.get("labels")
+    if "scores" not in arrays or labels is None or not np.issubdtype(labels.dtype, np.floating):
+        return False
+    return not np.isin(labels, (0, 1)).all()
 
 
 def select_scores(

@@ -22,6 +22,7 @@ from mmvidformer.sinks.scores import (
     count_confusions,
     draw_confusion,
     has_labels,
+    has_numbers,
     list_tasks,
     select_scores,
 )
@@ -30,7 +31,7 @@ from mmvidformer.tasks.score_files import SaveScores
 from mmvidformer.tasks.table import task_of
 
 SHOWN = 8  # errors
-UNDRAWN = ("number", "frames", "boxes")  # tasks whose errors are no rows of ``SaveScores``
+UNDRAWN = ("boxes",)  # tasks whose errors are no rows of ``SaveScores``
 
 
 def log_to(runner: Runner, trackers: Sequence[str], resumed: str | None, split: str = "") -> None:
@@ -85,9 +86,9 @@ class LogHook(Hook):
 
 
 class LogErrors(SaveScores):
-    """Draws confusions, and frames of the most confident errors; it has no results.
+    """Draws confusions, and frames of the worst errors; it has no results.
 
-    What has no scores of videos, segments or moments is left out.
+    What has no row in ``SaveScores`` is left out.
     """
 
     def __init__(self, visualizer: Visualizer) -> None:
@@ -126,7 +127,8 @@ def _draw(
     arrays: Mapping[str, np.ndarray], names: Sequence[str], task: str | None
 ) -> Iterator[tuple[str, Figure]]:
     """Yield pictures by name."""
-    if "found" not in arrays and not has_labels(arrays):
+    has_classes = any(name.startswith("scores") for name in arrays)
+    if has_classes and not has_labels(arrays) and not has_numbers(arrays):
         counts = count_confusions(select_scores(arrays, task, "the test"))
         yield "confusion", draw_confusion(counts, names)
     if mistakes := find_mistakes(arrays, names, task, "the test"):

@@ -45,11 +45,8 @@ class FramesMetric(BaseMetric):
             if "bad_video" in sample:
                 self.results.append({name: sample[name] for name in ("spans", "background")})
                 continue
-            frames = np.arange(sample["total_frames"])
-            of_steps = sample["pred_score"].argmax(dim=1).cpu().numpy()
-            steps = np.minimum((frames / sample["step"]).astype(int), len(of_steps) - 1)
-            answer = dict(predicted=of_steps[steps], truth=classes_at(frames, sample))
-            self.results.append(answer | dict(rate=sample["avg_fps"]))
+            predicted, _, truth = answers_by_frame(sample)
+            self.results.append(dict(predicted=predicted, truth=truth, rate=sample["avg_fps"]))
 
     def compute_metrics(self, results: list[dict]) -> dict[str, float]:
         """Compute the metrics. Those of which there is nothing to measure are left out."""
@@ -86,6 +83,14 @@ class FramesMetric(BaseMetric):
             for iou, (hits, false, missed) in counts.items()
         }
         return {**accuracy, "edit": float(np.mean(scores)), **f1}
+
+
+def answers_by_frame(sample: Mapping) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the class of each frame, its probability, and the true class, each (frames,)."""
+    frames = np.arange(sample["total_frames"])
+    scores, labels = (array.cpu().numpy() for array in sample["pred_score"].float().max(dim=1))
+    steps = np.minimum((frames / sample["step"]).astype(int), len(labels) - 1)
+    return labels[steps], scores[steps], classes_at(frames, sample)
 
 
 def annotated_frames(annotation: Mapping, rate: float) -> np.ndarray:

@@ -8,6 +8,10 @@ from mmengine.evaluator import BaseMetric
 from mmvidformer.errors import UserError
 from mmvidformer.registry import METRICS
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.tasks.frames_metric import answers_by_frame
+from mmvidformer.video.times import FrameTimes
+
+SPANS = ("found", "true", "runs")  # of which videos have any number
 
 
 @METRICS.register_module()
@@ -22,6 +26,8 @@ class SaveScores(BaseMetric):
 
     Of segments and moments there are ``found`` and ``true`` in place of scores and labels: the
     number of the video, start, end and class of each, and of those that were found the score.
+    Of classes over time there are ``runs`` of frames in which neither answer nor truth changes: the
+    number of the video, start, end, answer, truth (-1: none) and the answer's mean probability.
 
     Args:
         path: The file, with the suffix ``.npz``. Its folder is created.
@@ -53,6 +59,8 @@ class SaveScores(BaseMetric):
             columns = [*spans["segments"].T, spans["labels"], spans["scores"]]
             row["found"] = np.stack([column.float().cpu().numpy() for column in columns], axis=1)
             return row | {"true": np.asarray(sample["spans"], float).reshape(-1, 3)}
+        if "step" in sample and "spans" in sample:
+            return row | {"runs": np.zeros((0, 5)) if row["bad_videos"] else _runs_of(sample)}
         if "pred_score" not in sample or "step" in sample:
             return None
         scores = sample["pred_score"]
@@ -68,9 +76,9 @@ class SaveScores(BaseMetric):
         arrays = {}
         for name in results[0]:
             rows = [result[name] for result in results]
-            if name in ("found", "true"):
+            if name in SPANS:
                 rows = [np.insert(spans, 0, i, axis=1) for i, spans in enumerate(rows)]
-            arrays[name] = np.concatenate(rows) if name in ("found", "true") else np.stack(rows)
+            arrays[name] = np.concatenate(rows) if name in SPANS else np.stack(rows)
         names = (self.dataset_meta or {}).get("classes")
         if isinstance(names, list | tuple):
             arrays["classes"] = np.array(names, dtype=str)
@@ -81,3 +89,14 @@ class SaveScores(BaseMetric):
         with write_atomically(self.path) as part, part.open("wb") as file:
             np.savez(file, **self.arrays_of(results))
         return {}
+
+
+def _runs_of(sample: Mapping) -> np.ndarray:
+    predicted, scores, truth = answers_by_frame(sample)
+    changes = np.diff(np.stack([predicted, truth]), axis=1).any(axis=0)
+    starts = np.append(0, np.flatnonzero(changes) + 1)
+    ends = np.append(starts[1:], len(truth))
+    means = np.add.reduceat(scores, starts) / (ends - starts)
+    times = FrameTimes(sample["avg_fps"])
+    seconds = times.seconds(starts), times.seconds(ends)
+    return np.stack([*seconds, predicted[starts], truth[starts], means], axis=1)

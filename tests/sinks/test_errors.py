@@ -89,6 +89,34 @@ def test_moments_are_near_or_not() -> None:
     assert (found.answer, found.seconds) == ("walk (70%)", (8, 8))
 
 
+def test_runs_are_wrong_by_probability_and_seconds() -> None:
+    rows = [[0, 0, 2, 0, 0, 0.9], [0, 2, 3, 1, 0, 0.9], [1, 1, 5, 0, 1, 0.5], [1, 5, 9, 2, -1, 1]]
+    found = find_mistakes(file_of(runs=np.array(rows)), NAMES, None, "s")
+    assert found == [
+        Mistake("b.mp4", "run", "walk (50%)", 2.0, (1, 5)),
+        Mistake("a.mp4", "walk", "run (90%)", 0.9, (2, 3)),
+    ]
+    assert find_mistakes(file_of(runs=np.zeros((0, 6))), NAMES, None, "s") == []
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3,)])  # of one value, with or without an axis
+def test_values_are_wrong_by_their_deviation(shape: tuple[int, ...]) -> None:
+    labels = np.array([1.0, 3.0, 5.0], np.float32)
+    scores = np.array([[1.5], [3.0], [1.0]], np.float32)
+    arrays = file_of(scores=scores, labels=labels.reshape(shape))
+    found = find_mistakes(arrays, ["speed"], None, "s")
+    assert [(m.video, m.truth, m.answer) for m in found] == [
+        ("c.mp4", "speed 5", "speed 1"),
+        ("a.mp4", "speed 1", "speed 1.5"),
+        ("b.mp4", "speed 3", "speed 3"),
+    ]
+    deviation = (8 / 3) ** 0.5
+    assert [m.confidence for m in found] == pytest.approx([4 / deviation, 0.5 / deviation, 0])
+    arrays["bad_videos"] = np.array([False, False, True])
+    again = find_mistakes(arrays, ["speed"], None, "s")
+    assert [(m.video, m.confidence) for m in again] == [("a.mp4", 0.5), ("b.mp4", 0)]
+
+
 def test_a_video_without_spans_and_a_file_without_any() -> None:
     nothing = dict(found=np.zeros((0, 5)), true=np.zeros((0, 4)))
     assert find_mistakes(file_of(**nothing), NAMES, None, "s") == []

@@ -30,3 +30,20 @@ def test_scores_of_each_task_are_saved(tmp_path: Path) -> None:
 def test_models_of_parts_have_no_row_for_a_video(tmp_path: Path, found: dict) -> None:
     with pytest.raises(ValueError, match="a row of scores for each video, but the model has none"):
         SaveScores(str(tmp_path / "a")).process(None, [found])
+
+
+def test_runs_of_classes_over_time_are_saved(tmp_path: Path) -> None:
+    # Five frames at 2 a second, two in a step; the last step is cut. True: 0, 0, 0, 1, none.
+    scores = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
+    video = dict(total_frames=5, avg_fps=2.0, step=2.0, background=-1, video_path="a.mp4")
+    video["spans"] = np.array([[0, 1.5, 0], [1.5, 2, 1]])
+    bad = video | dict(bad_video=True, video_path="b.mp4")
+    metric = SaveScores(str(tmp_path / "a"))
+    for answer in (bad | dict(pred_score=scores[:0]), video | dict(pred_score=scores)):
+        metric.process(None, [answer])
+    metric.evaluate(2)
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert arrays["videos"].tolist() == ["b.mp4", "a.mp4"]
+        wanted = [[1, 0, 1, 0, 0, 0.9], [1, 1, 1.5, 1, 0, 0.8], [1, 1.5, 2, 1, 1, 0.8]]
+        wanted.append([1, 2, 2.5, 1, -1, 0.6])
+        np.testing.assert_allclose(arrays["runs"], wanted, rtol=1e-6)

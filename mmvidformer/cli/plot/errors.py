@@ -1,7 +1,7 @@
 """Show the errors of a test as a page: mmvidformer plot errors SCORES.npz --out errors.html.
 
 SCORES.npz is the file of mmvidformer test --dump SCORES.npz. The page has frames of the videos that
-were answered wrongly, the most confident first, and opens without a network.
+were answered wrongly, the worst first, and opens without a network.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     shown = mistakes[: options.top]
     summary = f"{len(mistakes)} errors of {len(arrays['videos'])} videos"
     if len(shown) < len(mistakes):
-        summary += f"; the {len(shown)} most confident ones are here"
+        summary += f"; the {len(shown)} worst are here"
     if bad := int(arrays["bad_videos"].sum()):
         summary += f"; {bad} videos could not be read"
     title = f"Errors of {options.scores.stem}"
