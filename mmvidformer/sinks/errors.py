@@ -109,16 +109,19 @@ def _wrong_labels(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Ite
 
 
 def _wrong_numbers(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:
-    values, is_good = arrays["scores"], ~arrays["bad_videos"]
-    truths = arrays["labels"].reshape(values.shape)
-    deviations = truths[is_good].std(axis=0)
+    is_good = ~arrays["bad_videos"]
+    if not is_good.any():
+        return
+    videos, values = arrays["videos"][is_good], arrays["scores"][is_good]
+    truths = arrays["labels"][is_good].reshape(values.shape)
+    deviations = truths.std(axis=0)
     errors = np.abs(values - truths) / np.where(deviations > 0, deviations, 1)
-    for number in np.flatnonzero(is_good):
-        truth, answer = (
-            ", ".join(f"{name} {number:.4g}" for name, number in zip(names, row, strict=True))
-            for row in (truths[number], values[number])
+    for video, *rows, error in zip(videos, truths, values, errors.mean(axis=1), strict=True):
+        texts = (
+            ", ".join(f"{name} {value:.4g}" for name, value in zip(names, row, strict=True))
+            for row in rows
         )
-        yield Mistake(str(arrays["videos"][number]), truth, answer, float(errors[number].mean()))
+        yield Mistake(str(video), *texts, float(error))
 
 
 def _wrong_runs(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:

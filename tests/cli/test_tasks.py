@@ -33,7 +33,13 @@ def test_a_task_from_annotation_to_picture(
     (videos,) = root.glob("val.*")
     *_, last = videos.read_text().splitlines()
     videos.write_text(f"{videos.read_text()}{last.replace('val_6', 'gone')}\n")
-    test([config, best, "--cfg-options", "bad_videos.max_bad_share=0.5"])
+    scores, page = tmp_path / "scores.npz", tmp_path / "errors.html"
+    test([config, best, f"--dump={scores}", "--cfg-options", "bad_videos.max_bad_share=0.5"])
+    main_of("plot.errors")([str(scores), f"--out={page}"])
+    text = page.read_text()
+    assert "errors of 8 videos; 1 videos could not be read" in text
+    if task in ("frames", "number"):  # which have errors after two epochs, too
+        assert text.count("<img") == 4 * text.count("<article>") > 0
     (found,) = run.glob("test_*.json")
     metrics = json.loads(found.read_text())["metrics"]
     assert np.isfinite(metrics[RESULTS[task]]) and metrics["bad_videos"] == 1

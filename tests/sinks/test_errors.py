@@ -115,6 +115,7 @@ def test_values_are_wrong_by_their_deviation(shape: tuple[int, ...]) -> None:
     arrays["bad_videos"] = np.array([False, False, True])
     again = find_mistakes(arrays, ["speed"], None, "s")
     assert [(m.video, m.confidence) for m in again] == [("a.mp4", 0.5), ("b.mp4", 0)]
+    assert find_mistakes(arrays | dict(bad_videos=np.ones(3, bool)), ["speed"], None, "s") == []
 
 
 def test_a_video_without_spans_and_a_file_without_any() -> None:

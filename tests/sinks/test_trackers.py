@@ -172,5 +172,8 @@ def test_confusions_and_errors_are_drawn(tiny_videos) -> None:
     labels = {**wrong, "gt_label": torch.tensor([1.0, 1.0])}
     assert draw([labels]) == ["errors"]
     numbers = {**wrong, "pred_score": torch.tensor([0.5]), "gt_label": torch.tensor([3.5])}
+    spans = dict(step=12.0, spans=[(0.0, 2.0, 0)], background=-1, total_frames=24, avg_fps=12.0)
+    frames = {**wrong, "pred_score": torch.tensor([[0.9, 0.1], [0.2, 0.8]]), **spans}
+    assert draw([numbers]) == draw([frames]) == ["errors"]
     steps, views = {**wrong, "step": 1.0}, {**wrong, "pred_score": torch.ones(2, 2)}
-    assert draw([numbers]) == draw([steps]) == draw([views]) == []
+    assert draw([steps]) == draw([views]) == []

@@ -37,7 +37,8 @@ def test_runs_of_classes_over_time_are_saved(tmp_path: Path) -> None:
     scores = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
     video = dict(total_frames=5, avg_fps=2.0, step=2.0, background=-1, video_path="a.mp4")
     video["spans"] = np.array([[0, 1.5, 0], [1.5, 2, 1]])
-    bad = video | dict(bad_video=True, video_path="b.mp4")
+    kept = {name: video[name] for name in ("spans", "background")}
+    bad = kept | dict(bad_video=True, video_path="b.mp4")
     metric = SaveScores(str(tmp_path / "a"))
     for answer in (bad | dict(pred_score=scores[:0]), video | dict(pred_score=scores)):
         metric.process(None, [answer])
