@@ -117,11 +117,11 @@ def _wrong_numbers(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> It
     deviations = truths.std(axis=0)
     errors = np.abs(values - truths) / np.where(deviations > 0, deviations, 1)
     for video, *rows, error in zip(videos, truths, values, errors.mean(axis=1), strict=True):
-        texts = (
+        truth, answer = (
             ", ".join(f"{name} {value:.4g}" for name, value in zip(names, row, strict=True))
             for row in rows
         )
-        yield Mistake(str(video), *texts, float(error))
+        yield Mistake(str(video), truth, answer, float(error))
 
 
 def _wrong_runs(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:
