@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader waits a whole ``timeout`` for a worker that was killed (2.6 to 2.15).
+"""PyTorch's DataLoader waits a whole ``timeout`` for a worker that was killed (seen with 2.15).
 
 Symptom: with ``timeout=300`` and workers of a fork server, as in the shipped configs, a run says
 after five minutes that a worker was killed, for want of memory, say. Without a timeout, the loader

@@ -1,8 +1,10 @@
 """DINOv3 from files by HuggingFace's names and the official ones, against its features there."""
 
 import pytest
+import timm
 import torch
 from safetensors.torch import save_file
+from timm.models.eva import checkpoint_filter_fn
 from torch import Tensor, nn
 from transformers import DINOv3ViTConfig, DINOv3ViTModel
 
@@ -93,6 +95,15 @@ def test_features_are_those_of_huggingface(model, names, tmp_path) -> None:
         tokens = started(source).forward_features(pixels[:, :, None])
     found = torch.cat([tokens.prefix, tokens.places.flatten(1, 3)], dim=1)
     torch.testing.assert_close(found, expected_of(model, pixels), atol=1e-4, rtol=1e-4)
+
+
+def test_official_names_are_those_that_timm_reads(model) -> None:
+    gated = model.config.use_gated_mlp
+    name = "vit_small_plus_patch16_dinov3_qkvb" if gated else "vit_small_patch16_dinov3_qkvb"
+    options = dict(embed_dim=32, depth=2, num_heads=2, mlp_ratio=1.5, num_reg_tokens=3)
+    theirs = timm.create_model(name, num_classes=0, **options)
+    converted = checkpoint_filter_fn(official_names(model), theirs)
+    assert converted.keys() == theirs.state_dict().keys() - {"rope.periods"}
 
 
 def test_an_activation_that_does_not_fit_is_refused(model, tmp_path) -> None:
