@@ -8,6 +8,8 @@ above; a fold is trained on the others' videos. FILE has the weights of a ViT-S/
 Each clip is 8 frames of 112 x 112 pixels, 8 x 8 places a frame. The first frame is computed whole;
 of the others the places that a chooser takes, and others keep the token that they had. Ridge
 regression on the changes of tokens (``--method temporal``) is chosen in the training folds alone.
+With ``--pan 0.25`` the camera moves: copies of the videos are written to FOLDER/panned, as a window
+of three quarters of the frame sees them that goes from one side to the other, by chance which.
 """
 
 import csv
@@ -24,6 +26,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from benchmarks.outputs import parse_with_results
+from lab.synthetic.render import write_film
 from mmvidformer.finetune.frozen_features import change_layers
 from mmvidformer.finetune.ridge import fit_changes
 from mmvidformer.finetune.tally import Tally
@@ -41,6 +44,24 @@ MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1, 1)
 STD = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1, 1)
 TOLERANCE = 0.1  # of run lengths
 TABLE = "chosen_tokens.csv"
+
+
+def pan(path: str, out: Path, share: float, to_right: bool) -> str:
+    """Write a video as a window sees it that crosses a share of the frame, and return its path."""
+    video = Video.open(path)
+    count = len(video)
+    frames = np.stack(video.frames(range(count)))
+    height, width = (int(side * (1 - share)) // 2 * 2 for side in frames.shape[1:3])
+    top = (frames.shape[1] - height) // 2
+    lefts = np.linspace(0, frames.shape[2] - width, count).round().astype(int)
+    lefts = lefts if to_right else lefts[::-1]
+    seen = [
+        frame[top : top + height, left : left + width]
+        for frame, left in zip(frames, lefts, strict=True)
+    ]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_film(out, np.ascontiguousarray(np.stack(seen)), fps=25)
+    return str(out)
 
 
 def read_clip(path: str) -> tuple[Tensor, list[int]]:
@@ -83,14 +104,16 @@ def choosers(shares: list[float]) -> dict[str, Callable[[Any, Tensor, str, list[
     def motion(backbone: Any, clip: Tensor, path: str, numbers: list[int]) -> Tensor:
         return torch.from_numpy(measure_motion(path, numbers, GRID))[None]
 
+    def steady(backbone: Any, clip: Tensor, path: str, numbers: list[int]) -> Tensor:
+        return torch.from_numpy(measure_motion(path, numbers, GRID, steady=True))[None]
+
     def chance(backbone: Any, clip: Tensor, path: str, numbers: list[int]) -> Tensor:
         generator = torch.Generator().manual_seed(0)
         return torch.rand(1, FRAMES, *GRID, generator=generator)
 
     rows: dict[str, Any] = {"all": lambda *args: torch.ones(FRAMES, *GRID, dtype=torch.bool)}
     for share in shares:
-        scores = (differences, motion, chance) if share == min(shares) else (differences,)
-        for score in scores:
+        for score in (differences, motion, steady, chance):
             rows[f"{score.__name__} {share:g}"] = lambda *args, score=score, share=share: (
                 choose_places(score(*args), share).mask()[0]
             )
@@ -134,6 +157,7 @@ def main() -> None:
     parser.add_argument("lists", type=Path, nargs="+")
     parser.add_argument("--weights", required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--pan", type=float, help="share of the frame that the camera crosses")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.5, 0.25])
     args = parse_with_results(parser, None, lambda args: [args.out / TABLE])
     args.out.mkdir(parents=True, exist_ok=True)
@@ -147,11 +171,16 @@ def main() -> None:
     changes: dict[str, dict[str, Tensor]] = {}
     shares: dict[str, list[float]] = {}
     seconds: dict[str, float] = {}
+    sides = np.random.default_rng(0).integers(0, 2, len(paths))
     for count, path in enumerate(paths):
-        clip, numbers = read_clip(path)
+        seen = path
+        if args.pan:
+            copy = args.out / "panned" / f"{count}.mp4"
+            seen = pan(path, copy, args.pan, bool(sides[count]))
+        clip, numbers = read_clip(seen)
         for name, choose in choosers(args.shares).items():
             start = time.process_time()
-            mask = choose(backbone, clip, path, numbers)
+            mask = choose(backbone, clip, seen, numbers)
             tokens = encode(backbone, clip, mask)
             seconds[name] = seconds.get(name, 0) + time.process_time() - start
             shares.setdefault(name, []).append(mask.float().mean().item())

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
@@ -25,6 +25,8 @@ def measure_gaussian(samples: Tensor) -> Tensor:
     It is the statistic of Epps and Pulley (1983): N times the integral over t, from -3 to 3 by
     trapezoids, of the squared distance of the characteristic functions, times ``exp(-t^2 / 2)``.
 
+    Processes of a group measure the samples of all; each has N.
+
     Args:
         samples: Samples (..., N, K) of K distributions.
 
@@ -34,10 +36,30 @@ def measure_gaussian(samples: Tensor) -> Tensor:
     t = torch.linspace(0, END, POINTS, device=samples.device, dtype=samples.dtype)
     normal = torch.exp(-t.square() / 2)
     angles = samples[..., None] * t
-    real, imaginary = angles.cos().mean(dim=-3), angles.sin().mean(dim=-3)
+    means = torch.stack([angles.cos().mean(dim=-3), angles.sin().mean(dim=-3)])
+    ranks = _count_ranks()
+    if ranks > 1:
+        everywhere = means.detach().clone()
+        distributed.all_reduce(everywhere)
+        # The value is that of all; gradients are those of the own samples, which DDP averages.
+        means = means + (everywhere / ranks - means.detach())
+    real, imaginary = means
     distances = ((real - normal).square() + imaginary.square()) * normal
     # Both halves of the integral are equal.
-    return 2 * samples.shape[-2] * torch.trapezoid(distances, t, dim=-1)
+    return 2 * ranks * samples.shape[-2] * torch.trapezoid(distances, t, dim=-1)
+
+
+def draw_directions(width: int, device: torch.device) -> Tensor:
+    """Return random unit vectors (D, K), the same in all processes of a group."""
+    directions = torch.randn(width, DIRECTIONS, device=device)
+    if _count_ranks() > 1:
+        distributed.broadcast(directions, src=0)
+    return directions / directions.norm(dim=0)
+
+
+def _count_ranks() -> int:
+    is_group = distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if is_group else 1
 
 
 @MODELS.add
@@ -46,8 +68,8 @@ class SigRegPretraining(StepModel):
 
     A view is a clip of which tokens were dropped at random, as LeVJEPA has it. Features of the
     views are close to their mean, and those of a batch normal in random directions (SIGReg), so
-    that they do not collapse. There is neither a decoder nor a teacher. Each process of several
-    tests its own batch.
+    that they do not collapse. There is neither a decoder nor a teacher. The batches of all
+    processes are tested as one.
 
     A batch is (B, views, 3, T, H, W); these views are clips of their own. ``forward`` returns
     ``loss_views`` and ``loss_normal`` in mode ``'loss'``, and features (B views, D) in others.
@@ -104,8 +126,7 @@ class SigRegPretraining(StepModel):
             kept = draw_tokens(self.backbone, clips, 1 - self.mask_ratio)
             features.append(average_places(self.backbone(clips, kept=kept)))
         projected = self.projector(torch.stack(features)).float()  # (views, B, width)
-        directions = torch.randn(projected.shape[-1], DIRECTIONS, device=projected.device)
-        directions = directions / directions.norm(dim=0)
-        normal = measure_gaussian(projected @ directions).mean()
+        directions = draw_directions(projected.shape[-1], projected.device)
+        normal = measure_gaussian((projected @ directions).float()).mean()
         apart = (projected - projected.mean(dim=0)).square().mean()
         return {"loss_views": (1 - self.weight) * apart, "loss_normal": self.weight * normal}

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from mmvidformer.models import VideoTransformer
-from mmvidformer.models.sigreg import SigRegPretraining, measure_gaussian
+from mmvidformer.models.sigreg import SigRegPretraining, draw_directions, measure_gaussian
+from tests.engine.toys import run_group
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sigreg.npz"
 
@@ -46,6 +47,31 @@ def test_losses_train_every_parameter(options: dict) -> None:
     silent = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.any()]
     assert silent == []
     assert model(torch.randn(4, 2, 3, 4, 16, 16)).shape == (8, 16)
+
+
+def measure_part(samples: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return directions, statistics and gradients of the samples of a rank."""
+    rank = torch.distributed.get_rank()
+    torch.manual_seed(rank)
+    directions = draw_directions(samples.shape[-1], samples.device)
+    part = samples.chunk(2)[rank].requires_grad_()
+    found = measure_gaussian(part @ directions)
+    found.mean().backward()
+    return directions, found.detach(), part.grad
+
+
+def test_two_ranks_measure_the_whole_batch(tmp_path: Path) -> None:
+    """Gradients of ranks are averaged after it, so that those of a rank's samples are doubled."""
+    samples = torch.randn(12, 5, generator=torch.Generator().manual_seed(0)) + 1
+    ranks = run_group(2, measure_part, tmp_path / "group", (samples,))
+    directions = ranks[0][0]
+    whole = samples.clone().requires_grad_()
+    expected = measure_gaussian(whole @ directions)
+    expected.mean().backward()
+    for drawn, found, _ in ranks:
+        assert torch.equal(drawn, directions)
+        torch.testing.assert_close(found, expected.detach())
+    torch.testing.assert_close(torch.cat([grad for *_, grad in ranks]) / 2, whole.grad)
 
 
 def test_training_spreads_features() -> None:
