@@ -25,6 +25,15 @@ HUGGINGFACE_MODELS: dict[str, tuple[str, ...]] = {
     "videoprism": ("VideoTransformer", "videoprism"),
     "streamformer": ("VideoTransformer", "streamformer"),
 }
+# HuggingFace's names of activations, and ours.
+ACTS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+}
 # Heads of the published models of a width, where it determines them.
 HEADS = {384: 6, 768: 12, 1024: 16, 1280: 16}
 # Arguments of the last ones.
@@ -94,6 +103,24 @@ def backbone_arguments(conversion: Conversion) -> dict:
         ) from error
     measured["arch"] |= heads
     return measured | conversion.settings
+
+
+def read_act(meta: Mapping, default: str, *fitting: str) -> str:
+    """Return the activation of ``config.json``, by our name.
+
+    Raises:
+        UserError: If it is none of ``fitting`` (default: all), by our names.
+    """
+    names = [name for name, act in ACTS.items() if act in fitting or not fitting]
+    act = meta.get("hidden_act", default)
+    if act not in names:
+        raise UserError(f"hidden_act must be {' or '.join(names)}, got {act!r}")
+    return ACTS[act]
+
+
+def count_registers(state: Mapping[str, Tensor]) -> int:
+    """Return the number of register tokens of converted weights."""
+    return state[name].shape[1] if (name := f"{ENCODER}.registers") in state else 0
 
 
 def mlp_ratio(dim: int, hidden: int) -> float:

@@ -3,16 +3,14 @@
 import re
 from collections.abc import Mapping
 
-import torch
 from torch import Tensor
 
+from mmvidformer.checkpoints.backbones import count_registers
 from mmvidformer.checkpoints.keymap import Conversion, State, has
 from mmvidformer.checkpoints.operations import Grid
 from mmvidformer.checkpoints.timm_models import from_timm
 from mmvidformer.errors import UserError
 
-# Buffers, and what only training uses: the mask token, the norm of local crops, EUPE's projectors.
-UNUSED = r"mask_token|rope_embed\.periods|local_cls_norm\..*|projectors\..*|.*\.bias_mask"
 HUGGINGFACE = (
     (r"^(.*\.)?embeddings\.", ""),
     (r"^(.*\.)?layer\.(?=\d)", "blocks."),
@@ -50,13 +48,11 @@ def from_dinov3(
     if act != ("silu" if gated else "gelu"):
         raise UserError(f"hidden_act must be silu in a gated MLP, else gelu, got {act!r}")
     result = from_timm(_rename(state, gated), grid)
-    result.ignored += [name for name in state if re.fullmatch(f"(.*\\.)?({UNUSED})", name)]
-    dim = state[next(name for name in state if name.endswith("cls_token"))].shape[-1]
     result.num_heads = meta.get("num_attention_heads")
     base = float(meta.get("rope_theta", 100))
     if periods is not None:  # base ** (k / n) for k = 0 ... n - 1, with heads of 4 n channels
         count = len(periods)
-        result.num_heads = dim // (4 * count)
+        result.num_heads = len(result.state["backbone.embed.proj.weight"]) // (4 * count)
         base = round(periods[1].double().item() ** count, 1)
     result.settings = dict(
         norm=dict(type="layer", eps=meta.get("layer_norm_eps", 1e-5)),
@@ -65,15 +61,10 @@ def from_dinov3(
         positions="time",
         rope=dict(type="dinov3", base=base),
         qk_norm=None,
-        registers=_count_registers(state),
+        registers=count_registers(result.state),
     )
     result.rotary = result.untold = ""
     return result
-
-
-def _count_registers(state: Mapping[str, Tensor]) -> int:
-    named = (x for name, x in state.items() if re.search("(storage|register)_tokens$", name))
-    return next((tokens.shape[1] for tokens in named), 0)
 
 
 def _rename(state: Mapping[str, Tensor], gated: bool) -> State:
@@ -84,15 +75,7 @@ def _rename(state: Mapping[str, Tensor], gated: bool) -> State:
     for name, tensor in state.items():
         for pattern, new in names:
             name = re.sub(pattern, new, name)
-        if not re.fullmatch(UNUSED, name):
-            renamed[name] = tensor
-    for name in [name for name in renamed if name.endswith(".attn.q_proj.weight")]:
-        prefix = name.removesuffix("q_proj.weight")
-        parts = [renamed.pop(f"{prefix}{part}_proj.weight") for part in "qkv"]
-        renamed[f"{prefix}qkv.weight"] = torch.cat(parts)
-        for part in "qv":
-            if f"{prefix}{part}_proj.bias" in renamed:
-                renamed[f"{prefix}{part}_bias"] = renamed.pop(f"{prefix}{part}_proj.bias")
+        renamed[name] = tensor
     for name in [name for name in renamed if name.endswith(".attn.qkv.bias")]:
         query, _, value = renamed.pop(name).chunk(3)  # that of the keys is masked
         prefix = name.removesuffix("qkv.bias")

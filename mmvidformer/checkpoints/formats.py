@@ -100,7 +100,11 @@ FORMATS: dict[str, Format] = {
     ),
     "timesformer": Format(
         "TimeSformer (official, HuggingFace or MMAction2)",
-        lambda state: any(name in state for name in (*DIALECTS, IMAGE)),
+        lambda state: (  # it has positions, and no LayerScale
+            any(name in state for name in (*DIALECTS, IMAGE))
+            and has(state, r"pos_embed$|position_embeddings$")
+            and not has(state, r"gamma(_1)?$")
+        ),
         from_timesformer,
     ),
     "feature_fixation": Format(

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import ENCODER
+from mmvidformer.checkpoints.backbones import ENCODER, count_registers, read_act
 from mmvidformer.checkpoints.keymap import Conversion, apply_rules, has, key_map
 from mmvidformer.checkpoints.operations import ADD_TIME, Grid, Op, positions
-from mmvidformer.errors import UserError
 
 # Heads, text encoders, decoders, and what models are trained with.
 UNUSED_WEIGHTS = (
@@ -15,14 +14,6 @@ UNUSED_WEIGHTS = (
     r"(.*\.)?(mask_token|position_ids)",
     r"text_model\..*|(text|visual)_projection\..*|logit_(scale|bias)",
 )
-ACTS = {
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "quick_gelu": "quick_gelu",
-}
 # What a file without ``config.json`` is taken for: epsilon of the norms (ViT has several), and
 # activation.
 EPS = {"dinov2": 1e-6, "clip": 1e-5, "siglip": 1e-6}
@@ -83,11 +74,8 @@ def _recognize(state: Mapping[str, Tensor]) -> tuple[str, str]:
 
 def _settings(state: Mapping[str, Tensor], meta: Mapping, family: str, gated: bool) -> dict:
     """Return the arguments of ``VideoTransformer`` that weights do not tell."""
-    act = meta.get("hidden_act", DEFAULT_ACTS.get(family, "gelu"))
-    if act not in ACTS:
-        raise UserError(f"hidden_act must be one of {', '.join(ACTS)}, got {act!r}")
-    mlp = dict(type="swiglu", norm=False) if gated else dict(type="mlp", act=ACTS[act])
-    registers = state.get(f"{ENCODER}.registers")
+    act = read_act(meta, DEFAULT_ACTS.get(family, "gelu"))
+    mlp = dict(type="swiglu", norm=False) if gated else dict(type="mlp", act=act)
     eps = meta.get("layer_norm_eps", EPS.get(family))
     norm = {} if eps is None else {"norm": dict(type="layer", eps=eps)}
     return dict(
@@ -97,5 +85,5 @@ def _settings(state: Mapping[str, Tensor], meta: Mapping, family: str, gated: bo
         positions="joint",
         rope=None,
         qk_norm=None,
-        registers=0 if registers is None else registers.shape[1],
+        registers=count_registers(state),
     )

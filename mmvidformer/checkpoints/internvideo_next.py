@@ -12,7 +12,6 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS
 from mmvidformer.checkpoints.keymap import (
-    OUTER_NAMES,
     Conversion,
     Rule,
     apply_rules,
@@ -41,7 +40,7 @@ def from_internvideo_next(state: Mapping[str, Tensor], grid: Grid | None = None)
     Raises:
         UserError: If names or the table of positions do not fit.
     """
-    state = strip_prefixes(state, OUTER_NAMES)
+    state = strip_prefixes(state)
     result = apply_rules(state, internvideo_next_rules(state, grid))
     result.model, result.scheme = "VideoTransformer", "internvideo_next"
     width, _, frames, rows, columns = result.state["backbone.embed.proj.weight"].shape
@@ -76,15 +75,12 @@ def internvideo_next_rules(state: Mapping[str, Tensor], grid: Grid | None = None
         table = torch.cat([first, torch.zeros_like(others), places.flatten(1, 3)], dim=1)
         return torch.cat([cls, others], dim=1), table
 
-    def channels_first(weight: Tensor) -> tuple[Tensor]:
-        return (weight.unflatten(0, (*tubelet, channels)).permute(3, 0, 1, 2).flatten(),)
-
-    def channels_last(weight: Tensor) -> tuple[Tensor]:
-        return (weight.unflatten(0, (channels, *tubelet)).permute(1, 2, 3, 0).flatten(),)
-
     ops = {
         f"{ENCODER}.cls_token": Op(split, join),
-        "backbone.embed.norm_pre.weight": Op(channels_first, channels_last),
+        "backbone.embed.norm_pre.weight": Op(  # their channels are last
+            lambda x: (x.unflatten(0, (*tubelet, channels)).permute(3, 0, 1, 2).flatten(),),
+            lambda x: (x.unflatten(0, (channels, *tubelet)).permute(1, 2, 3, 0).flatten(),),
+        ),
     }
     rules = key_map("internvideo_next", "model", ops=ops)
     if has(state, r"clip_projector\.|cls_head\.pooling\."):

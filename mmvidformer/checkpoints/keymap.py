@@ -219,7 +219,7 @@ def has(state: Mapping[str, Tensor], *patterns: str, dim: int | None = None) -> 
     return True
 
 
-def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> State:
+def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str] = OUTER_NAMES) -> State:
     """Remove prefixes from the names that have them, one after the other."""
     for prefix in prefixes:
         state = {name.removeprefix(prefix): value for name, value in state.items()}

@@ -11,8 +11,6 @@ from torch import Tensor
 from mmvidformer.checkpoints.backbones import HEADS
 from mmvidformer.checkpoints.keymap import Conversion, apply_rules, has, key_map, strip_prefixes
 
-# Wrappers of Lightning, of HuggingFace's classes and of a compiled model.
-OUTER_NAMES = ("module.", "_orig_mod.", "model.", "encoder.")
 UNUSED_WEIGHTS = (r"(projector|sigreg)\..*",)  # of its training
 NUM_HEADS = HEADS | {192: 3, 1408: 16, 1664: 16}
 
@@ -30,7 +28,7 @@ def from_levjepa(state: Mapping[str, Tensor]) -> Conversion:
     Raises:
         UserError: If names do not fit.
     """
-    state = strip_prefixes(state, OUTER_NAMES)
+    state = strip_prefixes(state)
     result = apply_rules(state, key_map("levjepa", "model"), UNUSED_WEIGHTS)
     result.model, result.scheme = "VideoTransformer", "levjepa"
     result.num_heads = NUM_HEADS.get(len(result.state["backbone.embed.proj.bias"]))

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import ENCODER, HEADS
+from mmvidformer.checkpoints.backbones import ENCODER, HEADS, read_act
 from mmvidformer.checkpoints.keymap import Conversion, Rule, apply_rules, has, key_map
 from mmvidformer.checkpoints.operations import IN_PROJ, Op
 from mmvidformer.errors import UserError
 
 PREFIX = "onevision_encoder."
-ACTS = {"gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh"}
 
 
 def is_onevision(state: Mapping[str, Tensor]) -> bool:
@@ -33,10 +32,9 @@ def from_onevision(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversio
     Raises:
         UserError: If names do not fit, or settings are those of another function.
     """
-    act, norm_type = meta.get("hidden_act", "gelu"), meta.get("layer_norm_type", "layer_norm")
-    if act not in ACTS or norm_type != "layer_norm":
-        wanted = f"hidden_act must be {' or '.join(ACTS)}, and layer_norm_type 'layer_norm'"
-        raise UserError(f"{wanted}, got {act!r} and {norm_type!r}")
+    act, norm_type = read_act(meta, "gelu"), meta.get("layer_norm_type", "layer_norm")
+    if norm_type != "layer_norm":
+        raise UserError(f"layer_norm_type must be 'layer_norm', got {norm_type!r}")
     result = apply_rules(state, onevision_rules(state))
     result.model, result.scheme = "VideoTransformer", "onevision"
     width = len(result.state["backbone.embed.proj.bias"])
@@ -45,12 +43,12 @@ def from_onevision(state: Mapping[str, Tensor], meta: Mapping = {}) -> Conversio
     result.settings = dict(
         rope=dict(type="onevision", base=base, span=meta.get("rope_temporal_size", 64)),
         norm=dict(type="layer", eps=eps),
-        mlp=dict(type="mlp", act=ACTS[act]),
+        mlp=dict(type="mlp", act=act),
     )
     if f"{ENCODER}.norm.weight" not in result.state:  # of a model without its pooling
         result.settings["fc_norm"] = "none"
     if "cls_head.pooling.query" in result.state:
-        pooling = dict(type="siglip", act=ACTS[act])
+        pooling = dict(type="siglip", act=act)
         norm = dict(type="rms", eps=eps)
         result.head = dict(pooling=pooling, num_heads=result.num_heads, depth=0, norm=norm)
     return result

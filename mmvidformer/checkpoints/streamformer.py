@@ -10,10 +10,9 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import ENCODER, HEADS, mlp_ratio
+from mmvidformer.checkpoints.backbones import ENCODER, HEADS, mlp_ratio, read_act
 from mmvidformer.checkpoints.keymap import Conversion, Rule, State, apply_rules, has, key_map
-from mmvidformer.checkpoints.operations import ADD_TIME, IN_PROJ, TIME_TABLE, Grid, Op, grid_of
-from mmvidformer.errors import UserError
+from mmvidformer.checkpoints.operations import ADD_TIME, IN_PROJ, TIME_TABLE, Grid, positions
 from mmvidformer.layers.linear import merge_lora
 
 # Text encoder and heads of the tasks; a mask, and what scales logits.
@@ -22,7 +21,6 @@ UNUSED_WEIGHTS = (
     r"logit_(scale|bias)",
     r".*\.temporal_attention\.attention\.mask",
 )
-ACTS = {"gelu": "gelu", "gelu_pytorch_tanh": "gelu_tanh"}
 LORA = re.compile(r"(.*)_lora_([ab])\.weight")
 
 
@@ -46,9 +44,7 @@ def from_streamformer(
     Raises:
         UserError: If names do not fit, or settings are those of another function.
     """
-    act = meta.get("hidden_act", "gelu_pytorch_tanh")
-    if act not in ACTS:
-        raise UserError(f"hidden_act must be {' or '.join(ACTS)}, got {act!r}")
+    act = read_act(meta, "gelu_pytorch_tanh", "gelu", "gelu_tanh")
     time = "causal_time" if meta.get("enable_causal_temporal", True) else "time"
     state = _merge_lora(state)
     result = apply_rules(state, streamformer_rules(state, time, grid), UNUSED_WEIGHTS)
@@ -70,14 +66,14 @@ def from_streamformer(
         img_size=(rows * tubelet[1], columns * tubelet[2]),
         block=[over_time, dict(pattern="space")],
         positions=positions,
-        mlp=dict(type="mlp", act=ACTS[act]),
+        mlp=dict(type="mlp", act=act),
         norm=norm,
         pool="none",
     )
     if "cls_head.pooling.query" in shapes:
         ratio = mlp_ratio(width, shapes["cls_head.pooling.mlp.fc1.bias"][0])
-        if act != "gelu_pytorch_tanh" or ratio != 4.0:
-            result.notes.append(f"the pooling has act={ACTS[act]!r} and mlp_ratio={ratio:g}")
+        if act != "gelu_tanh" or ratio != 4.0:
+            result.notes.append(f"the pooling has act={act!r} and mlp_ratio={ratio:g}")
         result.head = dict(pooling="siglip", depth=0, norm=norm)
         result.head |= {"num_heads": result.num_heads} if result.num_heads else {}
     return result
@@ -89,13 +85,9 @@ def streamformer_rules(
     """Return the rows for the parts that a state has; its names may be theirs or ours."""
     causal = has(state, r"sublayers\.causal_time\.")
     time = time or ("causal_time" if causal else "time")
-
-    def split(table: Tensor) -> tuple[Tensor, ...]:
-        return (table.unflatten(1, grid_of(table.shape[1], grid)),)
-
     ops = {
         "backbone.embed.proj.weight": ADD_TIME,
-        f"{ENCODER}.pos_embed.hw": Op(split, lambda x: (x.flatten(1, 3),)),
+        f"{ENCODER}.pos_embed.hw": positions(grid, cls=False, slot=False),
         f"{ENCODER}.pos_embed.t": TIME_TABLE,
         "cls_head.pooling.q.weight": IN_PROJ,
         "cls_head.pooling.q.bias": IN_PROJ,

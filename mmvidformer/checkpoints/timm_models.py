@@ -30,8 +30,12 @@ PARTS = {
     "blocks.0.mlp": ("Mlp", "GluMlp", "SwiGLU"),
     "blocks.0.mlp.act": ("GELU", "GELUTanh", "QuickGELU", "SiLU"),
 }
-# Classifiers, the attention pool of SigLIP, which is a head, and what DINOv2 is trained with.
-UNUSED_WEIGHTS = (r"(head|head_dist|pre_logits\.fc)\.(weight|bias)", r"attn_pool\..*", "mask_token")
+# Classifiers, the attention pool of SigLIP, which is a head, and what DINO is trained with: a
+# mask token, a norm of local crops, EUPE's projectors, and buffers.
+UNUSED_WEIGHTS = (
+    r"(head|head_dist|pre_logits\.fc)\.(weight|bias)|attn_pool\..*",
+    r"mask_token|local_cls_norm\..*|projectors\..*|rope_embed\.periods|.*\.bias_mask",
+)
 SCALES = {"blocks.0.ls1.gamma", "blocks.0.gamma_1"}  # of a VisionTransformer, of an Eva
 ACTS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu"}
 
@@ -223,12 +227,8 @@ def set_settings(result: Conversion, model: Any) -> None:
 
 def _rename_dinov2(state: Mapping[str, Tensor]) -> State:
     """Give DINOv2's official weights timm's names; others are left as they are."""
-    names = {"register_tokens": "reg_token"}
-    if "blocks.0.mlp.w12.weight" in state:
-        for name in state:
-            timm_name = name.replace(".mlp.w12.", ".mlp.fc1.").replace(".mlp.w3.", ".mlp.fc2.")
-            names[name] = names.get(name, timm_name)
-    return {names.get(name, name): value for name, value in state.items()}
+    pairs = ("register_tokens", "reg_token"), ("mlp.w12.", "mlp.fc1."), ("mlp.w3.", "mlp.fc2.")
+    return {reduce(lambda x, pair: x.replace(*pair), pairs, n): x for n, x in state.items()}
 
 
 def _find_rotary(state: Mapping[str, Tensor]) -> str:

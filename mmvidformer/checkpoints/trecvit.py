@@ -20,7 +20,7 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     revert,
 )
-from mmvidformer.checkpoints.operations import Grid, Op, grid_of
+from mmvidformer.checkpoints.operations import Grid, Op, positions
 from mmvidformer.errors import UserError
 
 KERNEL = f"{ENCODER}.blocks.{{i}}.sublayers.causal_time.attn.kernel"
@@ -93,14 +93,10 @@ def to_trecvit(state: Mapping[str, Tensor]) -> State:
 
 def trecvit_rules(heads: int, classifies: bool, grid: Grid | None = None) -> list[Rule]:
     """Return the rows of a model with some heads, with or without its classifier."""
-
-    def split_positions(table: Tensor) -> tuple[Tensor, ...]:
-        return (table.unflatten(1, grid_of(table.shape[1], grid)),)
-
     by_head = Op(lambda x: (x.unflatten(-1, (heads, -1)),), lambda x: (x.flatten(-2),))
     ops = {
         f"{ENCODER}.frame_token": FRAME_TOKEN,
-        f"{ENCODER}.pos_embed.hw": Op(split_positions, lambda x: (x.flatten(1, 3),)),
+        f"{ENCODER}.pos_embed.hw": positions(grid, cls=False, slot=False),
         f"{ENCODER}.blocks.{{i}}.sublayers.causal_time.norm.weight": ADD_ONE,
         f"{KERNEL}.conv_weight": by_head,
         f"{KERNEL}.conv_bias": by_head,

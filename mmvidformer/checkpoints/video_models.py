@@ -9,10 +9,15 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import ENCODER, HEADS, HUGGINGFACE_MODELS, VIDEO_VITS
+from mmvidformer.checkpoints.backbones import (
+    ENCODER,
+    HEADS,
+    HUGGINGFACE_MODELS,
+    VIDEO_VITS,
+    read_act,
+)
 from mmvidformer.checkpoints.internvideo_next import internvideo_next_rules
 from mmvidformer.checkpoints.keymap import (
-    OUTER_NAMES,
     Conversion,
     Rule,
     State,
@@ -46,11 +51,11 @@ PREFIXES = {
     "videomae": {"mmaction": "backbone.", "huggingface": "videomae.", "modules": "videomae."},
     "vjepa2": {"huggingface": "vjepa2."},
 }
-# Dialects of TimeSformer by the name of the class token.
+# Dialects of TimeSformer by the name of the kernel.
 DIALECTS = {
-    "model.cls_token": "official",
-    "timesformer.embeddings.cls_token": "huggingface",
-    "backbone.cls_token": "mmaction",
+    "model.patch_embed.proj.weight": "official",
+    "timesformer.embeddings.patch_embeddings.projection.weight": "huggingface",
+    "backbone.patch_embed.projection.weight": "mmaction",
 }
 IMAGE = "patch_embed.projection.weight"  # of MMAction2's image model, without "backbone."
 # Of feature fixation: prefixes of the official names of attention and norm, names of the gates.
@@ -58,11 +63,10 @@ SUBLAYERS = {"time_space": {"time": "temporal_", "space": ""}, "joint": {"joint"
 GATES = {"qkv_shared": "pgate", "qkv": "q_gate"}
 TIME_FRAMES = Op(lambda x: (x[..., None, :],), lambda x: (x[..., 0, :],))
 POOLER = "cls_head.pooling"
-# HuggingFace's names of the GELU that ViViT uses, flax's tanh approximation.
-TANH_GELU = ("gelu_fast", "gelu_new", "gelu_pytorch_tanh")
 # Of encoders with tables of their own.
 RULES: dict[str, Callable[[Mapping[str, Tensor]], list[Rule]]] = {
     "vjepa2_1": vjepa2_1_rules,
+    "levjepa": lambda state: key_map("levjepa", "model"),
     "streamformer": streamformer_rules,
     "internvideo_next": internvideo_next_rules,
     "onevision": onevision_rules,
@@ -235,8 +239,6 @@ def to_other(state: Mapping[str, Tensor], scheme: str, dialect: str = "huggingfa
         return revert(state, videoprism_rules(state, dialect))
     if scheme == "trecvit":
         return to_trecvit(state)
-    if scheme == "levjepa":
-        return revert(state, key_map("levjepa", "model"))
     if scheme in RULES:
         return revert(state, RULES[scheme](state))
     return revert(state, _rules(state, scheme, dialect))
@@ -268,14 +270,13 @@ def _convert(
     state: Mapping[str, Tensor], scheme: str, dialect: str, meta: Mapping, grid: Grid | None = None
 ) -> Conversion:
     if scheme in VIDEO_VITS and dialect == "official":
-        state = strip_prefixes(state, OUTER_NAMES)
+        state = strip_prefixes(state)
     result = apply_rules(
         state, _rules(state, scheme, dialect, grid), UNUSED_WEIGHTS[HUGGINGFACE_MODELS[scheme][1]]
     )
     result.model, result.scheme = HUGGINGFACE_MODELS[scheme][0], scheme
-    acts = TANH_GELU if scheme == "spacetime" else ("gelu",)
-    if meta.get("hidden_act", acts[0]) not in acts:
-        raise UserError(f"hidden_act must be {' or '.join(acts)}, got {meta['hidden_act']!r}")
+    # ViViT's GELU is flax's, the tanh one.
+    read_act(meta, *(("gelu_fast", "gelu_tanh") if scheme == "spacetime" else ("gelu", "gelu")))
     result.num_heads, eps = meta.get("num_attention_heads"), meta.get("layer_norm_eps", 1e-6)
     if frames := meta.get("num_frames", meta.get("frames_per_clip")):
         result.settings["clip_len"] = frames

@@ -10,7 +10,7 @@ from math import isqrt
 
 from torch import Tensor
 
-from mmvidformer.checkpoints.backbones import HEADS
+from mmvidformer.checkpoints.backbones import HEADS, read_act
 from mmvidformer.checkpoints.keymap import (
     Conversion,
     Rule,
@@ -20,13 +20,10 @@ from mmvidformer.checkpoints.keymap import (
     has,
     key_map,
 )
-from mmvidformer.checkpoints.operations import TIME_TABLE, Grid, Op, grid_of
-from mmvidformer.errors import UserError
+from mmvidformer.checkpoints.operations import TIME_TABLE, Grid, Op, positions
 
 ENCODERS = {"space": "backbone.encoders.0", "time": "backbone.encoders.1"}
 ADD_ONE = Op(lambda weight: (weight + 1,), lambda weight: (weight - 1,))
-# HuggingFace's names of the exact GELU.
-GELU = ("gelu", "gelu_python")
 FLAX_BLOCKS = re.compile(r"(.*/x_layers)/(.*)")
 
 
@@ -50,8 +47,7 @@ def from_videoprism(
     flax = has(state, "spatial_encoder/")
     if flax:
         state = _read_flax(state)
-    if meta.get("hidden_act", GELU[0]) not in GELU:
-        raise UserError(f"hidden_act must be gelu, got {meta['hidden_act']!r}")
+    read_act(meta, "gelu", "gelu")
     side, tubelet = meta.get("image_size"), meta.get("tubelet_size")
     if grid is None and side and tubelet:
         height, width = (side, side) if isinstance(side, int) else side
@@ -73,12 +69,8 @@ def videoprism_rules(
     state: Mapping[str, Tensor], dialect: str, grid: Grid | None = None
 ) -> list[Rule]:
     """Return the rows for the parts that a state has; its names may be theirs or ours."""
-
-    def split(table: Tensor) -> tuple[Tensor, ...]:
-        return (table.unflatten(1, grid_of(table.shape[1], grid)),)
-
     ops = {
-        f"{ENCODERS['space']}.pos_embed.hw": Op(split, lambda x: (x.flatten(1, 3),)),
+        f"{ENCODERS['space']}.pos_embed.hw": positions(grid, cls=False, slot=False),
         f"{ENCODERS['time']}.pos_embed.t": TIME_TABLE,
         "cls_head.pooling.norm.weight": ADD_ONE,
     }

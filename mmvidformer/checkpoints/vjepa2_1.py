@@ -11,7 +11,6 @@ from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import ENCODER, HEADS
 from mmvidformer.checkpoints.keymap import (
-    OUTER_NAMES,
     Conversion,
     Rule,
     apply_rules,
@@ -45,7 +44,7 @@ def from_vjepa2_1(state: Mapping[str, Tensor]) -> Conversion:
     Raises:
         UserError: If names do not fit.
     """
-    state = strip_prefixes(state, OUTER_NAMES)
+    state = strip_prefixes(state)
     result = apply_rules(state, vjepa2_1_rules(state), UNUSED_WEIGHTS)
     result.model, result.scheme = "VideoTransformer", "vjepa2_1"
     result.num_heads = NUM_HEADS.get(len(result.state["backbone.embed.proj.bias"]))

@@ -56,15 +56,12 @@ class QueryKeyNorm(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Normalize (..., n, d); values pass unchanged."""
+        return self._normalize(self.q, q), self._normalize(self.k, k), v
+
+    def _normalize(self, norm: nn.Module, x: Tensor) -> Tensor:
         if self.whole:
-            heads = q.shape[-2:]
-            wide_q, wide_k = self.q(q.flatten(-2)), self.k(k.flatten(-2))
-            return (
-                wide_q.unflatten(-1, heads).to(q.dtype),
-                wide_k.unflatten(-1, heads).to(k.dtype),
-                v,
-            )
-        return self.q(q).to(q.dtype), self.k(k).to(k.dtype), v
+            return norm(x.flatten(-2)).unflatten(-1, x.shape[-2:]).to(x.dtype)
+        return norm(x).to(x.dtype)
 
 
 class LayerScale(nn.Module):

@@ -154,7 +154,7 @@ def test_formats_are_recognized() -> None:
             "vivit.embeddings.patch_embeddings.projection.weight": torch.zeros(4, 3, 2, 8, 8),
         },
         "timesformer": {
-            "model.cls_token": torch.zeros(1, 1, 4),
+            "model.pos_embed": torch.zeros(1, 5, 4),
             "model.patch_embed.proj.weight": torch.zeros(4, 3, 8, 8),
         },
         "feature_fixation": {

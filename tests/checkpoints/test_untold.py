@@ -1,6 +1,7 @@
 """What the weights of an image model do not tell: refused where it is certain, else said."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,31 @@ def test_rotary_positions_of_a_file_are_refused_by_models_without(
     model = VideoTransformer(**{**PLAIN, **options})
     with pytest.raises(ValueError, match=f"{reason}.*rope=None; arch='timm:NAME' with init_from="):
         init_from_image(model, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "absent", "reason"),
+    [
+        ("vit_small_patch16_dinov3", "backbone.", "^$", "match none of the formats"),
+        ("vit_small_patch16_dinov3", "teacher.backbone.", "^$", "match none of the formats"),
+        ("vit_small_patch16_dinov3", "", "gamma|reg_token", "no table of positions"),
+        ("vit_tiny_patch16_dinov3_qkvb.eupe_lvd1689m", "model.", "^$", "match none"),
+        ("vit_tiny_patch16_dinov3_qkvb.eupe_lvd1689m", "", "reg_token", "no table of positions"),
+        ("vit_base_patch14_reg1_tipsv2", "model.", "^$", "match none of the formats"),
+        ("vit_base_patch16_siglip_224.v2_webli", "visual.trunk.", "^$", "match none"),
+        ("vit_pe_core_tiny_patch16_384", "visual.", "^$", "match none of the formats"),
+        ("vit_pe_spatial_tiny_patch16_512", "module.", "^$", "Perception Encoder"),
+        ("vit_pe_lang_large_patch14_448", "", "norm_pre", "models with rotary positions"),
+    ],
+)
+def test_files_with_hidden_names_are_taken_for_nothing_else(
+    name: str, start: str, absent: str, reason: str, saved: Callable
+) -> None:
+    _, path = saved(name)
+    state = torch.load(path, weights_only=True)
+    torch.save({f"{start}{n}": x for n, x in state.items() if not re.search(absent, n)}, path)
+    with pytest.raises(ValueError, match=reason):
+        init_from_image(VideoTransformer(**PLAIN), path)
 
 
 @torch.no_grad()
