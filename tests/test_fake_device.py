@@ -8,10 +8,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
 from lab.papers.rows import list_rows
-from lab.papers.summary import is_of_others
 from mmvidformer import get_config, list_models
-from mmvidformer.config import clip_shape, is_recurrent, load_config
+from mmvidformer.config import clip_shape, is_recurrent
 from mmvidformer.engine.loading import build_meta_model
+from tests.paper_rows import of_others
 
 
 def distinct() -> list:
@@ -27,7 +27,7 @@ def distinct() -> list:
     rows: dict[str, str] = {}
     for row in list_rows():
         options = {key: value for key, value in row.options.items() if key.startswith("model.")}
-        if options and not row.missing and not is_of_others(load_config(row.config, options)):
+        if options and not row.missing and not of_others(row):
             rows.setdefault(repr((row.config, options)), row.name)
     return sorted(found.values()) + [pytest.param(n, marks=pytest.mark.slow) for n in rows.values()]
 

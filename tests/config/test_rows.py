@@ -9,10 +9,11 @@ import pytest
 from mmengine.config import Config
 
 from lab.papers.rows import PublishedRow, Table, list_rows, read_paper
-from lab.papers.summary import is_of_others, size_of
+from lab.papers.summary import size_of
 from mmvidformer import get_config
 from mmvidformer.config import config_name, load_config, merge_overrides
 from mmvidformer.config.rows import expand, find_row, list_papers, read_content
+from tests.paper_rows import of_others
 
 MOTION = Path(__file__).parents[2] / "benchmarks" / "motion.yml"
 TABLES = [
@@ -199,7 +200,7 @@ def distinct(rows: Sequence[PublishedRow]) -> list[PublishedRow]:
     """Rows of different models, or with published sizes."""
     found: dict[str, PublishedRow] = {}
     for row in rows:
-        if row.config and not is_of_others(load_config(row.config, row.options)):
+        if row.config and not of_others(row):
             model = {k: v for k, v in row.options.items() if k.startswith("model.")}
             sizes = {k: v for k, v in row.published.items() if k in ("params", "macs")}
             found.setdefault(repr((row.config, model, sizes)), row)

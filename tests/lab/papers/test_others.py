@@ -12,10 +12,11 @@ from mmengine.registry import DefaultScope
 from torch import nn
 
 from lab.papers.rows import PublishedRow, find_published, list_rows
-from lab.papers.summary import is_of_others, size_of
+from lab.papers.summary import size_of
 from mmvidformer.config import load_config
 from mmvidformer.data.transforms import decode  # noqa: F401  registers what pipelines read with
 from mmvidformer.registry import MODELS
+from tests.paper_rows import of_others
 from tests.tiny_data import TinyVideos
 
 SIDE = 64  # pixels of the clips that models are trained on here
@@ -39,8 +40,8 @@ def others() -> list[PublishedRow]:
     """A row of each of their models and samplings, whatever the data set."""
     found: dict[str, PublishedRow] = {}
     for row in list_rows():
-        cfg = load_config(row.config, row.options) if row.runnable else None
-        if cfg is not None and is_of_others(cfg):
+        if row.runnable and of_others(row):
+            cfg = load_config(row.config, row.options)
             pipeline = cfg.train_dataloader.dataset.pipeline
             found.setdefault(repr((cfg.model, pipeline)), row)
     return list(found.values())
