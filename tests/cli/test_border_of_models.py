@@ -14,7 +14,7 @@ WRITTEN = {
     "demo MODEL VIDEO --csv a.csv --json a.jsonl": "a.csv",
     "label MODEL VIDEO --out rows": "rows/*.parquet",
     "features MODEL VIDEO --out features": "features/*",
-    "export MODEL --out a.onnx": "a.onnx",
+    "export MODEL --out a.pt2": "a.pt2",
 }
 
 

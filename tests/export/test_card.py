@@ -15,6 +15,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.config import get_config
 from mmvidformer.export import export, make_card, make_graph
 from tests.export.recognizers import MODEL_LIST, SIZE, TUBES, build, clips, need_onnx
+from tests.export.stand_in import stand_in_for_onnx
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "onnx_video.py"
 ARCH = dict(embed_dims=16, depth=1, num_heads=2)
@@ -74,6 +75,8 @@ def test_the_example_gets_the_scores_of_the_demo(
     capsys,
 ) -> None:
     need_onnx()
+    if name != "videomae_b_k400":
+        stand_in_for_onnx(monkeypatch)
     monkeypatch.chdir(tmp_path)
     cfg = small(name)
     cfg.dump("config.py")
@@ -96,6 +99,7 @@ def test_the_example_gets_the_scores_of_the_demo(
 
 def test_the_example_takes_no_normalized_pixels(tmp_path: Path, monkeypatch) -> None:
     need_onnx()
+    stand_in_for_onnx(monkeypatch)
     model = tmp_path / "model.onnx"
     export(make_graph(build(clips("ViViT", stem=TUBES, temporal_depth=1)), SIZE), model)
     monkeypatch.setattr(sys, "argv", [str(EXAMPLE), str(model), "video.mp4"])

@@ -43,7 +43,7 @@ def check(name: str, cfg: dict, ending: str, folder: Path) -> None:
     ("name", "ending"),
     [
         *(("divided_space_time", "onnx"), ("causal", "onnx"), ("stream", "pt2"), ("boxes", "onnx")),
-        *(("rope vjepa2", "onnx"), ("attentive pooling", "onnx")),
+        ("rope vjepa2", "onnx"),
     ],
 )
 def test_numbers(name: str, ending: str, tmp_path: Path) -> None:
