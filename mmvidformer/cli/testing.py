@@ -25,6 +25,7 @@ from mmvidformer.engine.quiet import QuietRunner
 from mmvidformer.engine.run_options import TestOptions
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.tasks.table import task_of
 
 
 def run_test(options: TestOptions, argv: Sequence[str]) -> int | None:
@@ -94,7 +95,8 @@ def merge_options(cfg: Config, options: TestOptions) -> None:
         evaluators = cfg.test_evaluator
         evaluators = evaluators if isinstance(evaluators, list | tuple) else [evaluators]
         if options.dump.endswith(".npz"):
-            dump = dict(type="mmvidformer.SaveScores", path=options.dump)
+            activation = task_of(cfg).activation or "none"
+            dump = dict(type="mmvidformer.SaveScores", path=options.dump, activation=activation)
         elif options.dump.endswith((".pkl", ".pickle")):
             dump = dict(type="DumpResults", out_file_path=options.dump)
         else:

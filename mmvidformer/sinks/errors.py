@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from mmvidformer.data.sources import RemoteVideo
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import without_formulas
-from mmvidformer.sinks.scores import Scores, has_labels, has_numbers, select_scores
+from mmvidformer.sinks.scores import Scores, activation_of, select_scores
 from mmvidformer.storage.files import is_remote
 from mmvidformer.storage.names import spell
 from mmvidformer.video.errors import with_suffix
@@ -43,6 +43,7 @@ class Mistake(NamedTuple):
         confidence: How wrong it is: the confidence of the wrong answer, from 0 to 1; of classes
             over time, times its seconds; of values, the error in standard deviations.
         seconds: The part that it is about. None: the whole video.
+        box: Left, top, right and bottom as shares, if it is about a box.
     """
 
     video: str
@@ -50,6 +51,7 @@ class Mistake(NamedTuple):
     answer: str
     confidence: float
     seconds: tuple[float, float] | None = None
+    box: Sequence[float] | None = None
 
 
 def find_mistakes(
@@ -57,11 +59,11 @@ def find_mistakes(
 ) -> list[Mistake]:
     """Return the wrong answers of a file of ``SaveScores``, the worst first.
 
-    A class is wrong if another one has the highest score. Of labels, those are answers that have
-    more than 0.5. Of segments and moments, those of a score of 0.3: one is wrong that overlaps no
-    true one of its class by half, or lies 0.5 s from it, and so is a true one that none finds. Of
-    classes over time, each run of frames with one wrong answer and one truth is an error. Values
-    are all wrong by something.
+    A class is wrong if another one has the highest score. Of labels and boxes, those are answers
+    that have more than 0.5. Of segments and moments, those of a score of 0.3: one is wrong that
+    overlaps no true one of its class by half, or lies 0.5 s from it, and so is a true one that none
+    finds. Of classes over time, each run of frames with one wrong answer and one truth is an error.
+    Values are all wrong by something.
 
     Raises:
         UserError: If the file names no videos, or as ``select_scores``.
@@ -72,9 +74,11 @@ def find_mistakes(
         mistakes = _wrong_spans(arrays, names)
     elif "runs" in arrays:
         mistakes = _wrong_runs(arrays, names)
-    elif has_numbers(arrays):
+    elif "boxes" in arrays:
+        mistakes = _wrong_boxes(arrays, names)
+    elif (activation := activation_of(arrays, path)) == "none":
         mistakes = _wrong_numbers(arrays, names)
-    elif has_labels(arrays):
+    elif activation == "sigmoid":
         mistakes = _wrong_labels(arrays, names)
     else:
         mistakes = _wrong_classes(select_scores(arrays, task, path), names)
@@ -94,18 +98,31 @@ def _wrong_classes(scores: Scores, names: Sequence[str]) -> Iterator[Mistake]:
 
 
 def _wrong_labels(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:
-    scores, labels, is_bad = (arrays[name] for name in ("scores", "labels", "bad_videos"))
-    if scores.min() < 0 or scores.max() > 1:  # logits
+    is_good = ~arrays["bad_videos"]
+    videos, scores = arrays["videos"][is_good], arrays["scores"][is_good]
+    labels = arrays["labels"][is_good].reshape(scores.shape) > 0
+    if ((scores < 0) | (scores > 1)).any():  # logits
         scores = 1 / (1 + np.exp(-scores))
-    for video, row, truth in zip(
-        arrays["videos"][~is_bad].tolist(), scores[~is_bad], labels[~is_bad] > 0, strict=True
-    ):
+    for video, row, truth in zip(videos.tolist(), scores, labels, strict=True):
         if ((row > 0.5) != truth).any():
-            named = [f"{name} ({share:.0%})" for name, share in zip(names, row, strict=True)]
-            right, answer = (
-                ", ".join(compress(named, chosen)) or NOTHING for chosen in (truth, row > 0.5)
-            )
-            yield Mistake(video, right, answer, float(np.abs(row - truth).max()))
+            yield Mistake(video, *_compare(row, truth, names))
+
+
+def _wrong_boxes(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:
+    for number, second, *box_and_classes in arrays["boxes"]:
+        box, (scores, labels) = box_and_classes[:4], np.reshape(box_and_classes[4:], (2, -1))
+        if ((scores > 0.5) != (labels > 0)).any():
+            video, seconds = str(arrays["videos"][int(number)]), (float(second), float(second))
+            yield Mistake(video, *_compare(scores, labels > 0, names), seconds, box)
+
+
+def _compare(scores: np.ndarray, truth: np.ndarray, names: Sequence[str]) -> tuple[str, str, float]:
+    """Return the true classes, those that are answered, and the error of the worst score."""
+    named = [f"{name} ({share:.0%})" for name, share in zip(names, scores, strict=True)]
+    right, answer = (
+        ", ".join(compress(named, chosen)) or NOTHING for chosen in (truth, scores > 0.5)
+    )
+    return right, answer, float(np.abs(scores - truth).max())
 
 
 def _wrong_numbers(arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> Iterator[Mistake]:
@@ -178,7 +195,7 @@ def read_frames(mistake: Mistake) -> list[tuple[str, np.ndarray]]:
         numbers = np.asarray(video.at(seconds.clip(min=0)))
     times = video.times[numbers] if video.frame_times.rate else [None] * COLUMNS
     return [
-        ("" if second is None else f"{second:.2f} s", _small(frame))
+        ("" if second is None else f"{second:.2f} s", _draw_box(_small(frame), mistake.box))
         for second, frame in zip(times, video.frames(numbers.tolist()), strict=True)
     ]
 
@@ -187,6 +204,15 @@ def _small(frame: np.ndarray) -> np.ndarray:
     height, width = frame.shape[:2]
     size = max(round(width * HEIGHT / height), 1), HEIGHT
     return cv2.resize(frame, size, interpolation=cv2.INTER_AREA)
+
+
+def _draw_box(frame: np.ndarray, box: Sequence[float] | None) -> np.ndarray:
+    if box is not None:
+        height, width = frame.shape[:2]
+        left, top, right, bottom = np.multiply(box, [width, height, width, height]).astype(int)
+        for color, thickness in (((0, 0, 0), 3), ((255, 220, 0), 1)):
+            cv2.rectangle(frame, (left, top), (right, bottom), color, thickness)
+    return frame
 
 
 def make_page(title: str, mistakes: Sequence[Mistake], summary: str, folder: Path) -> str:
@@ -210,7 +236,10 @@ def make_page(title: str, mistakes: Sequence[Mistake], summary: str, folder: Pat
 
 
 def _row(mistake: Mistake, folder: Path) -> Iterator[str]:
-    where = "" if mistake.seconds is None else "{:.2f} to {:.2f} s".format(*mistake.seconds)
+    where = ""
+    if mistake.seconds:
+        start, end = mistake.seconds
+        where = f"{start:.2f} to {end:.2f} s" if end > start else f"at {start:.2f} s"
     name = escape(spell(mistake.video))
     if link := _link(mistake.video, folder):
         name = f'<a href="{link}">{name}</a>'

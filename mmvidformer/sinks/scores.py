@@ -53,24 +53,31 @@ def classes_of(
     if columns:
         labels = [column.max(initial=-1) for column in columns]
         return len(names) if names else 1 + int(max(labels)), names
-    count = arrays["scores" if task is None else f"scores_{task}"].shape[-1]
+    if "boxes" in arrays:  # after six columns
+        count = (arrays["boxes"].shape[1] - 6) // 2
+    else:
+        count = arrays["scores" if task is None else f"scores_{task}"].shape[-1]
     return count, names if names and len(names) == count else None
 
 
-def has_labels(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether any number of classes a video has is what a file tells of."""
-    scores, labels = arrays.get("scores"), arrays.get("labels")
-    if scores is None or labels is None or labels.shape != scores.shape or scores.ndim != 2:
-        return False
-    return labels.dtype.kind == "f" and bool(np.isin(labels, (0, 1)).all())
+def activation_of(arrays: Mapping[str, np.ndarray], path: str | Path) -> str:
+    """Return what the scores of a file are: ``'softmax'`` of classes, ``'none'`` of values.
 
+    It is ``'sigmoid'`` if a video has any number of classes. A file that does not say it has
+    classes by whole numbers, and values that are not all 0 or 1.
 
-def has_numbers(arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether values are what a file tells of, which are not classes."""
+    Raises:
+        UserError: If it cannot be known; ``path`` names the file.
+    """
     labels = arrays.get("labels")
-    if "scores" not in arrays or labels is None or not np.issubdtype(labels.dtype, np.floating):
-        return False
-    return not np.isin(labels, (0, 1)).all()
+    if "activation" in arrays:
+        return str(arrays["activation"])
+    if labels is None or labels.dtype.kind != "f":
+        return "softmax"
+    if np.isin(labels, (0, 1)).all():
+        what = "does not say whether its 0 and 1 are labels or values"
+        raise UserError(f"{path} {what}; test again with --dump, or with SaveScores(activation=)")
+    return "none"
 
 
 def select_scores(

@@ -18,11 +18,10 @@ from mmengine.visualization import Visualizer
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.errors import draw_mistakes, find_mistakes
 from mmvidformer.sinks.scores import (
+    activation_of,
     classes_of,
     count_confusions,
     draw_confusion,
-    has_labels,
-    has_numbers,
     list_tasks,
     select_scores,
 )
@@ -31,7 +30,6 @@ from mmvidformer.tasks.score_files import SaveScores
 from mmvidformer.tasks.table import task_of
 
 SHOWN = 8  # errors
-UNDRAWN = ("boxes",)  # tasks whose errors are no rows of ``SaveScores``
 
 
 def log_to(runner: Runner, trackers: Sequence[str], resumed: str | None, split: str = "") -> None:
@@ -70,8 +68,8 @@ class LogHook(Hook):
     def before_run(self, runner: Runner) -> None:
         """Add the metric that draws errors."""
         for loop in (runner._val_loop, runner._test_loop):
-            if isinstance(loop, BaseLoop) and task_of(runner.cfg).name not in UNDRAWN:
-                metric = LogErrors(runner.visualizer)
+            if isinstance(loop, BaseLoop):
+                metric = LogErrors(runner.visualizer, task_of(runner.cfg).activation or "none")
                 metric.dataset_meta = loop.evaluator.dataset_meta
                 loop.evaluator.metrics.append(metric)
 
@@ -91,8 +89,8 @@ class LogErrors(SaveScores):
     What has no row in ``SaveScores`` is left out.
     """
 
-    def __init__(self, visualizer: Visualizer) -> None:
-        super().__init__("errors.npz")
+    def __init__(self, visualizer: Visualizer, activation: str) -> None:
+        super().__init__("errors.npz", activation)
         self.visualizer = visualizer
 
     def process(self, data_batch: object, data_samples: Sequence[Mapping]) -> None:
@@ -128,7 +126,7 @@ def _draw(
 ) -> Iterator[tuple[str, Figure]]:
     """Yield pictures by name."""
     has_classes = any(name.startswith("scores") for name in arrays)
-    if has_classes and not has_labels(arrays) and not has_numbers(arrays):
+    if has_classes and activation_of(arrays, "the test") == "softmax":
         counts = count_confusions(select_scores(arrays, task, "the test"))
         yield "confusion", draw_confusion(counts, names)
     if mistakes := find_mistakes(arrays, names, task, "the test"):

@@ -3,6 +3,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 from mmengine.evaluator import BaseMetric
 
 from mmvidformer.errors import UserError
@@ -11,7 +13,8 @@ from mmvidformer.storage.atomic import write_atomically
 from mmvidformer.tasks.frames_metric import answers_by_frame
 from mmvidformer.video.times import FrameTimes
 
-SPANS = ("found", "true", "runs")  # of which videos have any number
+SPANS = ("found", "true", "runs", "boxes")  # of which videos have any number
+OVERLAP = 0.5  # of a box and a true one, by which they are the same
 
 
 @METRICS.register_module()
@@ -28,17 +31,23 @@ class SaveScores(BaseMetric):
     number of the video, start, end and class of each, and of those that were found the score.
     Of classes over time there are ``runs`` of frames in which neither answer nor truth changes: the
     number of the video, start, end, answer, truth (-1: none) and the answer's mean probability.
+    Of moments with boxes there are ``boxes``: the number of the moment, its second, left, top,
+    right and bottom as shares, the score of each class, and 1 for each that is true of the true
+    box that it overlaps most, by more than half. A true box that no other one overlaps so has
+    scores of 0.
 
     Args:
         path: The file, with the suffix ``.npz``. Its folder is created.
+        activation: What the file says of its ``scores``, by which 0 and 1 are classes, labels or
+            values: ``'softmax'``, ``'sigmoid'`` or ``'none'``. Default: it says nothing.
         **kwargs: Arguments of MMEngine's ``BaseMetric``, ``collect_device`` and ``prefix``.
     """
 
     default_prefix = ""
 
-    def __init__(self, path: str, **kwargs: object) -> None:
+    def __init__(self, path: str, activation: str = "", **kwargs: object) -> None:
         super().__init__(**kwargs)
-        self.path = Path(path).with_suffix(".npz")
+        self.path, self.activation = Path(path).with_suffix(".npz"), activation
 
     def process(self, data_batch: Sequence, data_samples: Sequence[Mapping]) -> None:
         """Store the answers and the labels of each sample."""
@@ -59,6 +68,8 @@ class SaveScores(BaseMetric):
             columns = [*spans["segments"].T, spans["labels"], spans["scores"]]
             row["found"] = np.stack([column.float().cpu().numpy() for column in columns], axis=1)
             return row | {"true": np.asarray(sample["spans"], float).reshape(-1, 3)}
+        if "bboxes" in spans and ("gt_instances" in sample or row["bad_videos"]):
+            return row | {"boxes": _boxes_of(sample)}
         if "background" in sample:  # of classes over time; a bad video has no steps
             return row | {"runs": np.zeros((0, 5)) if row["bad_videos"] else _runs_of(sample)}
         if "pred_score" not in sample or "step" in sample:
@@ -82,6 +93,8 @@ class SaveScores(BaseMetric):
         names = (self.dataset_meta or {}).get("classes")
         if isinstance(names, list | tuple):
             arrays["classes"] = np.array(names, dtype=str)
+        if self.activation:
+            arrays["activation"] = np.array(self.activation)
         return arrays
 
     def compute_metrics(self, results: list[dict]) -> dict:
@@ -100,3 +113,26 @@ def _runs_of(sample: Mapping) -> np.ndarray:
     times = FrameTimes(sample["avg_fps"])
     seconds = times.seconds(starts), times.seconds(ends)
     return np.stack([*seconds, predicted[starts], truth[starts], means], axis=1)
+
+
+def _boxes_of(sample: Mapping) -> np.ndarray:
+    from torchvision.ops import box_iou  # takes seconds to import
+
+    found, scores = (sample["pred_instances"][name].float().cpu() for name in ("bboxes", "scores"))
+    scores = scores[:, 1:]
+    if "bad_video" in sample:
+        return np.zeros((0, 5 + 2 * scores.shape[1]))
+    (height, width), true = sample["img_shape"], sample["gt_instances"]
+    corners = true["bboxes"].float().cpu() / torch.tensor([width, height, width, height])
+    labels = true["labels"][:, -scores.shape[1] :].float().cpu()
+    # Number 0 is none of the true boxes.
+    best = F.pad(box_iou(found, corners), (1, 0), value=OVERLAP).argmax(dim=1)
+    is_missed = torch.isin(torch.arange(len(labels)) + 1, best, invert=True)
+    missed = labels[is_missed]
+    rows = torch.cat(
+        [
+            torch.cat([found, scores, F.pad(labels, (0, 0, 1, 0))[best]], dim=1),
+            torch.cat([corners[is_missed], torch.zeros_like(missed), missed], dim=1),
+        ]
+    )
+    return F.pad(rows, (1, 0), value=sample["timestamp"]).numpy()

@@ -53,9 +53,23 @@ def test_boxes_from_annotation_to_film(
     (tmp_path / "test.csv").write_text("".join(rows))
     (tmp_path / "val_0.mp4").unlink()
     (tmp_path / "val_0.mp4").write_text("no video")
-    test([config, best, "--cfg-options", "bad_videos.max_bad_share=0.5"])
+    scores, page = tmp_path / "scores.npz", tmp_path / "errors.html"
+    test([config, best, f"--dump={scores}", "--cfg-options", "bad_videos.max_bad_share=0.5"])
     shown = capsys.readouterr().out
     assert re.search(r"mAP/overall: \d+\.\d\d%", shown) and "bad videos: 1" in shown
+    with np.load(scores) as arrays:
+        assert arrays["boxes"][:, 0].tolist() == [1, 2, 3]
+        truth = [[1, i / 10, 0.2, 0.9, 0.8] for i in (1, 2, 3)]
+        np.testing.assert_allclose(arrays["boxes"][:, 1:6], truth, atol=1e-6)
+        assert arrays["boxes"][:, 8:].tolist() == [[0, 1], [1, 0], [0, 1]]
+        boxes = arrays["boxes"].copy()
+        boxes[:, 8:] = boxes[:, 6:8] <= 0.5  # what would make all answers wrong
+        np.savez(scores, **{**arrays, "boxes": boxes})
+    main_of("plot.errors")([str(scores), f"--out={page}"])
+    text = page.read_text()
+    assert "3 errors of 4 videos; 1 videos could not be read" in text
+    assert text.count("at 1.00 s</h2>") == text.count("<article>") == 3
+    assert text.count("<img") == 4 * 3
     video, film = str(tmp_path / "val_3.mp4"), tmp_path / "film.mp4"
     boxes = ["--boxes", str(tmp_path / "all.csv")]
     assert main_of("demo")([config, best, video, *boxes, "--out", str(film)]) == 0

@@ -42,7 +42,7 @@ def test_a_task_of_several(tmp_path: Path) -> None:
 def test_labels_are_wrong_on_the_other_side_of_a_half() -> None:
     scores = np.array([[0.9, 0.6, 0.1], [0.2, 0.1, 0.1], [0.9, 0.2, 0.9]])
     labels = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1]], np.float32)
-    arrays = file_of(scores=scores, labels=labels)
+    arrays = file_of(scores=scores, labels=labels, activation=np.array("sigmoid"))
     found = find_mistakes(arrays, NAMES, None, "s")
     assert [(m.video, m.truth, m.answer) for m in found] == [
         ("b.mp4", "run (10%)", "nothing"),
@@ -53,6 +53,50 @@ def test_labels_are_wrong_on_the_other_side_of_a_half() -> None:
     assert [m[:3] for m in again] == [m[:3] for m in found]
     arrays["bad_videos"] = np.array([False, True, False])
     assert [m.video for m in find_mistakes(arrays, NAMES, None, "s")] == ["a.mp4"]
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (3,)])  # of one label or value, with an axis or not
+def test_0_and_1_are_what_the_file_says(shape: tuple[int, ...]) -> None:
+    labels = np.array([0, 1, 1], np.float32).reshape(shape)
+    arrays = file_of(scores=np.array([[0.2], [0.7], [0.4]]), labels=labels)
+    found = {
+        activation: find_mistakes({**arrays, "activation": np.array(activation)}, ["on"], None, "s")
+        for activation in ("sigmoid", "none")
+    }
+    assert [m[:3] for m in found["sigmoid"]] == [("c.mp4", "on (40%)", "nothing")]
+    assert [m[0] for m in found["none"]] == ["c.mp4", "b.mp4", "a.mp4"]
+    assert found["none"][0][1:3] == ("on 1", "on 0.4")
+    with pytest.raises(ValueError, match="s does not say whether its 0 and 1 are labels or values"):
+        find_mistakes(arrays, ["on"], None, "s")
+
+
+def test_boxes_are_wrong_by_their_classes() -> None:
+    # Number of the moment, second, corners, scores, and what is true.
+    corners, whole = [0.25, 0.5, 0.75, 1], [0, 0, 1, 1]
+    rows = [
+        [0, 1.5, *corners, 0.9, 0.2, 0.6, 1, 0, 0],
+        [0, 1.5, *whole, 0.1, 0.9, 0.1, 0, 1, 0],
+        [2, 3, *whole, 0, 0, 0, 0, 1, 0],
+    ]
+    found = find_mistakes(file_of(boxes=np.array(rows)), NAMES, None, "s")
+    assert found == [
+        Mistake("c.mp4", "run (0%)", "nothing", 1.0, (3, 3), whole),
+        Mistake("a.mp4", "walk (90%)", "walk (90%), <b>jump</b> (60%)", 0.6, (1.5, 1.5), corners),
+    ]
+
+
+def test_the_box_is_drawn_where_it_is(tiny_videos) -> None:
+    plain = Mistake(str(tiny_videos.root / "val_0.mp4"), "a", "b", 1.0, (1, 1))
+    boxed = plain._replace(box=[0.25, 0.5, 0.75, 1])
+    for (second, frame), (_, drawn) in zip(read_frames(plain), read_frames(boxed), strict=True):
+        assert 0.5 <= float(second.removesuffix(" s")) <= 1.5
+        height, width = frame.shape[:2]
+        changed = np.argwhere((frame != drawn).any(axis=2))
+        (top, left), (bottom, right) = changed.min(axis=0), changed.max(axis=0)
+        edges = width / 4, height / 2, 3 * width / 4, height - 1
+        np.testing.assert_allclose((left, top, right, bottom), edges, atol=2)  # as thick as a line
+        assert drawn[height // 2, width // 2].tolist() == [255, 220, 0]
+        assert (drawn[3 * height // 4, width // 2] == frame[3 * height // 4, width // 2]).all()
 
 
 SEGMENTS = dict(

@@ -170,10 +170,14 @@ def test_confusions_and_errors_are_drawn(tiny_videos) -> None:
     several = {**wrong, "pred_score": verbs, "gt_label": torch.tensor([0, 1])}
     assert draw([several]) == ["confusion_verb", "errors_verb", "confusion_noun"]
     labels = {**wrong, "gt_label": torch.tensor([1.0, 1.0])}
-    assert draw([labels]) == ["errors"]
+    assert draw([labels], "sigmoid") == ["errors"]
     numbers = {**wrong, "pred_score": torch.tensor([0.5]), "gt_label": torch.tensor([3.5])}
     spans = dict(step=12.0, spans=[(0.0, 2.0, 0)], background=-1, total_frames=24, avg_fps=12.0)
     frames = {**wrong, "pred_score": torch.tensor([[0.9, 0.1], [0.2, 0.8]]), **spans}
-    assert draw([numbers]) == draw([frames]) == ["errors"]
+    assert draw([numbers], "none") == draw([frames]) == ["errors"]
+    moment = dict(timestamp=1.0, img_shape=(2, 2), video_path=video)
+    true = dict(bboxes=torch.tensor([[0.0, 0, 2, 1]]), labels=torch.ones(1, 1))
+    found = dict(bboxes=torch.zeros(0, 4), scores=torch.zeros(0, 2))
+    assert draw([{**moment, "gt_instances": true, "pred_instances": found}]) == ["errors"]
     steps, views = {**wrong, "step": 1.0}, {**wrong, "pred_score": torch.ones(2, 2)}
     assert draw([steps]) == draw([views]) == []

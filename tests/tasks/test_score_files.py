@@ -48,3 +48,33 @@ def test_runs_of_classes_over_time_are_saved(tmp_path: Path) -> None:
         wanted = [[1, 0, 1, 0, 0, 0.9], [1, 1, 1.5, 1, 0, 0.8], [1, 1.5, 2, 1, 1, 0.8]]
         wanted.append([1, 2, 2.5, 1, -1, 0.6])
         np.testing.assert_allclose(arrays["runs"], wanted, rtol=1e-6)
+
+
+def test_boxes_have_the_classes_of_the_true_one_they_overlap(tmp_path: Path) -> None:
+    """A wide true box, one that is missed, and a found one that is none; of frames 10 x 20."""
+    true = dict(bboxes=torch.tensor([[0.0, 0, 20, 5], [0, 5, 5, 10]]))
+    true["labels"] = torch.tensor([[0.0, 1, 1], [0, 0, 1]])  # after a column, as AVADataset
+    found = dict(bboxes=torch.tensor([[0.1, 0, 1, 0.5], [0.5, 0.5, 1, 1]]))
+    found["scores"] = torch.tensor([[0, 0.9, 0.2], [0, 0.6, 0.7]])
+    video = dict(timestamp=1.5, img_shape=(10, 20), video_path="a.mp4")
+    none = {name: values[:0] for name, values in found.items()}
+    bad = dict(bad_video=True, timestamp=2, video_path="b.mp4", pred_instances=none)
+    metric = SaveScores(str(tmp_path / "a"), activation="sigmoid")
+    for answer in (bad, dict(**video, gt_instances=true, pred_instances=found)):
+        metric.process(None, [answer])
+    empty = dict(bboxes=torch.zeros(0, 4), labels=torch.zeros(0, 3))
+    metric.process(None, [dict(**video, gt_instances=empty, pred_instances=found)])
+    metric.evaluate(3)
+    with np.load(tmp_path / "a.npz") as arrays:
+        assert arrays["videos"].tolist() == ["b.mp4", "a.mp4", "a.mp4"]
+        assert arrays["bad_videos"].tolist() == [True, False, False]
+        assert arrays["activation"] == "sigmoid"
+        first, second = [0.1, 0, 1, 0.5, 0.9, 0.2], [0.5, 0.5, 1, 1, 0.6, 0.7]
+        wanted = [
+            [1, 1.5, *first, 1, 1],
+            [1, 1.5, *second, 0, 0],
+            [1, 1.5, 0, 0.5, 0.25, 1, 0, 0, 0, 1],
+            [2, 1.5, *first, 0, 0],
+            [2, 1.5, *second, 0, 0],
+        ]
+        np.testing.assert_allclose(arrays["boxes"], wanted, rtol=1e-6)

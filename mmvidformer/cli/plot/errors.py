@@ -38,11 +38,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     names = class_names({task: count}, options.classes, known)[task]
     mistakes = find_mistakes(arrays, names, options.task, options.scores)
     shown = mistakes[: options.top]
-    summary = f"{len(mistakes)} errors of {len(arrays['videos'])} videos"
+    bad, videos = arrays["bad_videos"], arrays["videos"]
+    summary = f"{len(mistakes)} errors of {len({*videos.tolist()})} videos"
     if len(shown) < len(mistakes):
         summary += f"; the {len(shown)} worst are here"
-    if bad := int(arrays["bad_videos"].sum()):
-        summary += f"; {bad} videos could not be read"
+    if bad.any():
+        summary += f"; {len({*videos[bad].tolist()})} videos could not be read"
     title = f"Errors of {options.scores.stem}"
     page = make_page(title, shown, summary, options.out.parent)
     with write_atomically(options.out) as part:
