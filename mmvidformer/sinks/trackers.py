@@ -1,15 +1,21 @@
 """Trackers of runs. MMEngine's classes for MLflow and Weights & Biases continue no run."""
 
 import json
+import logging
 import os
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from pathlib import Path
-from typing import Any
+from queue import Queue
+from threading import Event, Lock, Thread
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 from mmengine.config import Config
+from mmengine.logging import print_log
 from mmengine.visualization.vis_backend import BaseVisBackend, TensorboardVisBackend
 
 from mmvidformer.errors import UserError
@@ -17,50 +23,101 @@ from mmvidformer.storage.atomic import write_atomically
 
 PROJECT = "mmvidformer"  # of the trackers that have projects
 FILE = "trackers.json"  # in a work dir: what each tracker calls its last run
+LOCK = Lock()  # of these files
 FOREIGN = re.compile(r"[^\w. :/-]")  # what MLflow does not take in the name of a metric
 OF_TRACKIO = {"time": "iter_time", "step": "iter_step"}  # names that it has itself
 
-Started = tuple[BaseVisBackend, str]  # with what the tracker calls the run
+WAIT = 20.0  # seconds for a server to answer, at the start and at the end
+
+
+class Started(NamedTuple):
+    """A run that has begun.
+
+    Attributes:
+        log: Takes values by name, and the step.
+        draw: Takes a name, a picture (H, W, 3), RGB, uint8, and the step.
+        end: Ends the run.
+        run: What the tracker calls it.
+    """
+
+    log: Callable[[dict, int], Any]
+    draw: Callable[[str, np.ndarray, int], Any]
+    end: Callable[[], Any]
+    run: str
 
 
 class Tracker(BaseVisBackend):
     """A run of a tracker, for MMEngine's visualizer.
 
+    A thread of its own speaks to it: training neither waits for a server, nor ends with one. What
+    fails is told once, and the rest is left out.
+
     Args:
-        log: Takes values by name, and the step.
-        draw: Takes a name, a picture (H, W, 3), RGB, uint8, and the step.
-        end: Ends the run.
+        name: The tracker, for messages.
+        start: Begins the run.
+        begun: Gets what ``start`` returns or raises.
     """
 
     experiment = None
 
-    def __init__(
-        self,
-        log: Callable[[dict, int], Any],
-        draw: Callable[[str, np.ndarray, int], Any],
-        end: Callable[[], Any],
-    ) -> None:
+    def __init__(self, name: str, start: Callable[[], Started], begun: Future) -> None:
         super().__init__("")
-        self._log, self._draw, self.close = log, draw, end
+        self.name = name
+        self._tasks: Queue[Callable[[Started], Any] | None] = Queue()
+        self._is_over = Event()
+        Thread(target=self._speak, args=(start, begun), daemon=True).start()
+
+    def _speak(self, start: Callable[[], Started], begun: Future) -> None:
+        try:
+            started = start()
+        except Exception as error:
+            self._is_over.set()
+            begun.set_exception(error)
+            return
+        begun.set_result(started)
+        try:
+            while task := self._tasks.get():
+                task(started)
+            started.end()
+        except Exception as error:
+            self.warn(f"{_line_of(error)}; it gets no more of this run")
+        self._is_over.set()
+
+    def warn(self, text: str) -> None:
+        """Tell what is wrong with it."""
+        print_log(f"--log {self.name}: {text}", "current", logging.WARNING)
 
     def _init_env(self) -> None:
-        """Do nothing: the run has begun."""
+        """Do nothing: the thread begins the run."""
+
+    def _tell(self, task: Callable[[Started], Any] | None) -> None:
+        if not self._is_over.is_set():
+            self._tasks.put(task)
 
     def add_image(self, name: str, image: np.ndarray, step: int = 0, **kwargs: object) -> None:
         """Add a picture."""
-        self._draw(name, image, step)
+        self._tell(lambda run: run.draw(name, image, step))
 
     def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: object) -> None:
         """Add a value."""
-        self._log({name: value}, step)
+        self.add_scalars({name: value}, step)
 
     def add_scalars(self, scalar_dict: dict, step: int = 0, *args: Any, **kwargs: object) -> None:
         """Add values by name."""
-        self._log(scalar_dict, step)
+        values = dict(scalar_dict)  # other backends add to it
+        self._tell(lambda run: run.log(values, step))
+
+    def close(self) -> None:
+        """End the run, once it has everything or does not answer."""
+        self._tell(None)
+        if not self._is_over.wait(WAIT):
+            self.warn(f"it did not answer for {WAIT:g} s, and has only a part of this run")
 
 
-def start_tracker(name: str, cfg: Config, folder: str, resumed: str | None) -> BaseVisBackend:
+def start_tracker(name: str, cfg: Config, folder: str, resumed: str | None) -> Tracker:
     """Begin a run of a tracker, or continue one.
+
+    A server that does not answer is a warning, and the run goes on.
 
     Args:
         name: The tracker, in ``TRACKERS``.
@@ -75,15 +132,42 @@ def start_tracker(name: str, cfg: Config, folder: str, resumed: str | None) -> B
     known = None if resumed is None else _read_runs(Path(resumed)).get(name)
     new = "-".join([re.sub(r"[^\w-]", "_", work_dir.name)[:40], uuid4().hex[:6]])
     work_dir.mkdir(parents=True, exist_ok=True)
-    try:
-        tracker, run = TRACKERS[name](cfg, known, os.path.abspath(folder), new)
-    except Exception as error:
-        if not type(error).__module__.startswith(f"{name}."):
-            raise
-        raise UserError(f"--log {name}: {' '.join(str(error).split())}") from error
-    with write_atomically(work_dir / FILE) as part:
-        part.write_text(json.dumps(_read_runs(work_dir) | {name: run}) + "\n", encoding="utf-8")
+
+    def start() -> Started:
+        started = TRACKERS[name](cfg, known, os.path.abspath(folder), new)
+        with LOCK, write_atomically(work_dir / FILE) as part:
+            runs = _read_runs(work_dir) | {name: started.run}
+            part.write_text(json.dumps(runs) + "\n", encoding="utf-8")
+        return started
+
+    def tell_late(begun: Future) -> None:
+        if error := begun.exception():
+            tracker.warn(_line_of(error))
+
+    begun: Future[Started] = Future()
+    tracker = Tracker(name, start, begun)
+    if not wait([begun], WAIT).done:
+        tracker.warn("its server has not answered yet; the run goes on")
+        begun.add_done_callback(tell_late)
+    elif error := begun.exception():
+        if _is_of_a_server(error):
+            tracker.warn(f"{_line_of(error)}; the run goes on without it")
+        elif isinstance(error, ValueError) or type(error).__module__.startswith(f"{name}."):
+            raise UserError(f"--log {name}: {_line_of(error)}") from error
+        else:
+            raise error
     return tracker
+
+
+def _is_of_a_server(error: BaseException | None) -> bool:
+    """Whether an error, or one that led to it, is of a connection or a file."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _line_of(error: BaseException) -> str:
+    return textwrap.shorten(str(error) or type(error).__name__, 200)
 
 
 def _read_runs(work_dir: Path) -> dict[str, str]:
@@ -96,10 +180,10 @@ def _settings(cfg: Config) -> dict[str, Any]:
 
 
 def _start_tensorboard(cfg: Config, known: str | None, folder: str, new: str) -> Started:
-    tracker = TensorboardVisBackend(known or folder)
+    board = TensorboardVisBackend(known or folder)
     if not known:
-        tracker.add_config(cfg)
-    return tracker, known or folder
+        board.add_config(cfg)
+    return Started(board.add_scalars, board.add_image, board.close, known or folder)
 
 
 def _start_wandb(cfg: Config, known: str | None, folder: str, new: str) -> Started:
@@ -109,11 +193,12 @@ def _start_wandb(cfg: Config, known: str | None, folder: str, new: str) -> Start
     options = dict(id=run, name=run, resume="allow", dir=cfg.work_dir)
     project = os.environ.get("WANDB_PROJECT", PROJECT)
     wandb.init(project=project, config=None if known else _settings(cfg), **options)
-    return Tracker(
+    return Started(
         lambda values, step: wandb.log(values),  # it counts the steps
         lambda title, picture, step: wandb.log({title: wandb.Image(picture)}),
         wandb.finish,
-    ), run
+        run,
+    )
 
 
 def _start_trackio(cfg: Config, known: str | None, folder: str, new: str) -> Started:
@@ -121,11 +206,12 @@ def _start_trackio(cfg: Config, known: str | None, folder: str, new: str) -> Sta
 
     run, project = known or new, os.environ.get("TRACKIO_PROJECT", PROJECT)
     trackio.init(project, name=run, resume="allow", config=_settings(cfg))
-    return Tracker(
+    return Started(
         lambda values, step: trackio.log({OF_TRACKIO.get(k, k): v for k, v in values.items()}),
         lambda title, picture, step: trackio.log({title: trackio.Image(picture)}),
         trackio.finish,
-    ), run
+        run,
+    )
 
 
 def _start_mlflow(cfg: Config, known: str | None, folder: str, new: str) -> Started:
@@ -144,13 +230,14 @@ def _start_mlflow(cfg: Config, known: str | None, folder: str, new: str) -> Star
     if not known:  # it takes no second value of a parameter
         mlflow.log_params(dict(_flatten(_settings(cfg))))
         mlflow.log_text(cfg.pretty_text, "config.py")
-    return Tracker(
+    return Started(
         lambda values, step: mlflow.log_metrics(
             {FOREIGN.sub("_", name): float(value) for name, value in values.items()}, step
         ),
         lambda title, picture, step: mlflow.log_image(picture, key=title, step=step),
         mlflow.end_run,
-    ), started.info.run_id
+        started.info.run_id,
+    )
 
 
 def _flatten(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -170,16 +170,38 @@ def test_what_is_added_by_two_processes_resumes_sharded(
     assert any(value.any() for name, value in expected.items() if name.endswith(last))
 
 
+TRACKER = """
+def note(*args, **kwargs):
+    with open({file!r}, "a") as file:
+        print(*map(str, args), *kwargs, file=file)
+
+init = log = note
+Image = len
+finish = lambda: note("finish")
+"""
+
+
 @pytest.mark.slow
 def test_two_processes_test_as_one(start, make_config, test, run, tools, tmp_path):
-    config = make_config("tested")
-    finish(run(tools / "dist_test.sh", config, start, 2, "--work-dir", tmp_path / "pair"))
+    """And one of them speaks to the tracker."""
+    config, notes = make_config("tested"), tmp_path / "notes.txt"
+    (tmp_path / "wandb.py").write_text(TRACKER.format(file=str(notes)))
+    path = os.pathsep.join([str(Path(__file__).parents[2]), str(tmp_path)])
+    words = [config, start, 2, "--work-dir", tmp_path / "pair", "--log", "wandb"]
+    finish(run(tools / "dist_test.sh", *words, PYTHONPATH=path))
     test([str(config), str(start), "--work-dir", str(tmp_path / "single")])
     pair, single = (
         json.loads((tmp_path / name / "test_1x1_score.json").read_text())
         for name in ("pair", "single")
     )
     assert pair == single
+    lines = notes.read_text().splitlines()
+    assert sorted(line.split()[0] for line in lines[1:-1]) == [
+        "{'confusion':",
+        "{'errors':",
+        "{'test/acc/top1':",
+    ]
+    assert lines[0].startswith("project config id") and lines[-1] == "finish"
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from threading import Event
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from mmengine.config import Config
 from mmvidformer.engine.options import parse_options
 from mmvidformer.engine.run_options import TRACKERS as OFFERED
 from mmvidformer.engine.run_options import TrainOptions
+from mmvidformer.sinks import trackers
 from mmvidformer.sinks.trackers import TRACKERS, start_tracker
 from mmvidformer.sinks.tracking import LogErrors
 
@@ -136,6 +138,78 @@ def test_what_a_package_refuses_is_a_line(tmp_path: Path, monkeypatch) -> None:
         log_all("wandb", tmp_path)
 
 
+@pytest.fixture
+def warned(monkeypatch) -> list[str]:
+    """What is told of trackers."""
+    texts: list[str] = []
+    monkeypatch.setattr(trackers, "print_log", lambda text, *args: texts.append(text))
+    return texts
+
+
+class Dead(Calls):
+    """A package whose functions of some names find no server."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__("wandb", Image=lambda picture: picture)
+        for name in names:
+            setattr(self, name, self.fail)
+
+    def fail(self, *args: object, **kwargs: object) -> None:
+        self.calls.append(("fail", args, kwargs))
+        try:
+            raise ConnectionRefusedError("nobody listens")
+        except OSError as error:
+            raise type("CommError", (Exception,), {})("no server\n  answers") from error
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("init", "no server answers; the run goes on without it"),
+        ("log", "no server answers; it gets no more of this run"),
+        ("finish", "no server answers; it gets no more of this run"),
+    ],
+)
+def test_a_server_that_is_gone_is_one_warning(
+    name: str, told: str, warned: list[str], tmp_path: Path, monkeypatch
+) -> None:
+    package = Dead(name)
+    monkeypatch.setitem(sys.modules, "wandb", package)
+    log_all("wandb", tmp_path)
+    assert warned == [f"--log wandb: {told}"]
+    assert len(package.of("fail")) == 1
+    assert len(package.of("finish")) == 0
+    assert (tmp_path / "trackers.json").is_file() == (name != "init")
+
+
+def test_nothing_waits_for_a_server_that_is_silent(warned, tmp_path: Path, monkeypatch) -> None:
+    """What it did not get comes when it answers; what it refuses then is told."""
+    answers, over = Event(), Event()
+    package = Calls("wandb", Image=lambda picture: picture, finish=over.set)
+    package.init = lambda **kwargs: answers.wait()
+    monkeypatch.setitem(sys.modules, "wandb", package)
+    monkeypatch.setattr(trackers, "WAIT", 0)
+    log_all("wandb", tmp_path)
+    early, late = warned
+    assert early.endswith("wandb: its server has not answered yet; the run goes on")
+    assert late.endswith("it did not answer for 0 s, and has only a part of this run")
+    assert package.of("log") == []
+    answers.set()
+    assert over.wait(60)
+    assert [sorted(row) for (row,), _ in package.of("log")] == [
+        ["loss", "mAP@1s", "time"],
+        ["lr"],
+        ["confusion"],
+    ]
+    refused, told = Event(), Event()
+    package.init = lambda **kwargs: refused.wait() and 1 / 0
+    monkeypatch.setattr(trackers, "print_log", lambda text, *_: warned.append(text) or told.set())
+    log_all("wandb", tmp_path)
+    told.clear()
+    refused.set()
+    assert told.wait(60) and warned[-1] == "--log wandb: division by zero"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -150,10 +224,11 @@ def test_a_missing_package_is_told_before_the_run(words, message, monkeypatch, c
     assert message in capsys.readouterr().err
 
 
-def draw(samples: list[dict]) -> list[str]:
+def draw(samples: list[dict], activation: str = "softmax") -> list[str]:
     """Names of what is drawn of a test."""
     pictures: list[str] = []
-    metric = LogErrors(SimpleNamespace(add_image=lambda name, *args: pictures.append(name)))
+    visualizer = SimpleNamespace(add_image=lambda name, *args: pictures.append(name))
+    metric = LogErrors(visualizer, activation)
     metric.process(None, samples)
     assert metric.compute_metrics(metric.results) == {}
     return pictures
