@@ -108,10 +108,10 @@ def make_card(
     lines = ["---", metadata.to_yaml(), "---", f"# {name}", ""]
     task = task_of(cfg, model.cls_head)
     count = sum(map(len, names.values()))
-    lines += [
-        f"A {type(model.backbone).__name__} for the task `{task.name}`, with {count} classes."
-    ]
-    lines += [*_usage(in_transformers), *_reading(cfg), *_classes(names), *_figures(facts.figures)]
+    noun = "classes" if task.activation else "values"
+    lines += [f"A {type(model.backbone).__name__} for the task `{task.name}`, with {count} {noun}."]
+    lines += [*_usage(in_transformers), *_reading(cfg, task.part), *_classes(names, noun)]
+    lines += _figures(facts.figures)
     lines += ["", "## Where it comes from", "", "| | |", "|---|---|"]
     stated = {"license": facts.license, "started from": facts.start, "trained on": facts.data}
     lines += [_row(key, FOLDERS.sub("", value) or UNKNOWN) for key, value in stated.items()]
@@ -127,13 +127,14 @@ def _row(*cells: object) -> str:
 def _usage(in_transformers: bool) -> Iterator[str]:
     yield from ("", "## Use", "", "```python", "from mmvidformer.apis import Recognizer", "")
     yield 'recognizer = Recognizer.from_pretrained(".")  # this folder, or hf://ORG/NAME'
-    yield from ('print(recognizer("video.mp4").top(5))', "```", "")
+    yield 'for answer in recognizer.answers("video.mp4"):'
+    yield from ("    print(answer.row())", "```", "")
     yield f"Written by mmvidformer {mmvidformer.__version__}."
     if in_transformers:
         yield "`AutoModelForVideoClassification` of transformers loads it, too."
 
 
-def _reading(cfg: Config) -> Iterator[str]:
+def _reading(cfg: Config, part: str) -> Iterator[str]:
     """Say how videos are read."""
     yield from ("", "## Reading of videos", "", "| | |", "|---|---|")
     dataset = (cfg.get("test_dataloader") or cfg.get("val_dataloader") or {}).get("dataset", {})
@@ -145,7 +146,8 @@ def _reading(cfg: Config) -> Iterator[str]:
     yield _row("interval, in frames", interval or "spread over the video")
     seconds = f"{frames * interval / rate:.3g}" if frames and interval and rate else None
     yield _row("seconds of a clip", seconds or "depends on the video")
-    yield _row("clips of a video", sampler.get("num_clips", 1))
+    clips = sampler.get("num_clips", 1) if part == "windows" else f"as many as its {part} need"
+    yield _row("clips of a video", clips or "as many as cover it")
     _, _, height, width = view_shape(cfg)
     yield _row("size of a frame, in pixels", f"{height} x {width}")
     pixels: Mapping[str, Any] = cfg.model.get("data_preprocessor") or {}
@@ -154,8 +156,8 @@ def _reading(cfg: Config) -> Iterator[str]:
     yield _row("order of colors", "BGR" if pixels.get("to_rgb") else "RGB")
 
 
-def _classes(names: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    yield from ("", "## Classes", "")
+def _classes(names: Mapping[str, Sequence[str]], noun: str) -> Iterator[str]:
+    yield from ("", f"## {noun.title()}", "")
     for task, labels in names.items():
         shown = ", ".join(labels[:SHOWN])
         more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""

@@ -14,6 +14,7 @@ Each module imports only modules above it:
 - ``metadata``: what a file says beside its weights: classes, pixels, frame interval
 - ``training_state``: what MMEngine writes beside the weights, allowed when files are read
 - ``arrays``: arrays of NumPy and flax as tensors
+- ``writing``: files of safetensors
 - ``reading``: the content of a local file or folder, without running code
 - ``formats``: all formats; recognizing one, converting its weights
 - ``download``: the local file or folder of an address

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from mmvidformer.checkpoints.backbones import HUGGINGFACE_MODELS, backbone_arguments
@@ -21,6 +20,7 @@ from mmvidformer.checkpoints.keymap import Conversion, State
 from mmvidformer.checkpoints.operations import Grid
 from mmvidformer.checkpoints.partial import load_checkpoint
 from mmvidformer.checkpoints.video_models import to_other
+from mmvidformer.checkpoints.writing import save_tensors
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
 
@@ -118,7 +118,7 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Tensor], meta: Mapping
     """Write a checkpoint for MMEngine, with weights and ``meta``; to .safetensors weights only."""
     with write_atomically(path) as part:
         if Path(path).suffix == ".safetensors":
-            save_file({name: value.contiguous() for name, value in state.items()}, part)
+            save_tensors(state, part)
         else:
             with part.open("wb") as file:  # as a path would be stored in it
                 torch.save({"state_dict": dict(state), "meta": dict(meta)}, file)
@@ -152,7 +152,7 @@ def _write_official(path: Path, conversion: Conversion, source: str) -> None:
                 arrays: Any = {name: x.float().numpy() for name, x in state.items()}
                 np.savez(file, **arrays)
         elif path.suffix == ".safetensors":
-            save_file({name: value.contiguous() for name, value in state.items()}, part)
+            save_tensors(state, part)
         else:
             torch.save({"target_encoder": state}, part)
 

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from safetensors.torch import save_file
 from torch import Tensor
 
 from mmvidformer.checkpoints.keymap import Conversion
 from mmvidformer.checkpoints.metadata import CLASSIFIER, PROBLEMS, class_names
+from mmvidformer.checkpoints.writing import save_tensors
 from mmvidformer.errors import UserError
 from mmvidformer.layers.config import name_of
 from mmvidformer.storage.atomic import write_together
@@ -25,7 +25,7 @@ def save_huggingface(
         for name, content in zip(names, (config, processor), strict=True):
             if content:
                 (parts / name).write_text(json.dumps(content, indent=2) + "\n")
-        save_file(dict(state), parts / weights, metadata={"format": "pt"})
+        save_tensors(state, parts / weights, format="pt")
 
 
 def huggingface_config(result: Conversion, settings: Mapping) -> dict:

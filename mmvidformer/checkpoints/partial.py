@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from mmvidformer.checkpoints.download import fetch
@@ -18,6 +17,7 @@ from mmvidformer.checkpoints.formats import convert_checkpoint
 from mmvidformer.checkpoints.keymap import State, strip_prefixes
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.checkpoints.reading import Checkpoint, is_file_name, read_content, unwrap
+from mmvidformer.checkpoints.writing import save_tensors
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.atomic import write_atomically
 
@@ -179,7 +179,7 @@ def _differing(state: Mapping[str, Tensor], hashes: Mapping[str, str]) -> list[s
 def _write_once(state: dict, path: Path) -> None:
     if not path.exists():
         with write_atomically(path) as part:
-            save_file(state, part)
+            save_tensors(state, part)
 
 
 def load_from_source(source: str, map_location: Device = None) -> Any:

@@ -118,7 +118,7 @@ def _runs_of(sample: Mapping) -> np.ndarray:
 def _boxes_of(sample: Mapping) -> np.ndarray:
     from torchvision.ops import box_iou  # takes seconds to import
 
-    found, scores = (sample["pred_instances"][name].float().cpu() for name in ("bboxes", "scores"))
+    boxes, scores = (sample["pred_instances"][name].float().cpu() for name in ("bboxes", "scores"))
     scores = scores[:, 1:]
     if "bad_video" in sample:
         return np.zeros((0, 5 + 2 * scores.shape[1]))
@@ -126,12 +126,12 @@ def _boxes_of(sample: Mapping) -> np.ndarray:
     corners = true["bboxes"].float().cpu() / torch.tensor([width, height, width, height])
     labels = true["labels"][:, -scores.shape[1] :].float().cpu()
     # Number 0 is none of the true boxes.
-    best = F.pad(box_iou(found, corners), (1, 0), value=OVERLAP).argmax(dim=1)
+    best = F.pad(box_iou(boxes, corners), (1, 0), value=OVERLAP).argmax(dim=1)
     is_missed = torch.isin(torch.arange(len(labels)) + 1, best, invert=True)
     missed = labels[is_missed]
     rows = torch.cat(
         [
-            torch.cat([found, scores, F.pad(labels, (0, 0, 1, 0))[best]], dim=1),
+            torch.cat([boxes, scores, F.pad(labels, (0, 0, 1, 0))[best]], dim=1),
             torch.cat([corners[is_missed], torch.zeros_like(missed), missed], dim=1),
         ]
     )

@@ -78,6 +78,12 @@ def test_boxes_from_annotation_to_film(
     assert main_of("demo")([config, best, video]) == 0
     shown = capsys.readouterr().out
     assert "0.00-0.00 s: " in shown and "1.00-1.00 s: " in shown
+    main_of("push")([str(run), "--out", str(tmp_path / "shared")])
+    card = (tmp_path / "shared" / "README.md").read_text()
+    (example,) = re.findall("```python\n(.*?)```", card, re.S)
+    exec(example.replace("video.mp4", video).replace('"."', f'"{tmp_path}/shared"'))
+    assert "'x1': 0.3, 'y1': 0.2, 'x2': 0.9, 'y2': 0.8, 'label': " in capsys.readouterr().out
+    assert "for the task `boxes`, with 2 classes." in card and "mAP/overall" in card
     recognizer = Recognizer(config, best)
     stated = [StatedBoxes(1, [(0.3, 0.2, 0.9, 0.8)], [None])]
     (found,) = recognizer.timeline(video, boxes=stated)

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -33,6 +35,7 @@ def test_a_task_from_annotation_to_picture(
     (videos,) = root.glob("val.*")
     *_, last = videos.read_text().splitlines()
     videos.write_text(f"{videos.read_text()}{last.replace('val_6', 'gone')}\n")
+    check_card(task, run, str(tiny_videos.root / "val_0.mp4"), main_of, monkeypatch)
     scores, page = tmp_path / "scores.npz", tmp_path / "errors.html"
     test([config, best, f"--dump={scores}", "--cfg-options", "bad_videos.max_bad_share=0.5"])
     main_of("plot.errors")([str(scores), f"--out={page}"])
@@ -74,6 +77,23 @@ def test_a_task_from_annotation_to_picture(
         assert shown == {"red", "green", "blue"} | ({"background"} if task == "frames" else set())
     if task == "frames":  # 24 frames at interval 2 with tubelets of 2: 6 steps
         assert len(records) == 6 and records[-1]["end"] == 2  # at 12 frames per second
+
+
+def check_card(task: str, run: Path, video: str, main_of, monkeypatch) -> None:
+    """The card of a run says what was measured, and its example runs."""
+    folder = run.parent / "shared"
+    assert main_of("push")([str(run), "--out", str(folder), "--license", "mit"]) == 0
+    card, result = (folder / "README.md").read_text(), run / "finetune" / "result.json"
+    noun, count = ("values", 2) if task == "number" else ("classes", 3 + (task == "frames"))
+    assert f"for the task `{task}`, with {count} {noun}." in card and f"## {noun.title()}" in card
+    (figure,) = json.loads(result.read_text())["figures"]
+    measured = f"| validation | {RESULTS[task]} | {figure['value']:.3f} | not known | 7 |"
+    assert f"| {figure['data']} {measured}" in card
+    for fact in (figure["date"], figure["processor"], f"--task {task}", "| license | mit |"):
+        assert fact in card
+    (example,) = re.findall("```python\n(.*?)```", card, re.S)
+    monkeypatch.chdir(folder)
+    exec(example.replace("video.mp4", video))
 
 
 def test_a_task_needs_its_annotations(main_of, annotate, make_config, tmp_path) -> None:

@@ -28,6 +28,21 @@ def test_what_security_promises_names_its_tests() -> None:
     assert len(named) > 3 and all((ROOT / path).is_file() for path in named)
 
 
+def test_each_promise_of_the_page_and_the_server_has_a_test() -> None:
+    """The tables name files or tests in ``tests/web``; without a file, any of it."""
+    sources = {path.name: path.read_text() for path in (ROOT / "tests" / "web").glob("test_*.py")}
+    text = (ROOT / "SECURITY.md").read_text()
+    rows = re.findall(r"(?m)^\| (.+) \| (.+) \|$", text[text.index("## The web page") :])
+    promises = [row for row in rows if row[0] not in ("promise", "---")]
+    assert len(promises) == 20
+    for promise, tests in promises:
+        names = re.findall(r"`(?:(\w+\.py))?(?:::)?(\w+)?`", tests)
+        assert names, promise
+        for file, name in names:
+            defined = sources[file] if file else "".join(sources.values())
+            assert not name or f"def {name}(" in defined, f"{promise}: {file} {name}"
+
+
 def test_what_releases_run_is_pinned() -> None:
     """Actions by commit, with the version that it is; the tools that build by version."""
     actions: dict[str, set[str]] = {}

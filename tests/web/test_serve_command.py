@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,6 +89,12 @@ def test_examples_of_the_docs(port: int, expected, block, tmp_path: Path) -> Non
     assert whole["video"] == "video.mp4" and whole["start"] is None
     for row, other in zip(windows, expected, strict=True):
         assert row == other | {"video": "video.mp4", "top": other["top"][:3]}
+
+
+def test_only_this_machine_is_served(port: int) -> None:
+    with socket.socket() as other:
+        # An address of this machine that reaches servers at 0.0.0.0, but not at 127.0.0.1.
+        assert other.connect_ex(("127.0.0.2", port)) != 0
 
 
 def test_mistakes_are_named_before_a_model_is_loaded(load, capsys, tmp_path: Path) -> None:

@@ -246,6 +246,25 @@ def test_the_end_waits_for_what_came_before(models, video, tmp_path) -> None:
         served.stop()
 
 
+def test_only_health_and_the_description_need_no_token(models, tmp_path) -> None:
+    from fastapi.testclient import TestClient
+
+    from mmvidformer.web.app import build_app
+
+    app = build_app(Server(models, ServeOptions(workers=1), tmp_path, token="secret-token"))
+    client = TestClient(app)
+    statuses = {
+        (method, route.path): client.request(method, route.path.format(key="a")).status_code
+        for route in app.routes
+        for method in route.methods
+    }
+    refused = {path for (_, path), status in statuses.items() if status == 401}
+    assert refused == {"/predict", "/streams", "/streams/{key}", "/models", "/metrics"}
+    answered = {path for _, path in statuses} - refused
+    assert answered == {"/health", "/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"}
+    assert {statuses["POST", "/streams/{key}"], statuses["DELETE", "/streams/{key}"]} == {401}
+
+
 def test_each_device_has_a_process_and_as_many_readers(models, video, tmp_path) -> None:
     """Here they are the CPU twice; requests go where the fewest are."""
     options = ServeOptions(device="cpu,cpu", workers=2, streams=3)
