@@ -65,8 +65,6 @@ def onevision_rules(state: Mapping[str, Tensor]) -> list[Rule]:
     rules = key_map("onevision", "model", ops=ops, prefix=prefix)
     if has(state, r"(head\.probe|pooling\.query)$"):
         rules += key_map("onevision", "head", ops=ops, prefix=prefix)
-    if has(state, r"(layernorm_post|encoders\.0\.norm)\.weight$"):
-        rules += key_map("onevision", "norm", prefix=prefix)
     return rules
 
 

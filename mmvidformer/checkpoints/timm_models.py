@@ -195,15 +195,13 @@ def from_timm(
             state["pos_embed"] = torch.cat([table[:, :1], table[:, slots:]], dim=1)
     parts = zip(("cls_token", "reg_token"), tokens.tensor_split([1], dim=1), strict=True)
     state |= {name: part for name, part in parts if part.shape[1]}
-    sections = "options", "apart", "eva", "positions_with_cls" if cls else "positions"
+    sections = "options", "apart", "eva", "norms", "positions_with_cls" if cls else "positions"
     op = positions(grid, (), cls, bool(slots))
     options = key_map("timm", *sections, ops={f"{ENCODER}.pos_embed.thw": op})
     present = [rule for rule in options if rule.sources[0].replace("{i}", "0") in state]
     known = {rule.targets for rule in present}
     needed = key_map("timm", "needed", ops={"backbone.embed.proj.weight": ADD_TIME})
     rules = [rule for rule in needed if rule.targets not in known] + present
-    for name in ("norm", "fc_norm"):  # a Perception Encoder may have neither
-        rules += [rule for rule in key_map("timm", name) if rule.sources[0] in state]
     result = apply_rules(state, rules, UNUSED_WEIGHTS)
     if "architecture" in meta:
         name = str(meta["architecture"])

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 from av import VideoFrame
+from torch.nn.functional import adaptive_avg_pool2d
 
 from mmvidformer.video.containers import decode_frames, open_container, video_stream
 from mmvidformer.video.facts import require_frame
@@ -43,13 +45,13 @@ def measure_motion(
         for number, frame in enumerate(decode_frames(container, str(path))):
             total, count = total + _lengths(frame, steady), number + 1
             if number in wanted:
-                upright = orientation_of(frame).apply(total)
-                maps.append(_average(upright, size))
+                upright = np.ascontiguousarray(orientation_of(frame).apply(total))
+                maps.append(adaptive_avg_pool2d(torch.from_numpy(upright)[None], size)[0])
                 total = 0.0
             if count > numbers[-1]:
                 break
     require_frame(str(path), numbers[-1], count, "the list of frames")
-    return np.stack(maps)
+    return torch.stack(maps).numpy()
 
 
 def _lengths(frame: VideoFrame, steady: bool) -> np.ndarray:
@@ -73,15 +75,3 @@ def _lengths(frame: VideoFrame, steady: bool) -> np.ndarray:
             # The larger one, of a block that has two sources.
             np.maximum.at(lengths, (y[covered], x[covered]), values[covered])
     return lengths
-
-
-def _average(cells: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Average cells over a grid (H, W)."""
-    for axis, count in enumerate(size):
-        edges = np.linspace(0, cells.shape[axis], count + 1)
-        starts, ends = np.floor(edges[:-1]).astype(int), np.ceil(edges[1:]).astype(int)
-        parts = [
-            cells.take(range(a, b), axis).mean(axis) for a, b in zip(starts, ends, strict=True)
-        ]
-        cells = np.stack(parts, axis)
-    return cells
