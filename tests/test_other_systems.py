@@ -1,6 +1,7 @@
 """Answers on systems that have no fork, or another encoding."""
 
 import csv
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from mmengine.config import Config
 
 from mmvidformer.config.shipped import PACKAGE
 
@@ -17,7 +19,7 @@ AS_WINDOWS = """
 import multiprocessing, os, random, signal, subprocess, sys
 for name in ("fork", "forkpty", "setpgrp", "getsid", "killpg", "geteuid"):
     delattr(os, name)
-for name in ("SIGALRM", "SIGUSR1", "SIGHUP", "pthread_sigmask", "setitimer", "alarm"):
+for name in ("SIGALRM", "SIGUSR1", "SIGHUP", "SIGPIPE", "pthread_sigmask", "setitimer", "alarm"):
     delattr(signal, name)
 for name in ("fcntl", "resource", "pwd", "grp", "pty", "termios"):
     sys.modules[name] = None
@@ -28,12 +30,48 @@ multiprocessing.context.DefaultContext.get_all_start_methods = lambda self: [*co
 multiprocessing.get_all_start_methods = lambda: [*contexts]
 multiprocessing.set_start_method("spawn", force=True)
 """
+# MMEngine asks for the system by name, and leaves the start of processes there as it is.
+TRAINS = """
+import platform
+named = platform.system
+of_mmengine = lambda: sys._getframe(2).f_globals["__name__"].startswith("mmengine.")
+platform.system = lambda: "Windows" if of_mmengine() else named()
+"""
 COMMANDS = """
 if __name__ == "__main__":
     from mmvidformer.__main__ import main
 
     for command in {commands!r}:
         print(command, main(command))
+"""
+# Asks its own service, and Python for the same.
+SERVICE = """
+if __name__ == "__main__":
+    import json, socket, threading, time
+    from urllib.request import Request, urlopen
+    from mmvidformer.__main__ import main
+    from mmvidformer.apis import Recognizer
+
+    rows = [answer.row(5) for answer in Recognizer("camera_motion").answers({video!r}, window=2)]
+    print(json.dumps([row["label"] for row in rows]))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+
+    def ask():
+        while True:
+            try:
+                urlopen(f"http://127.0.0.1:{{port}}/health").close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        with open({video!r}, "rb") as file:
+            request = Request(f"http://127.0.0.1:{{port}}/predict?window=2", file.read())
+        with urlopen(request) as answer:
+            print(json.dumps([json.loads(line)["label"] for line in answer]), flush=True)
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=ask, daemon=True).start()
+    main(["serve", "camera_motion", "--port", str(port)])
 """
 
 
@@ -73,6 +111,42 @@ def test_where_nothing_can_be_forked(tmp_path: Path) -> None:
     assert "'--out', 'rows'] 1" in printed and "'--workers', '1'] 1" in printed
 
 
+@pytest.mark.slow
+def test_training_where_nothing_can_be_forked(tiny_videos, tmp_path: Path) -> None:
+    """Workers start by spawn, without limit of a sample's time, and no signal is asked for."""
+    cfg = Config.fromfile(Path(__file__).parent / "cli" / "tiny_vivit.py")
+    loaders = cfg.train_dataloader, cfg.val_dataloader, cfg.test_dataloader
+    worker_init = dict(type="mmvidformer.data.workers.init_worker")
+    lists = tiny_videos.train, tiny_videos.val, tiny_videos.val
+    for loader, file in zip(loaders, lists, strict=True):
+        loader.update(num_workers=1, worker_init_fn=worker_init)
+        loader.dataset.update(ann_file=str(file), data_prefix=dict(video=str(tiny_videos.root)))
+    cfg.train_cfg = dict(type="mmvidformer.ResumableTrainLoop", max_epochs=1)
+    cfg.env_cfg.mp_cfg.mp_start_method = "forkserver"  # as in the shipped configs
+    cfg.bad_videos = dict(on_bad_video="resample")
+    cfg.dump(tmp_path / "config.py")
+    printed = run([["train", "config.py", "--work-dir", "w"]], tmp_path, AS_WINDOWS + TRAINS)
+    assert "'w'] 0" in printed and (tmp_path / "w" / "epoch_1.pth").exists()
+
+
+def test_a_service_where_nothing_can_be_forked(tmp_path: Path) -> None:
+    """What answers is a process of its own, and Python has the same answer."""
+    pytest.importorskip("fastapi")
+    script = tmp_path / "script.py"
+    script.write_text(AS_WINDOWS + SERVICE.format(video=str(VIDEO)), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 130 and "Traceback" not in done.stderr, done.stderr
+    own, served = map(json.loads, done.stdout.splitlines())
+    assert own == served and len(own) > 3
+
+
 def test_an_encoding_without_most_letters(tmp_path: Path) -> None:
     """Files are UTF-8 all the same, and what the terminal cannot show ends no command."""
     (tmp_path / "names.txt").write_text(
@@ -80,6 +154,7 @@ def test_an_encoding_without_most_letters(tmp_path: Path) -> None:
     )
     command = ["demo", "camera_motion", str(VIDEO), "--classes", "names.txt", "--csv", "rows.csv"]
     plain = dict(LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    plain["PYTHONIOENCODING"] = "cp1252"  # of Windows: a letter that it lacks is an error
     assert "'rows.csv'] 0" in run([command], tmp_path, **plain)
     rows = [*csv.DictReader((tmp_path / "rows.csv").open(encoding="utf-8"))]
     assert rows and all(row["label"].startswith("→ ") for row in rows)

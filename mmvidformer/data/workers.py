@@ -36,8 +36,9 @@ def init_worker(worker_id: int, sample_timeout: float = 300.0) -> None:
       sample, also in native code that keeps the interpreter's lock, unlike a dataloader's timeout.
     """
     global _sample_timeout
-    _sample_timeout = sample_timeout
-    os.setpgrp()
+    _sample_timeout = sample_timeout if hasattr(signal, "setitimer") else 0.0
+    if hasattr(os, "setpgrp"):  # not on Windows
+        os.setpgrp()
     end_with_parent()
     seeds = np.random.SeedSequence([get_worker_info().seed, int(os.environ.get("RANK", 0))])
     set_seed(int(seeds.generate_state(1, np.uint64)[0]))

@@ -1,5 +1,5 @@
 from difflib import get_close_matches
-from multiprocessing import forkserver, set_forkserver_preload
+from multiprocessing import forkserver, get_all_start_methods, set_forkserver_preload
 from typing import TYPE_CHECKING
 
 from mmengine.config import Config
@@ -49,7 +49,9 @@ def build_runner(cfg: Config, resume: str | None = None) -> "Runner":
     hooks = cfg.get("default_hooks") or {}
     mp_cfg = (cfg.get("env_cfg") or {}).get("mp_cfg") or {}
     has_workers = any(loader.get("num_workers") for loader in loaders)
-    if has_workers and mp_cfg.get("mp_start_method") == "forkserver":
+    # MMEngine leaves the method of Windows, which has no such server, as it is.
+    has_server = "forkserver" in get_all_start_methods()
+    if has_server and has_workers and mp_cfg.get("mp_start_method") == "forkserver":
         set_forkserver_preload(PRELOADED)
         forkserver.ensure_running()
     for loader in loaders:

@@ -16,8 +16,8 @@ from torch.distributed.elastic.utils.distributed import get_free_port
 
 from mmvidformer.engine.errors import GONE, GONE_STATUS, LAUNCHED
 
-# Signals by which a cluster asks a run to stop.
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+# Signals by which a cluster asks a run to stop; Windows has the first alone.
+STOP_SIGNALS = (signal.SIGTERM, *filter(None, [getattr(signal, "SIGUSR1", None)]))
 # Seconds that processes have to end by themselves after one of them has failed, or after Ctrl-C.
 GRACE = 10.0
 
