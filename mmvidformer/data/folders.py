@@ -27,7 +27,7 @@ def find_names(
     the standard error counts files of other suffixes.
 
     Returns:
-        Their paths relative to the folder, sorted.
+        Their paths relative to the folder, sorted, with ``/`` on all systems.
 
     Raises:
         FileNotFoundError: If there is no such folder, or no such file in it.
@@ -35,7 +35,7 @@ def find_names(
     if not Path(folder).exists():
         raise MissingFile(f"{folder} does not exist")
     length = len(os.path.join(str(folder), ""))
-    names = (path[length:] for path in walk_files(str(folder)))
+    names = (path[length:].replace(os.sep, "/") for path in walk_files(str(folder)))
     return select_names(names, folder, suffixes, noun)
 
 

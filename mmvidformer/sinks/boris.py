@@ -16,7 +16,7 @@ from mmvidformer.sinks.videos import (
     VideoSink,
     list_segments,
 )
-from mmvidformer.storage.names import spell
+from mmvidformer.storage.names import name_from, spell
 from mmvidformer.tasks.prediction import Prediction
 
 POINT, STATE = "Point event", "State event"
@@ -110,7 +110,7 @@ class Boris(VideoSink):
     def _path(self, path: str) -> str:
         folder, place = os.path.abspath(self.target.parent), os.path.abspath(path)
         inside = Path(place).is_relative_to(folder)
-        return spell(os.path.relpath(place, folder) if inside else place)
+        return spell(name_from(folder, place) if inside else place)
 
 
 def _media_info(name: str, video: SinkVideo) -> Mapping[str, Any]:

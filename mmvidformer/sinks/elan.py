@@ -16,6 +16,7 @@ from mmvidformer.sinks.videos import (
     list_segments,
 )
 from mmvidformer.storage.atomic import open_rows
+from mmvidformer.storage.names import name_from
 from mmvidformer.tasks.prediction import Prediction
 
 SCHEMA = "http://www.mpi.nl/tools/elan/EAFv3.0.xsd"
@@ -66,10 +67,10 @@ class Elan(VideoSink):
         root.set("xmlns:xsi", INSTANCE)
         root.set("xsi:noNamespaceSchemaLocation", SCHEMA)
         header = SubElement(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
-        place = os.path.abspath(video.path)
-        relative = os.path.relpath(place, os.path.abspath(file.parent))
-        mime = MIME_TYPES.get(Path(place).suffix.lower(), "video/unknown")
-        address = {"MEDIA_URL": f"file://{quote(place)}", "MIME_TYPE": mime}
+        place = Path(os.path.abspath(video.path))
+        relative = name_from(file.parent, place)
+        mime = MIME_TYPES.get(place.suffix.lower(), "video/unknown")
+        address = {"MEDIA_URL": place.as_uri(), "MIME_TYPE": mime}
         SubElement(header, "MEDIA_DESCRIPTOR", address, RELATIVE_MEDIA_URL=f"./{quote(relative)}")
         order = SubElement(root, "TIME_ORDER")
         segments = FoundSegment.merge(self._segments)

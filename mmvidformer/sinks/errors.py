@@ -18,7 +18,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import without_formulas
 from mmvidformer.sinks.scores import Scores, activation_of, select_scores
 from mmvidformer.storage.files import is_remote
-from mmvidformer.storage.names import spell
+from mmvidformer.storage.names import name_from, spell
 from mmvidformer.video.errors import with_suffix
 from mmvidformer.video.video import Video
 
@@ -263,7 +263,7 @@ def _link(video: str, folder: Path) -> str:
     """Return the address of a video, if a browser opens it; of a file, relative to the page."""
     if is_remote(video):
         return escape(video) if video.startswith(("http://", "https://")) else ""
-    return quote(os.fsencode(os.path.relpath(os.path.realpath(video), os.path.realpath(folder))))
+    return quote(os.fsencode(name_from(os.path.realpath(folder), os.path.realpath(video))))
 
 
 def draw_mistakes(mistakes: Sequence[Mistake]) -> Figure:

@@ -11,6 +11,7 @@ from xml.sax.saxutils import quoteattr
 from mmvidformer.data.sources import Source
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
+from mmvidformer.storage.names import name_from
 from mmvidformer.storage.targets import Target
 from mmvidformer.tasks.prediction import Names, Prediction
 from mmvidformer.video.times import FrameTimes
@@ -146,8 +147,7 @@ class LabelStudio(VideoSink):
         """Return where Label Studio finds a video in its storage of local files."""
         folder, place = os.path.abspath(self.target.parent), os.path.abspath(path)
         inside = Path(place).is_relative_to(folder)
-        name = os.path.relpath(place, folder if inside else "/")
-        return LOCAL_FILES + quote(name)
+        return LOCAL_FILES + quote(name_from(folder if inside else "/", place))
 
 
 def _interface_of(target: Path) -> Path:

@@ -35,7 +35,7 @@ class VideoFiles(PartTable):
         suffix = ".csv" if rows else ".npz" if has_clips else ".npy"
         places = [place_of(root / name, root, suffix) for name in names]
         check_distinct(zip([str(root / name) for name in names], places, strict=True))
-        self.places = {name: str(place) for name, place in zip(names, places, strict=True)}
+        self.places = {name: place.as_posix() for name, place in zip(names, places, strict=True)}
         self.rows, self.has_clips = rows, has_clips
         self._failed: dict[str, str] = {}
         super().__init__(folder, settings, names, part)

@@ -125,7 +125,7 @@ def list_files(address: str) -> list[str]:
     """List the files below a folder or an address, sorted, by their paths relative to it."""
     if not is_remote(address):
         files = (path for path in Path(address).rglob("*") if path.is_file())
-        return sorted(str(path.relative_to(address)) for path in files)
+        return sorted(path.relative_to(address).as_posix() for path in files)
     paths = try_thrice(address, lambda: _call(address, "find"))
     folder = _file_system_of(address)._strip_protocol(address)
     prefix = f"{folder.rstrip('/')}/"

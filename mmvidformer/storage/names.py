@@ -1,5 +1,6 @@
 """Names of files as text."""
 
+import os
 import unicodedata
 from pathlib import Path
 
@@ -10,6 +11,15 @@ def spell(name: str) -> str:
     ``os.fsencode(name)`` would be the bytes of the file name; tables hold only UTF-8.
     """
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def name_from(folder: str | Path, path: str | Path) -> str:
+    """Return a file's path from a folder, with ``/`` on all systems; of another drive all of it."""
+    try:
+        name = os.path.relpath(path, folder)
+    except ValueError:  # Windows has no path from one drive to another
+        name = os.path.abspath(path)
+    return name.replace(os.sep, "/")
 
 
 def describe_other_form(path: Path) -> str:

@@ -64,7 +64,7 @@ def _describe(value: Any) -> Any:
     if not value.is_dir():
         return hash_of(value)
     hashes = [
-        f"{file.relative_to(value)} {hash_of(file)}\n"
+        f"{file.relative_to(value).as_posix()} {hash_of(file)}\n"
         for file in sorted(value.rglob("[!.]*"))
         if file.is_file()
     ]
