@@ -76,7 +76,9 @@ def export(
     if isinstance(graph, StreamGraph):  # *parts is one argument
         free = (*free[:2], free[2:])
     with torch.no_grad():
-        program = torch.export.export(graph, inputs, dynamic_shapes=free)
+        # PyTorch 2.6 is strict otherwise, and then knows no properties of named tuples.
+        program = torch.export.export(graph, inputs, dynamic_shapes=free, strict=False)
+    program.graph.eliminate_dead_code()  # PyTorch 2.6 notes types that were asked for
     with write_together(out.parent) as folder:  # ONNX has large weights in a second file
         part = folder / out.name
         write(program, graph, part, json.dumps(card or {}, ensure_ascii=False))
