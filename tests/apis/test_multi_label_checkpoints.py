@@ -14,19 +14,22 @@ from transformers import (
     TimesformerForVideoClassification,
     VideoMAEConfig,
     VideoMAEForVideoClassification,
-    VideoPrismForVideoClassification,
     VivitConfig,
     VivitForVideoClassification,
-    VJEPA2Config,
-    VJEPA2ForVideoClassification,
 )
-from transformers.models.videoprism import VideoPrismVisionConfig
 
 from mmvidformer.apis import Recognizer, checkpoint_config, create_model
 from mmvidformer.apis.checkpoint_config import config_of_checkpoint
 from mmvidformer.checkpoints import convert_file, read_model
 from mmvidformer.checkpoints.metadata import PROBLEMS
 from mmvidformer.tasks.table import TASKS
+
+videoprism = pytest.importorskip("transformers.models.videoprism")  # not in 4.40
+VideoPrismForVideoClassification = videoprism.VideoPrismForVideoClassification
+VideoPrismVisionConfig = videoprism.VideoPrismVisionConfig
+vjepa2 = pytest.importorskip("transformers.models.vjepa2")
+VJEPA2Config = vjepa2.VJEPA2Config
+VJEPA2ForVideoClassification = vjepa2.VJEPA2ForVideoClassification
 
 NAMES = ("pan_left", "static", "zoom_in")
 SMALL = dict(

@@ -6,11 +6,14 @@ import torch
 from safetensors.torch import save_file
 from timm.models.eva import checkpoint_filter_fn
 from torch import Tensor, nn
-from transformers import DINOv3ViTConfig, DINOv3ViTModel
 
 from mmvidformer.checkpoints.convert import read_model
 from mmvidformer.errors import UserError
 from mmvidformer.models import VideoTransformer
+
+dinov3_vit = pytest.importorskip("transformers.models.dinov3_vit")  # not in 4.40
+DINOv3ViTConfig = dinov3_vit.DINOv3ViTConfig
+DINOv3ViTModel = dinov3_vit.DINOv3ViTModel
 
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, patch_size=16)
 NAMES = (

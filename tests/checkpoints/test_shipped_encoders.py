@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
-from transformers import VideoPrismVisionModel
-from transformers.models.videoprism import VideoPrismVisionConfig
 
 from mmvidformer import get_config
 from mmvidformer.checkpoints.formats import convert_checkpoint
@@ -16,6 +14,10 @@ from mmvidformer.checkpoints.keymap import State
 from mmvidformer.checkpoints.reading import Checkpoint
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.engine.loading import build_meta_model
+
+videoprism = pytest.importorskip("transformers.models.videoprism")  # not in 4.40
+VideoPrismVisionConfig = videoprism.VideoPrismVisionConfig
+VideoPrismVisionModel = videoprism.VideoPrismVisionModel
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LARGE = dict(

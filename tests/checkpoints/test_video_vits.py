@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import (
-    VideoMAEConfig,
-    VideoMAEForPreTraining,
-    VideoMAEForVideoClassification,
-    VJEPA2Config,
-    VJEPA2ForVideoClassification,
-)
+from transformers import VideoMAEConfig, VideoMAEForPreTraining, VideoMAEForVideoClassification
 
 from mmvidformer.apis import Recognizer
 from mmvidformer.checkpoints import convert_file, load_checkpoint, read_model
@@ -23,6 +17,8 @@ from mmvidformer.checkpoints.reading import Checkpoint
 from mmvidformer.checkpoints.video_models import from_videomae, from_vjepa2, to_other
 from mmvidformer.layers import AttentivePooling
 from mmvidformer.models import VideoTransformer
+
+hf_vjepa2 = pytest.importorskip("transformers.models.vjepa2")  # not in 4.40
 
 SMALL = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=2, num_labels=5)
 VIDEOMAE = dict(SMALL, image_size=40, patch_size=8, num_frames=6, intermediate_size=36)
@@ -48,8 +44,8 @@ def videomae() -> VideoMAEForVideoClassification:
 
 
 @pytest.fixture(scope="module")
-def vjepa2() -> VJEPA2ForVideoClassification:
-    return random(VJEPA2ForVideoClassification(VJEPA2Config(**VJEPA2)))
+def vjepa2() -> hf_vjepa2.VJEPA2ForVideoClassification:
+    return random(hf_vjepa2.VJEPA2ForVideoClassification(hf_vjepa2.VJEPA2Config(**VJEPA2)))
 
 
 def clip(frames: int = 6, side: int = 40) -> torch.Tensor:
@@ -94,7 +90,7 @@ def test_videomae_gives_transformers_logits(videomae: VideoMAEForVideoClassifica
 
 @pytest.mark.parametrize("frames", [6, 4, 10])
 def test_vjepa2_gives_transformers_logits(
-    vjepa2: VJEPA2ForVideoClassification, frames: int
+    vjepa2: hf_vjepa2.VJEPA2ForVideoClassification, frames: int
 ) -> None:
     """At other clip lengths too; transformers cannot take other image sizes."""
     result = read(vjepa2)
@@ -137,7 +133,7 @@ def test_names_of_videomae(videomae: VideoMAEForVideoClassification, dialect: st
 
 
 @pytest.mark.parametrize("dialect", ["official", "huggingface"])
-def test_names_of_vjepa2(vjepa2: VJEPA2ForVideoClassification, dialect: str) -> None:
+def test_names_of_vjepa2(vjepa2: hf_vjepa2.VJEPA2ForVideoClassification, dialect: str) -> None:
     state = from_vjepa2(vjepa2.state_dict()).state
     there = to_other(state, "vjepa2", dialect)
     assert recognize(there) == "vjepa2"
@@ -173,7 +169,7 @@ def official(state: dict, prefix: str) -> dict:
 
 def test_wrappers_of_the_official_code(
     videomae: VideoMAEForVideoClassification,
-    vjepa2: VJEPA2ForVideoClassification,
+    vjepa2: hf_vjepa2.VJEPA2ForVideoClassification,
     tmp_path: Path,
 ) -> None:
     """Prefixes, the two encoders of a V-JEPA file, and its attentive probe in a file of its own."""

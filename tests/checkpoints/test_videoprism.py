@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import VideoPrismForVideoClassification, VideoPrismVisionModel
-from transformers.models.videoprism import VideoPrismVisionConfig
 
 from mmvidformer.checkpoints import convert_file, read_model
 from mmvidformer.checkpoints.backbones import backbone_arguments
@@ -18,6 +16,11 @@ from mmvidformer.checkpoints.reading import Checkpoint
 from mmvidformer.checkpoints.video_models import to_other
 from mmvidformer.layers import POOLINGS
 from mmvidformer.models import VideoTransformer
+
+videoprism = pytest.importorskip("transformers.models.videoprism")  # not in 4.40
+VideoPrismForVideoClassification = videoprism.VideoPrismForVideoClassification
+VideoPrismVisionConfig = videoprism.VideoPrismVisionConfig
+VideoPrismVisionModel = videoprism.VideoPrismVisionModel
 
 SIZES: dict[str, Any] = dict(
     hidden_size=24,

@@ -6,7 +6,6 @@ import pytest
 import torch
 from timm.layers import RotaryEmbeddingCat, RotaryEmbeddingDinoV3, apply_rot_embed_cat
 from torch import Tensor
-from transformers.models.vjepa2.modeling_vjepa2 import rotate_queries_or_keys
 
 from mmvidformer.layers import (
     KERNELS,
@@ -58,12 +57,13 @@ def test_products_depend_on_the_distance_alone(pairs: str, axes: str) -> None:
 
 def test_tiled_angles_are_those_of_vjepa2() -> None:
     """Each axis as transformers turns it; the products depend on the places themselves."""
+    theirs = pytest.importorskip("transformers.models.vjepa2.modeling_vjepa2")  # not in 4.40
     rope, size = ROPES.build("vjepa2", head_dim=16), (3, 2, 4)
     x = torch.randn(1, *size, 2, 16)
     flat = x.flatten(1, 3).transpose(1, 2)  # (1, n, T H W, d)
     places = [grid.flatten() for grid in torch.meshgrid(*map(torch.arange, size), indexing="ij")]
     parts = [
-        rotate_queries_or_keys(part, place)
+        theirs.rotate_queries_or_keys(part, place)
         for part, place in zip(flat[..., :12].chunk(3, -1), places, strict=True)
     ]
     found, _, _ = turned(rope, x, x, x)
