@@ -18,8 +18,13 @@ from mmvidformer.engine.quiet import QuietRunner
 
 
 def on_gpu() -> nn.Module:
-    with FakeTensorMode():  # without numbers: PyTorch 2.6 would ask the driver for them
-        return nn.utils.skip_init(nn.Linear, 2, 1, device="cuda")
+    model = nn.Linear(2, 1, device="meta")
+    with (
+        FakeTensorMode(),
+        torch.device("cuda"),
+    ):  # random numbers would need a driver in PyTorch 2.6
+        model.weight, model.bias = (nn.Parameter(torch.empty(size)) for size in ((1, 2), (1,)))
+    return model
 
 
 def build_optimizer(model: nn.Module, **optimizer: object) -> Optimizer:
