@@ -4,7 +4,6 @@ All readers of this package are here. What MMEngine loads itself is guarded in
 ``checkpoints.mmengine_loader``.
 """
 
-import json
 import pickle
 import re
 import zipfile
@@ -24,6 +23,7 @@ from mmvidformer.checkpoints.arrays import read_msgpack, to_tensor
 from mmvidformer.checkpoints.keymap import State
 from mmvidformer.checkpoints.training_state import allow_training_state
 from mmvidformer.errors import MissingFile, UserError
+from mmvidformer.storage.files import read_json
 
 # Files of a HuggingFace folder. The first weights that exist are read, whole or by their index.
 # All configs are merged; the later ones win.
@@ -238,7 +238,7 @@ def _read_folder(folder: Path) -> dict:
     meta: dict = {}
     for name in CONFIGS:
         if (folder / name).is_file():
-            meta |= json.loads((folder / name).read_text(encoding="utf-8"))
+            meta |= read_json(folder / name)
     for name in WEIGHTS:
         if (folder / name).is_file():
             return {"state_dict": _read_weights(folder / name), "meta": meta}
@@ -253,8 +253,7 @@ def _read_weights(path: Path) -> State:
 
 def _read_shards(index: Path) -> State:
     """Read the tensors that an index names, each from the file beside it that has the tensor."""
-    content = json.loads(index.read_text(encoding="utf-8"))
-    files = content.get("weight_map") if isinstance(content, dict) else None
+    files = read_json(index).get("weight_map")
     if not isinstance(files, dict):
         raise UnreadableCheckpoint(
             f"{index} must have a weight_map, from names of tensors to files"

@@ -28,7 +28,7 @@ from mmvidformer.finetune.outcome import (
 from mmvidformer.finetune.prepare import RESULT, config_path, read_config, write_config
 from mmvidformer.finetune.settings import AUTO, FinetuneOptions, Recipe
 from mmvidformer.finetune.tally import Tally
-from mmvidformer.storage.files import write_file
+from mmvidformer.storage.files import read_json, write_file
 from mmvidformer.tasks.base import Task
 from mmvidformer.tasks.table import DEFAULT, find_task
 
@@ -220,7 +220,7 @@ def evaluate(
     if status := test.main(arguments):
         raise UserError(f"the test of the list {split} ended with status {status}")
     newest = max(folder.glob(f"{split}_*.json"), key=lambda file: file.stat().st_mtime)
-    metrics = json.loads(newest.read_text("utf-8"))["metrics"]
+    metrics = read_json(newest)["metrics"]
     return metrics, _read_answers(scores) if has_scores else {}
 
 

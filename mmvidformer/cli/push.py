@@ -5,7 +5,6 @@ weights, config, classes, how videos are read, and a card with what the run meas
 unless you say --public. --out writes the folder only, and uploads nothing.
 """
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mmvidformer.engine.model_options import ForceOptions
 from mmvidformer.engine.options import argument, flag, option, parse_options
 from mmvidformer.errors import MissingFile, UserError
+from mmvidformer.storage.files import read_json
 
 if TYPE_CHECKING:
     from mmengine.config import Config
@@ -79,7 +79,7 @@ def find_run(run: Path) -> tuple[Path, str, dict[str, Any]]:
 
     file = run / "finetune" / "result.json"
     if file.is_file():
-        result = json.loads(file.read_text("utf-8"))
+        result = read_json(file)
         if result.get("checkpoint") is None:
             raise UserError(f"{file} names no checkpoint: the run trained no weights (knn)")
         path = run / Path(result["checkpoint"]).name
@@ -92,7 +92,7 @@ def find_run(run: Path) -> tuple[Path, str, dict[str, Any]]:
         raise MissingFile(f"{run} has no config with a checkpoint: {wanted}")
     tests = [*run.glob("test_*.json"), *run.glob("val_*.json")]
     for test in sorted(tests, key=os.path.getmtime, reverse=True):
-        content = json.loads(test.read_text("utf-8"))
+        content = read_json(test)
         if Path(content.get("checkpoint", "")).name == Path(best).name and "metrics" in content:
             return config, best, content | {"file": test}
     return config, best, {}

@@ -7,6 +7,7 @@ from typing import Any
 
 from mmvidformer.errors import FileThere
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.files import read_json
 
 
 class FoldsRecord:
@@ -28,7 +29,7 @@ class FoldsRecord:
             self.rows = self._read()
 
     def _read(self) -> list[dict[str, Any]]:
-        content = json.loads(self.file.read_text("utf-8"))
+        content = read_json(self.file)
         names = sorted({*self.command, *content["command"]})
         changed = [name for name in names if self.command.get(name) != content["command"].get(name)]
         if changed:

@@ -11,6 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.figures import without_formulas
+from mmvidformer.storage.errors import refuse
 
 
 class Scores(NamedTuple):
@@ -30,11 +31,28 @@ class Scores(NamedTuple):
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read a file of ``test --dump``; a ``UserError`` if it is no ``.npz``."""
+    """Read a file of ``test --dump``, with ``bad_videos`` in any case.
+
+    Raises:
+        UserError: If it is no ``.npz``, or has scores that are no numbers.
+    """
+    wanted = "scores must be an .npz of mmvidformer test --dump FILE.npz"
     if Path(path).suffix != ".npz":
-        raise UserError(f"scores must be an .npz of mmvidformer test --dump FILE.npz, got {path}")
-    with np.load(path, allow_pickle=False) as file:
-        return dict(file)
+        raise UserError(f"{wanted}, got {path}")
+    with (
+        refuse(f"{wanted}, but {path} is none", with_reason=True),
+        np.load(path, allow_pickle=False) as file,
+    ):
+        arrays: dict[str, np.ndarray] = dict(file)
+    rows = arrays.get("videos", arrays.get("labels", np.empty(0)))
+    is_good = ~arrays.setdefault("bad_videos", np.zeros(len(rows), bool))
+    for name in [name for name in arrays if name.startswith("scores")]:
+        scores = arrays[name][is_good]
+        is_wrong = ~np.isfinite(scores).all(axis=tuple(range(1, scores.ndim)))
+        if is_wrong.any():
+            share = f"{is_wrong.sum()} of {len(is_wrong)} videos"
+            raise UserError(f"{path}: {share} have {name} that are no numbers")
+    return arrays
 
 
 def list_tasks(arrays: Mapping[str, np.ndarray]) -> list[str | None]:
@@ -46,17 +64,24 @@ def list_tasks(arrays: Mapping[str, np.ndarray]) -> list[str | None]:
 def classes_of(
     arrays: Mapping[str, np.ndarray], task: str | None = None
 ) -> tuple[int, list[str] | None]:
-    """Return the number of classes of a file, and their names if it has them."""
+    """Return the number of classes of a file, and their names if it has them.
+
+    Raises:
+        UserError: If it has no such task.
+    """
     names = arrays["classes"].tolist() if "classes" in arrays and task is None else None
     columns = [arrays[name][:, 3] for name in ("found", "true") if name in arrays]
     columns += [*arrays["runs"][:, 3:5].T] if "runs" in arrays else []
-    if columns:
-        labels = [column.max(initial=-1) for column in columns]
+    if columns and task is None:
+        labels = [column.max(initial=0) for column in columns]
         return len(names) if names else 1 + int(max(labels)), names
-    if "boxes" in arrays:  # after six columns
+    name = "scores" if task is None else f"scores_{task}"
+    if "boxes" in arrays and task is None:  # after six columns
         count = (arrays["boxes"].shape[1] - 6) // 2
+    elif name in arrays:
+        count = arrays[name].shape[-1]
     else:
-        count = arrays["scores" if task is None else f"scores_{task}"].shape[-1]
+        raise UserError(f"there are no {name} (--task), only {', '.join(arrays)}")
     return count, names if names and len(names) == count else None
 
 

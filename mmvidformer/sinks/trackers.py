@@ -20,6 +20,7 @@ from mmengine.visualization.vis_backend import BaseVisBackend, TensorboardVisBac
 
 from mmvidformer.errors import UserError
 from mmvidformer.storage.atomic import write_atomically
+from mmvidformer.storage.files import read_json
 
 PROJECT = "mmvidformer"  # of the trackers that have projects
 FILE = "trackers.json"  # in a work dir: what each tracker calls its last run
@@ -172,7 +173,7 @@ def _line_of(error: BaseException) -> str:
 
 def _read_runs(work_dir: Path) -> dict[str, str]:
     file = work_dir / FILE
-    return json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return read_json(file) if file.is_file() else {}
 
 
 def _settings(cfg: Config) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Reading and writing of files by path or address, in tries with growing pauses."""
 
+import json
 import os
 import re
 import tempfile
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from mmvidformer.errors import MissingFile, UserError
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.storage.errors import StorageError
+from mmvidformer.storage.errors import StorageError, refuse
 
 # Addresses that fsspec reads; the drivers of all but the first three are packages of their own.
 PROTOCOLS = ("http", "https", "memory", "s3", "gs", "gcs", "az", "abfs", "hdfs", "sftp")
@@ -70,6 +71,16 @@ def read_file(path: str | Path) -> bytes:
         return Path(path).read_bytes()
     size = file_size(path)
     return read_range(path, 0, size)
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Read a file with a JSON object, which a ``UserError`` says if it is damaged."""
+    content = read_file(path)
+    with refuse(f"{path} must have a JSON object", with_reason=True):
+        loaded = json.loads(content)
+    if not isinstance(loaded, dict):
+        raise UserError(f"{path} must have a JSON object, got a {type(loaded).__name__}")
+    return loaded
 
 
 def read_range(path: str | Path, start: int, size: int) -> bytes:

@@ -1,7 +1,6 @@
 """Transforms of videos with spans, boxes or features."""
 
 import io
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from mmvidformer.data.transforms.base import Transform
 from mmvidformer.data.transforms.rates import constant_times, known_times, rescale
 from mmvidformer.data.transforms.sampling import FrameSampler
 from mmvidformer.errors import UserError
-from mmvidformer.storage.files import read_file
+from mmvidformer.storage.files import read_file, read_json
 from mmvidformer.video.times import FrameTimes
 
 LEAST_SHOWN = 0.5  # of a segment, in the rows that are drawn
@@ -221,5 +220,5 @@ class LoadFeatures(Transform):
 @cache
 def _read_facts(file: str) -> dict[str, Any]:
     """Return what a JSON in ActivityNet's format says of each video."""
-    content = json.loads(read_file(file))
+    content = read_json(file)
     return content.get("database", content)

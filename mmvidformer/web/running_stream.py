@@ -91,6 +91,9 @@ class RunningStream:
                 yield result
             elif isinstance(result, Exception):
                 error = result
+        else:
+            if frames is not None:
+                raise LostProcess("the stream has ended by an error; begin another one")
         if error:
             raise error
 
@@ -99,9 +102,16 @@ class RunningStream:
             send(prediction)
 
     def _take(self, send: Send) -> Iterator[np.ndarray]:
+        shape = None
         while (frames := self._pieces.get()) is not None:
             try:
-                yield from frames
+                for frame in frames:
+                    shape = shape or frame.shape
+                    if frame.shape != shape:
+                        (height, width, _), (rows, columns, _) = frame.shape, shape
+                        sizes = f"{rows} x {columns}, not {height} x {width}"
+                        raise UserError(f"a stream has frames of one size, {sizes}")
+                    yield frame
             except (UserError, OSError) as error:  # of this piece alone
                 send(error)
             send(frames)  # all is known of them

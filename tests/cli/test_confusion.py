@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from lab.plot.views import draw_views
+from mmvidformer.errors import UserError
 from mmvidformer.sinks.scores import Scores, draw_confusion, read_arrays, select_scores
 
 
@@ -47,6 +48,28 @@ def test_only_saved_scores_are_read(tmp_path) -> None:
         ValueError, match=r"an .npz of mmvidformer test --dump FILE.npz, got .*s.pkl"
     ):
         read_scores(tmp_path / "s.pkl")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\3\4 no zip", b"text"])
+def test_a_damaged_file_is_named(content: bytes, tmp_path) -> None:
+    (tmp_path / "s.npz").write_bytes(content)
+    with pytest.raises(UserError, match=r"scores must be an .npz .*, but .*s.npz is none: \w"):
+        read_arrays(tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_are_no_answers(number: float, tmp_path) -> None:
+    scores = np.eye(4)
+    scores[1:3, 0] = number
+    arrays = dict(scores=scores, labels=np.arange(4), videos=np.array(list("abcd")))
+    np.savez(tmp_path / "s.npz", **arrays)
+    with pytest.raises(UserError, match="s.npz: 2 of 4 videos have scores that are no numbers"):
+        read_arrays(tmp_path / "s.npz")
+    # Those of bad videos are no answers of the model.
+    np.savez(tmp_path / "s.npz", **arrays, bad_videos=np.isin(np.arange(4), (1, 2)))
+    assert read_arrays(tmp_path / "s.npz")["bad_videos"].tolist() == [False, True, True, False]
+    np.savez(tmp_path / "s.npz", **arrays | dict(scores=np.eye(4)))
+    assert read_arrays(tmp_path / "s.npz")["bad_videos"].tolist() == [False] * 4
 
 
 def test_videos_that_could_not_be_read_are_skipped(tmp_path) -> None:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,14 @@ def test_a_run_becomes_a_folder(run: Path, own: str, main_of, tmp_path: Path, ca
     assert read.scores["class"] == pytest.approx(expected.scores["class"], abs=1e-5)
     with pytest.raises(FileExistsError, match="exists already"):
         main_of("push")([str(run), "--out", str(out)])
+
+
+def test_a_result_that_was_cut_off_is_named(tmp_path: Path, main_of) -> None:
+    result = tmp_path / "finetune" / "result.json"
+    result.parent.mkdir()
+    result.write_text('{"checkpoint": "best')
+    with pytest.raises(UserError, match=r"result\.json must have a JSON object: Unterminated"):
+        main_of("push")([str(tmp_path), "--out", str(tmp_path / "out")])
 
 
 def test_a_run_goes_to_the_hub(run: Path, main_of, web, monkeypatch, capsys) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mmvidformer.sinks.errors import Mistake, draw_mistakes, find_mistakes, make_page, read_frames
+from mmvidformer.sinks.scores import classes_of
 from mmvidformer.tasks.score_files import SaveScores
 
 NAMES = ["walk", "run", "<b>jump</b>"]
@@ -167,6 +168,15 @@ def test_a_video_without_spans_and_a_file_without_any() -> None:
     assert find_mistakes(file_of(**nothing), NAMES, None, "s") == []
     with pytest.raises(ValueError, match="s has no names of videos; test again with --dump"):
         find_mistakes(nothing, NAMES, None, "s")
+
+
+def test_classes_of_files_without_spans_or_tasks() -> None:
+    assert classes_of(dict(found=np.zeros((0, 5)), true=np.zeros((0, 4)))) == (1, None)
+    assert classes_of(dict(runs=np.array([[0, 0, 1, 4, -1, 0.9]]))) == (5, None)
+    with pytest.raises(ValueError, match=r"there are no scores_verb \(--task\), only runs"):
+        classes_of(dict(runs=np.zeros((0, 6))), "verb")
+    with pytest.raises(ValueError, match=r"there are no scores \(--task\), only scores_verb"):
+        classes_of(dict(scores_verb=np.eye(3)))
 
 
 def test_spans_of_a_test_are_saved_by_video(tmp_path: Path) -> None:

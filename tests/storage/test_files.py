@@ -17,7 +17,7 @@ from mmvidformer.storage import cache as caches
 from mmvidformer.storage import files, range_file
 from mmvidformer.storage.cache import NodeCache, local_copy, read_cached
 from mmvidformer.storage.errors import StorageError
-from mmvidformer.storage.files import exists, is_remote, join, read_file, read_range
+from mmvidformer.storage.files import exists, is_remote, join, read_file, read_json, read_range
 from mmvidformer.storage.range_file import RangeFile
 from mmvidformer.video.errors import BadVideo
 from mmvidformer.video.video import Video
@@ -223,3 +223,23 @@ def test_checkpoints_are_read_from_object_storage(memory, tmp_path, monkeypatch)
     assert fetch("memory://run/epoch_1.pth").name == "epoch_1.pth"
     with pytest.raises(FileNotFoundError, match="memory://run/gone.pth does not exist"):
         fetch("memory://run/gone.pth")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "Expecting value"),
+        (b'{"a": 1', "Expecting"),
+        (b"\xff{}", "codec"),
+        (b"[]", "got a list"),
+    ],
+)
+def test_damaged_json_is_named(content: bytes, reason: str, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=rf"result.json must have a JSON object.*{reason}"):
+        read_json(file)
+    file.write_text('{"a": [1]}')
+    assert read_json(file) == {"a": [1]}
+    with pytest.raises(FileNotFoundError):
+        read_json(tmp_path / "gone.json")

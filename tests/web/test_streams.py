@@ -10,7 +10,10 @@ import pytest
 from PIL import Image
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.errors import LostProcess
 from mmvidformer.video.video import Video
+from mmvidformer.web.query import read_query
+from mmvidformer.web.running_stream import RunningStream
 from tests.web.serving import Served
 
 OPTIONS = dict(window=0.5, stride=0.25)
@@ -77,12 +80,31 @@ def test_a_bad_piece_does_not_end_a_stream(served, recognizer, frames, fps) -> N
                     (png(frame)[:-30], "the picture is damaged, cut off, or huge"),
                     (b"<html>", "it is damaged, cut off, or no video"),
                     (b"", "the file is empty"),
+                    (png(frame[:20, :30]), "frames of one size, {} x {}, not 20 x 30"),
                     (bytes(600_000), "at most 0.5 MB"),
                 ):
                     reply = served.ask(path, content)
-                    assert reply.status in (413, 422) and message in reply.rows[0]["error"]
+                    assert reply.status in (413, 422)
+                    assert message.format(*frame.shape) in reply.rows[0]["error"]
         assert [row["score"] for row in rows] == [row["score"] for row in expected[: len(rows)]]
         assert len(rows) > 2
+
+
+def test_a_stream_that_failed_takes_no_more_pieces(recognizer, frames, monkeypatch) -> None:
+    def fail(self: Recognizer, frames: Iterator, *args: object, **options: object) -> Iterator:
+        yield from ()
+        for _ in frames:
+            raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Recognizer, "stream", fail)
+    stream = RunningStream(recognizer, read_query({"fps": "5"}))
+    assert list(stream.push(())) == []
+    with pytest.raises(RuntimeError, match="a bug"):
+        list(stream.push(frames))
+    for _ in range(2):
+        with pytest.raises(LostProcess, match="the stream has ended by an error"):
+            list(stream.push(frames))
+    assert list(stream.push(None)) == []
 
 
 def test_streams_are_limited_and_idle_ones_end(served, frames, monkeypatch) -> None:
