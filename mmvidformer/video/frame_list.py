@@ -93,6 +93,12 @@ def _frames_of_packets(stream: VideoStream, packets: Iterable[Packet]) -> FrameL
     )
 
 
+def is_interlaced(stream: VideoStream, unknown: bool) -> bool:
+    """Whether frames have two fields; ``unknown`` with PyAV 17 (Python 3.10), which cannot tell."""
+    order = getattr(stream.codec_context, "field_order", None)
+    return unknown if order is None else order > PROGRESSIVE
+
+
 def _is_hidden(codec: str, packet: Packet) -> bool:
     """Whether a packet of VP8 or VP9 shows nothing: others refer to it.
 
@@ -115,7 +121,7 @@ def _is_hidden(codec: str, packet: Packet) -> bool:
 def _are_second_fields(stream: VideoStream, durations: np.ndarray) -> np.ndarray:
     """Return which packets (n,) of interlaced video are the second fields of frames."""
     rate = stream.average_rate or stream.guessed_rate
-    if stream.codec_context.field_order <= PROGRESSIVE or not rate:
+    if not is_interlaced(stream, unknown=False) or not rate:
         return np.zeros(len(durations), bool)
     of_frame = float(1 / rate / stream.time_base)
     is_field = np.abs(2 * durations - of_frame) <= 1

@@ -11,7 +11,7 @@ from av import VideoFrame
 
 from mmvidformer.video.containers import decode_frames, open_container, read_packets, video_stream
 from mmvidformer.video.errors import BadVideo, blame, name_of, with_suffix
-from mmvidformer.video.frame_list import PROGRESSIVE, UNKNOWN, FrameList, read_frame_list
+from mmvidformer.video.frame_list import UNKNOWN, FrameList, is_interlaced, read_frame_list
 from mmvidformer.video.index_memory import IndexMemory
 from mmvidformer.video.times import FrameTimes
 
@@ -109,7 +109,7 @@ def _read_index(source: str | BinaryIO, file: BinaryIO, max_pixels: int | None) 
         stream = video_stream(container)
         frames = read_frame_list(container, file, name)
         rate, unit = float(stream.average_rate or 0), float(stream.time_base)
-        is_interlaced = stream.codec_context.field_order > PROGRESSIVE
+        has_fields = is_interlaced(stream, unknown=True)
         is_avi = container.format.name == "avi"
         is_reordered = stream.codec_context.has_b_frames
     shown = frames.stamps[~frames.is_discarded]
@@ -122,14 +122,14 @@ def _read_index(source: str | BinaryIO, file: BinaryIO, max_pixels: int | None) 
             return _index_of_avi(shown[delay:], len(shown), rate, unit, name)
         return decoded_index(source, max_pixels)
     if (shown == UNKNOWN).all():
-        if starts_with_key and not is_interlaced:
+        if starts_with_key and not has_fields:
             return Index(len(shown), FrameTimes(rate))
         return decoded_index(source, max_pixels)
     stamps = np.unique(shown)
     if len(stamps) < len(shown) or stamps[0] == UNKNOWN:
         return decoded_index(source, max_pixels)
     keys = _find_keys(frames, stamps)
-    if is_interlaced or not starts_with_key or not keys.size or keys[0]:
+    if has_fields or not starts_with_key or not keys.size or keys[0]:
         # Frames before the first key frame may not be decoded, and a frame may have two packets.
         first = _decode_first(source, max_pixels)
         start = int(stamps.searchsorted(first[0])) if len(first) else len(stamps)

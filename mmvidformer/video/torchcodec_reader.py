@@ -11,7 +11,7 @@ from av import VideoStream
 from mmvidformer.errors import MissingPackage
 from mmvidformer.video.containers import open_container, video_stream
 from mmvidformer.video.errors import BadVideo, blame, name_of
-from mmvidformer.video.frame_list import PROGRESSIVE
+from mmvidformer.video.frame_list import is_interlaced
 from mmvidformer.video.index import Index
 from mmvidformer.video.mp4 import read_display_matrix
 from mmvidformer.video.orientation import Orientation, read_matrix
@@ -113,8 +113,7 @@ def _is_decoded_right(stream: VideoStream) -> bool:
     # Before build 151, x264 wrote 4:4:4 that is decoded right only after the first packet.
     is_444 = codec.name == "h264" and "444" in (codec.pix_fmt or "")
     # FFmpeg's releases convert the colors of fields differently.
-    is_interlaced = codec.field_order > PROGRESSIVE
-    return codec.name in CODECS and not is_444 and not is_interlaced
+    return codec.name in CODECS and not is_444 and not is_interlaced(stream, False)
 
 
 def _orientation_of_file(source: str | BinaryIO, stream: VideoStream) -> Orientation:
