@@ -8,7 +8,7 @@ import pytest
 from mmvidformer.apis import Capture
 from mmvidformer.video import capture
 from mmvidformer.video.containers import decode_frames
-from mmvidformer.video.errors import BadVideo
+from mmvidformer.video.errors import BadVideo, CaptureLost
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,12 @@ def camera(monkeypatch: pytest.MonkeyPatch, times: list[float]) -> Capture:
     monkeypatch.setattr("mmvidformer.video.capture.cv2.VideoCapture", Camera)
     monkeypatch.setattr("mmvidformer.video.capture.time.perf_counter", lambda: now[0])
     return Capture("0")
+
+
+def test_a_missing_camera_is_told_once(capfd) -> None:
+    with pytest.raises(CaptureLost, match="^camera 97 does not exist or is in use$"):
+        Capture("97")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_camera_goes_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
