@@ -88,6 +88,9 @@ def load_config(name: str, options: Mapping[str, object] | None = None) -> Confi
             if name.endswith(".py"):
                 raise MissingFile(f"{name} does not exist, and {error}") from error
             raise
+    elif Path(name).suffix not in CONFIG_SUFFIXES:
+        hint = "a checkpoint stands after its config; examples/onnx_video.py runs exported models"
+        raise UserError(f"{name} is no config ({', '.join(CONFIG_SUFFIXES)}); {hint}")
     else:
         try:
             cfg = read_config(name)

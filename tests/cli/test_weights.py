@@ -136,7 +136,7 @@ def test_the_hook_guards_runners_that_other_tools_build(other, make_config, tmp_
         (
             "test",
             ["{pth}", "{config}"],
-            r"classes.pth cannot be read: OSError: Only py/yml/yaml/json type are supported",
+            r"classes.pth is no config \(.py, .json, .yaml, .yml\); a checkpoint stands after its",
         ),
         ("test", ["{config}", "{config}"], "tiny.py must be an npz, .* or PyTorch file"),
         ("test", ["{config}", "gone.pth"], "there is no checkpoint gone.pth"),

@@ -6,6 +6,7 @@ import pytest
 
 from mmvidformer.config import frame_size, idle_variables, list_models, load_config
 from mmvidformer.config.shipped import config_folder
+from mmvidformer.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,13 @@ def test_a_faulty_file_is_named_in_one_line(
     with pytest.raises(ValueError, match=r"a\.\w+ cannot be read: ") as raised:
         load_config(str(path))
     assert reason in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["best.pth", "model.onnx", "no_suffix"])
+def test_another_file_in_the_place_of_a_config(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"\x80")
+    with pytest.raises(UserError, match=rf"{name} is no config \(.py, .json, .yaml, .yml\); a ch"):
+        load_config(str(tmp_path / name))
 
 
 @pytest.mark.parametrize(
