@@ -113,7 +113,8 @@ def _describe(setting: Field) -> tuple[str, dict[str, Any]]:
         return setting.name, settings
     if settings.get("type") in METAVARS:
         settings.setdefault("metavar", METAVARS[settings["type"]])
-    if type(setting.default) in (int, float, str) and "default" not in settings["help"]:
+    is_said = "default" in settings["help"] or setting.default == ""
+    if type(setting.default) in (int, float, str) and not is_said:
         settings["help"] += f" (default: {setting.default})"
     return f"--{setting.name.replace('_', '-')}", settings
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from mmvidformer.engine import process_group
+from mmvidformer.engine.offer_options import OfferOptions
 from mmvidformer.engine.options import add_options
 from mmvidformer.engine.process_group import start_processes
 from mmvidformer.engine.run_options import RunnerOptions
@@ -121,6 +122,13 @@ def test_a_number_of_processes_is_positive(capsys, number):
     with pytest.raises(SystemExit, match="2"):
         parser.parse_args(["--procs", number])
     assert f"at least 1, got '{number}'" in capsys.readouterr().err
+
+
+def test_help_tells_defaults_that_are_something():
+    parser = ArgumentParser()
+    add_options(parser, OfferOptions)
+    text = " ".join(parser.format_help().split())
+    assert "(default: 2000.0)" in text and "(default: )" not in text
 
 
 @pytest.mark.parametrize("script", ["dist_train", "dist_test", "slurm_train", "slurm_test"])
