@@ -75,5 +75,7 @@ def build_page(titles: Mapping[str, str], process: AnswerProcess, example: str) 
         move = video.async_move_resource_to_block_cache
         video.async_move_resource_to_block_cache = refuse_addresses
         outputs = [classes, timeline, rollout, note, headline, table, files]
-        button.click(predict, [model, video], outputs, api_name="predict", concurrency_limit=1)
+        # Of all outputs, each would cover itself with the same bar.
+        named = dict(api_name="predict", concurrency_limit=1, show_progress_on=classes)
+        button.click(predict, [model, video], outputs, **named)
     return page.queue(max_size=8)
