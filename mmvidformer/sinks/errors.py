@@ -210,7 +210,7 @@ def _draw_box(frame: np.ndarray, box: Sequence[float] | None) -> np.ndarray:
     if box is not None:
         height, width = frame.shape[:2]
         left, top, right, bottom = np.multiply(box, [width, height, width, height]).astype(int)
-        for color, thickness in (((0, 0, 0), 3), ((255, 220, 0), 1)):
+        for color, thickness in (((0, 0, 0), 4), ((255, 220, 0), 2)):
             cv2.rectangle(frame, (left, top), (right, bottom), color, thickness)
     return frame
 
