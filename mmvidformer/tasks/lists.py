@@ -78,11 +78,13 @@ def split_annotations(
     Raises:
         FileExistsError: If there are lists, and not ``force``, or the annotations would be
             overwritten.
-        UserError: If a row is wrong; names file and line.
+        UserError: If a row is wrong; names file and line. If folds are stated.
     """
     root, found_task = Path(folder).resolve(), find_task(task)
     _check_targets(table.file, root, found_task, force)
     annotations = _read(table, found_task, check)
+    if any(annotations.folds.values()):
+        raise UserError(f"{table.file} states folds: finetune with --folds, or one as --fold NAME")
     splits = _draw_splits(annotations, found_task, val, test, seed)
     return _write(annotations, found_task, splits, root)
 
@@ -125,7 +127,8 @@ def fold_annotations(
     if any(annotations.splits.values()):
         raise UserError(f"{table.file} states splits, and folds; leave one out")
     if any(names) and count:
-        raise UserError(f"{table.file} has a column fold already; leave out --folds")
+        how = f"data list needs no --folds, finetune --folds without {count}"
+        raise UserError(f"{table.file} has a column fold already; {how}")
     if count:
         names = [str(fold + 1) for fold in draw_folds(labels, groups, count, seed)]
     by_class = _has_one_class(found_task)

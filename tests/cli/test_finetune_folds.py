@@ -169,6 +169,8 @@ def test_folds_of_annotations(main_of, make_folds, pretrained, tmp_path, capsys)
     assert "2 of 2 folds, " in capsys.readouterr().out
     for wrong, error in (
         ([table, "--folds"], "all.csv states no folds; --folds 5 draws them"),
+        ([str(stated)], "stated.csv states folds: finetune with --folds, or one"),
+        ([str(stated), "--folds", "3"], "finetune --folds without 3"),
         ([str(stated), "--fold", "7"], "stated.csv has no fold 7, but 0, 1"),
         ([str(listed), "--folds", "3"], "has folds already: --folds, without 3"),
         ([str(listed), "--folds", "--root", str(tmp_path)], "--root, --columns, --only"),
