@@ -52,7 +52,7 @@ def export(
         Largest difference from the model, relative to the output's largest value or 1.
 
     Raises:
-        UserError: If the file has another suffix.
+        UserError: If the file has another suffix, or PyTorch 2.6 is to write ``.onnx``.
         ImportError: If a package for ONNX is missing.
         ExportError: If an output differs by more than 1e-4, with ``int8`` by more than 0.1.
         TooInexact: If ``int8`` changes more than a tenth of the answers on ``clips``.
@@ -66,6 +66,8 @@ def export(
     for package in packages:
         if find_spec(package) is None:
             raise MissingPackage(f"{out.suffix} needs {package}: pip install {package}")
+    if out.suffix == ".onnx" and torch.__version__ < "2.7":  # onnxscript leaves its functions
+        raise UserError(f".onnx needs PyTorch 2.7 or newer, this is {torch.__version__}")
     inputs = graph.inputs(batch=2)[0]
     batch = Dim("batch", max=2**31 - 1)  # PyTorch 2.6 refuses sizes without a limit
     sizes = {"boxes": Dim("boxes", max=2**31 - 1)}  # any number of them
@@ -78,7 +80,6 @@ def export(
     with torch.no_grad():
         # PyTorch 2.6 is strict otherwise, and then knows no properties of named tuples.
         program = torch.export.export(graph, inputs, dynamic_shapes=free, strict=False)
-    program.graph.eliminate_dead_code()  # PyTorch 2.6 notes types that were asked for
     with write_together(out.parent) as folder:  # ONNX has large weights in a second file
         part = folder / out.name
         write(program, graph, part, json.dumps(card or {}, ensure_ascii=False))
@@ -131,6 +132,7 @@ def compare(graph: ClipGraph, run: Run) -> float:
 
 
 def _write_pt2(program: ExportedProgram, graph: ClipGraph, out: Path, card: str) -> None:
+    program.graph.eliminate_dead_code()  # PyTorch 2.6 notes types that were asked for
     content = io.BytesIO()  # on a full disk, its writer would end the process
     torch.export.save(program, content, extra_files={FILE: card})
     out.write_bytes(content.getbuffer())

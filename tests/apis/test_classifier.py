@@ -267,7 +267,7 @@ def test_optimized_and_exported() -> None:
     model, clip = made("timesformer_b_k400"), clip_of()
     expected = model(clip)
     torch.testing.assert_close(optimize_for_inference(model)(clip), expected, rtol=1e-4, atol=1e-4)
-    program = torch.export.export(model, (clip,))
+    program = torch.export.export(model, (clip,), strict=False)
     torch.testing.assert_close(program.module()(clip), expected, rtol=1e-4, atol=1e-4)
 
 

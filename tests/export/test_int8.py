@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.torch_version import TorchVersion
 
 from mmvidformer.errors import UserError
 from mmvidformer.export import export, make_graph, write
@@ -92,6 +93,12 @@ def test_only_classes_are_answers(output: str, changed: int) -> None:
 def test_other_files_say_so(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="int8 is for .onnx files, got model.pt2"):
         export(make_graph(build(SMALL), SIZE), tmp_path / "model.pt2", int8=True)
+
+
+def test_an_old_pytorch_says_so(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(torch, "__version__", TorchVersion("2.6.0+cu124"))
+    with pytest.raises(UserError, match="onnx needs PyTorch 2.7 or newer, this is 2.6.0.cu124"):
+        export(make_graph(build(SMALL), SIZE), tmp_path / "model.onnx")
 
 
 def test_the_tool_checks_a_video(main_of, tiny_videos, tmp_path: Path, capsys) -> None:

@@ -20,7 +20,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.export import make_graph
 from mmvidformer.export.triton import export_triton
 from mmvidformer.registry import MODELS
-from tests.export.recognizers import MODEL_LIST, build
+from tests.export.recognizers import MODEL_LIST, build, need_onnx
 from tests.video.numbered_videos import write as encode
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -44,6 +44,7 @@ def views(tmp_path_factory) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def repository(views, tmp_path_factory) -> Path:
+    need_onnx()
     folder = tmp_path_factory.mktemp("triton") / "models"
     assert main([*views, "--triton", str(folder)]) == 0
     # It sees whole frames, here of 16:9.

@@ -15,6 +15,7 @@ from mmvidformer.models.fast.wrapping import wrap
 from tests.layers.dense import Place, attend
 from tests.layers.masked_patterns import DIM, HEADS, SPECS, build
 from tests.layers.pairs import run
+from tests.models.tiny import needs_one_graph
 
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
 
@@ -144,6 +145,7 @@ SLOW = [
     ("case", "cls"),
     COMPILED + [pytest.param(*one, marks=pytest.mark.slow) for one in SLOW if one not in COMPILED],
 )
+@needs_one_graph
 def test_patterns_compile_without_graph_breaks(case: str, cls: str | None) -> None:
     attn = build(SPECS[case], cls or "skip")
     x, token = torch.randn(1, 3, 5, 3, DIM).double(), torch.randn(1, 1, DIM).double()

@@ -13,7 +13,7 @@ from mmvidformer.layers import KERNELS, ROPES
 from mmvidformer.models import TimeSformer, feature_fixation, timesformer, vivit
 from mmvidformer.models.fast.compiled_blocks import compile_blocks
 from mmvidformer.registry import HOOKS, MODELS
-from tests.models.tiny import PARTS
+from tests.models.tiny import PARTS, needs_one_graph
 
 ARCH = dict(embed_dims=16, depth=1, num_heads=2)
 CLIP = dict(arch=ARCH, img_size=16, clip_len=4)
@@ -112,6 +112,7 @@ def compare(cfg: dict, backend: str, training: bool) -> None:
 @pytest.mark.parametrize(
     "name", ["timesformer divided_space_time", "rope vjepa2", "attentive pooling"]
 )
+@needs_one_graph
 def test_one_graph(name: str) -> None:
     compare(MODEL_LIST[name], "eager", training=True)
 
@@ -119,6 +120,7 @@ def test_one_graph(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
 @pytest.mark.parametrize("name", MODEL_LIST)
+@needs_one_graph
 def test_one_graph_of_all_models(name: str, training: bool) -> None:
     compare(MODEL_LIST[name], "eager", training)
 
@@ -127,12 +129,14 @@ def test_one_graph_of_all_models(name: str, training: bool) -> None:
 @pytest.mark.parametrize(
     "name", ["timesformer divided_space_time", "vivit spacetime", "checkpointed", "horst"]
 )
+@needs_one_graph
 def test_one_graph_through_autograd(name: str) -> None:
     compare(MODEL_LIST[name], "aot_eager", training=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["timesformer divided_space_time", "vivit factorized_encoder"])
+@needs_one_graph
 def test_a_free_size_is_compiled_once(name: str) -> None:
     model = build(MODEL_LIST[name]).eval()
     counter = torch._dynamo.testing.CompileCounter()
@@ -145,6 +149,7 @@ def test_a_free_size_is_compiled_once(name: str) -> None:
 
 
 @torch._dynamo.config.patch(cache_size_limit=2)  # then a function is given up
+@needs_one_graph
 def test_blocks_compile_for_themselves() -> None:
     """One graph each, as they differ in stochastic depth, and one more without gradients."""
     depth = 3

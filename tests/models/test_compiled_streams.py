@@ -14,8 +14,9 @@ from torch._dynamo.testing import CompileCounter
 from torch.utils._pytree import tree_leaves
 
 from mmvidformer.models import Horst, VideoTransformer
-from tests.models.tiny import ARCH, STEM, perturb
+from tests.models.tiny import ARCH, STEM, needs_one_graph, perturb
 
+pytestmark = needs_one_graph
 STEPS = 40
 BOUNDED = dict(type="causal_time", past=4)
 

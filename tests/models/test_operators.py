@@ -63,6 +63,7 @@ def fast(make: Callable[[int], nn.Module]) -> Callable[[int], nn.Module]:
     return build
 
 
+@pytest.mark.skipif(torch.__version__ < "2.7", reason="PyTorch 2.6 takes more operators")
 @pytest.mark.parametrize(
     ("make", "most"), [(joint, 29), (divided, 76), (fixation, 177), (fast(divided), 68)]
 )

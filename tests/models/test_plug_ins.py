@@ -231,7 +231,7 @@ def test_initializations(init: str) -> None:
 def test_inference_export_and_explanation(parts: str) -> None:
     model, clip = build(parts), draw_clip(parts=parts)
     torch.testing.assert_close(optimize_for_inference(model)(clip), model(clip))
-    exported = torch.export.export(model, (clip,)).module()
+    exported = torch.export.export(model, (clip,), strict=False).module()
     torch.testing.assert_close(exported(clip), model(clip))
     shares = rollout(model, clip)
     total = shares.tokens.sum(dim=(1, 2, 3)) + shares.cls

@@ -18,7 +18,7 @@ from mmvidformer.models.fast.inference import optimize_for_inference
 from mmvidformer.models.fast.recompute import recompute
 from tests.layers.dense import attend
 from tests.layers.pairs import joined, split
-from tests.models.tiny import ARCH, SIZE, STEM, perturb, same_examples
+from tests.models.tiny import ARCH, SIZE, STEM, needs_one_graph, perturb, same_examples
 
 KINDS = [
     *("joint", "space", "time", "width", "height", "local", "strided"),
@@ -310,6 +310,7 @@ SAMPLE = {
     "name",
     [name if name == "causal" else pytest.param(name, marks=pytest.mark.slow) for name in SAMPLE],
 )
+@needs_one_graph
 def test_compositions_compile_and_export(name: str) -> None:
     torch.manual_seed(0)
     model = VideoTransformer(**SIZE, stem=STEM, **SAMPLE[name])

@@ -1,5 +1,6 @@
 """Sizes of tiny models, random weights for them, and random options."""
 
+import pytest
 import torch
 from hypothesis import HealthCheck, Phase, settings
 from torch import nn
@@ -7,6 +8,9 @@ from torch import nn
 ARCH = dict(embed_dims=16, depth=2, num_heads=4, mlp_ratio=2)
 SIZE = dict(arch=ARCH, clip_len=4, img_size=16)
 STEM = dict(tubelet=(1, 8, 8))
+needs_one_graph = pytest.mark.skipif(
+    torch.__version__ < "2.7", reason="graphs of PyTorch 2.6 end at properties of named tuples"
+)
 # Of recent image and video models, but rotary positions.
 PARTS = dict(
     cls="mean",

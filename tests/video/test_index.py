@@ -157,7 +157,7 @@ def test_the_index_is_read_from_the_header_where_it_is_right(
     assert index.stamps.tolist() == times and index.keys.tolist() == keys
     assert (index.length, index.times.rate) == (300, 25)
     share = file.read_bytes / path.stat().st_size
-    assert share >= 1 if reads_all else share < 0.1
+    assert share >= 1 if reads_all else share < 0.2  # with PyAV 17, that of the first frames
 
 
 @pytest.mark.parametrize("name", [b"ctts", b"stsz", b"stsc", b"stco", b"tkhd", b"moov"])

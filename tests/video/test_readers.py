@@ -178,6 +178,7 @@ def test_a_video_that_does_not_start_with_a_key_frame(videos, tmp_path):
     assert [number_of(image) for image in images] == [shown[0], shown[5]]
 
 
+@pytest.mark.skipif(av.__version__ < "18", reason="PyAV 17 decodes the first frames, too")
 def test_the_index_of_a_file_is_read_once(videos, tmp_path, monkeypatch):
     """Not for the first frame, not for a second clip, and again when the file changes."""
     opened, open_container = [], index.open_container

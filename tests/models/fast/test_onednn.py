@@ -22,6 +22,7 @@ from mmvidformer.models.fast.onednn import (
     multiply_in_onednn,
     onednn_types,
 )
+from tests.models.tiny import needs_one_graph
 
 ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2e-2}
 
@@ -85,6 +86,7 @@ def test_wrong_widths_are_told_by_pytorch(training: bool) -> None:
         CpuLinear(nn.Linear(8, 12))(torch.randn(2, 7))
 
 
+@needs_one_graph
 def test_linear_layers_compile_without_a_warning() -> None:
     layer, x = Mlp(4, 6), torch.randn(2, 4)
     layer.fc1.forward, layer.fc2.forward = CpuLinear(layer.fc1), CpuLinear(layer.fc2)
