@@ -12,6 +12,7 @@ from mmvidformer.config import pipelines
 from mmvidformer.engine.loading import for_evaluation
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.errors import UserError
+from mmvidformer.storage.files import read_json
 from mmvidformer.tasks.table import TASKS
 
 FILE, KEY = "config.json", "mmvidformer"  # the file, and where in it; others leave the key alone
@@ -68,11 +69,7 @@ def read_saved_config(folder: Path) -> Config | None:
     file = folder / FILE
     if not file.is_file():
         return None
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{file} cannot be read: {error}") from error
-    saved = content.get(KEY) if isinstance(content, dict) else None
+    saved = read_json(file).get(KEY)
     if saved is None:
         return None
     model = saved.get("model") if isinstance(saved, dict) else None

@@ -1,13 +1,12 @@
 """Scores of classes of whole videos, which segments take their classes from."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from mmvidformer.errors import UserError
-from mmvidformer.storage.files import read_file
+from mmvidformer.storage.files import read_json
 
 
 def read_video_scores(file: str) -> dict[str, list[float]]:
@@ -15,11 +14,8 @@ def read_video_scores(file: str) -> dict[str, list[float]]:
 
     They may be under ``results``, as in those that are published for ActivityNet.
     """
-    try:
-        content = json.loads(read_file(file))
-    except ValueError as error:
-        raise UserError(f"{file} is no JSON: {error}") from error
-    content = content.get("results", content) if isinstance(content, dict) else content
+    content = read_json(file)
+    content = content.get("results", content)
     if not isinstance(content, dict):
         what = type(content).__name__
         raise UserError(f"{file} must have scores by the names of videos, got a {what}")

@@ -108,9 +108,7 @@ class RunningStream:
                 for frame in frames:
                     shape = shape or frame.shape
                     if frame.shape != shape:
-                        (height, width, _), (rows, columns, _) = frame.shape, shape
-                        sizes = f"{rows} x {columns}, not {height} x {width}"
-                        raise UserError(f"a stream has frames of one size, {sizes}")
+                        raise UserError(f"a stream has frames of {shape}, not {frame.shape}")
                     yield frame
             except (UserError, OSError) as error:  # of this piece alone
                 send(error)

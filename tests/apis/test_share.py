@@ -190,7 +190,7 @@ def test_faults(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no folder with a config.json"):
         Recognizer.from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"config\.json cannot be read"):
+    with pytest.raises(ValueError, match=r"config\.json must have a JSON object"):
         Recognizer.from_pretrained(tmp_path)
     recognizer = Recognizer("camera_motion", device="cpu", int8=True)
     with pytest.raises(ValueError, match="with int8 is not saved"):

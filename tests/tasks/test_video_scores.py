@@ -53,7 +53,8 @@ def test_segments_are_those_that_actionformer_returns(content: dict, tmp_path) -
             {**SCORES, "a": [0.5, 0.5]},
             r"score of a for each of 3 classes, got the shape \(2,\)",
         ),
-        ([1, 2], "must have scores by the names of videos, got a list"),
+        ({"results": [1]}, "must have scores by the names of videos, got a list"),
+        ([1, 2], "must have a JSON object, got a list"),
     ],
 )
 def test_files_that_do_not_fit(content: object, message: str, tmp_path) -> None:
@@ -63,5 +64,5 @@ def test_files_that_do_not_fit(content: object, message: str, tmp_path) -> None:
 
 def test_a_file_that_is_no_json(tmp_path) -> None:
     (tmp_path / "scores.json").write_text("video,score")
-    with pytest.raises(UserError, match="scores.json is no JSON"):
+    with pytest.raises(UserError, match="scores.json must have a JSON object"):
         SegmentsMetric(video_scores=str(tmp_path / "scores.json"))

@@ -80,12 +80,12 @@ def test_a_bad_piece_does_not_end_a_stream(served, recognizer, frames, fps) -> N
                     (png(frame)[:-30], "the picture is damaged, cut off, or huge"),
                     (b"<html>", "it is damaged, cut off, or no video"),
                     (b"", "the file is empty"),
-                    (png(frame[:20, :30]), "frames of one size, {} x {}, not 20 x 30"),
+                    (png(frame[:20, :30]), "a stream has frames of {}, not (20, 30, 3)"),
                     (bytes(600_000), "at most 0.5 MB"),
                 ):
                     reply = served.ask(path, content)
                     assert reply.status in (413, 422)
-                    assert message.format(*frame.shape) in reply.rows[0]["error"]
+                    assert message.format(frame.shape) in reply.rows[0]["error"]
         assert [row["score"] for row in rows] == [row["score"] for row in expected[: len(rows)]]
         assert len(rows) > 2
 
