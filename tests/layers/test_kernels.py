@@ -9,9 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmvidformer.layers import KERNELS
-from mmvidformer.layers.kernels import softmax
 from mmvidformer.layers.kernels.base import LinearCostKernel
-from mmvidformer.layers.kernels.softmax import SoftmaxKernel
 from mmvidformer.layers.masks import Causal
 from tests.layers.dense_kernels import D, dense
 
@@ -268,18 +266,3 @@ def test_unsupported_arguments_are_named() -> None:
         KERNELS.build("lara", head_dim=D)(q, k, v, torch.ones(1, S, dtype=torch.bool))
     with pytest.raises(ValueError, match="needs 9 keys, as many as queries, got 5"):
         KERNELS.build("cosformer", head_dim=D)(q, k[..., :5, :], v[..., :5, :])
-
-
-@pytest.mark.parametrize("parts", [1, 4])
-def test_scores_in_bfloat16_are_joined_only_if_there_are_parts(
-    parts: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kernel, x = SoftmaxKernel(D).eval(), torch.randn(2, 3, 8, D, dtype=torch.bfloat16)
-    monkeypatch.setattr(softmax, "SCORES", 64 // parts)
-    joined, cat = [], torch.cat
-    monkeypatch.setattr(torch, "cat", lambda x, dim: (joined.append(len(x)), cat(x, dim))[1])
-    with torch.no_grad():
-        out = kernel(x, x, x)
-    assert joined == ([] if parts == 1 else [parts])
-    scores = (x.float() @ x.float().transpose(-1, -2) * D**-0.5).softmax(dim=-1)
-    torch.testing.assert_close(out.float(), scores @ x.float(), atol=0.05, rtol=0.05)
