@@ -85,7 +85,7 @@ class Variant:
             name=self.name,
             seconds=median(self.seconds),
             cpu_seconds=median(self.cpu_seconds),
-            weight_bytes=bytes_of_weights(self.model.backbone),
+            weight_bytes=bytes_of_weights(self.model),
             gpu_bytes=self.gpu_bytes,
             answers=self.change.answers,
             changed=self.change.changed,
@@ -128,8 +128,7 @@ def make_variants(
         except ValueError as error:
             variant = Variant(name, note=str(error))
         if name == "int8" and variant.model is not None:
-            clips = normalize(fast, batches[0]["inputs"][0])
-            variant.layers = layer_errors(fast.backbone, clips[:1])
+            variant.layers = layer_errors(fast, lambda model: Variant("", model).run(batches[0]))
             variant.note = worst_layer(variant.layers)
         if name == "run lengths" and variant.model is not None:
             share = mean_share(variant.model, batches)

@@ -89,9 +89,7 @@ def optimize_for_inference(
             compute_prefix_only(part)
     _optimize(model)
     if int8:
-        for part in list(model.modules()):
-            if isinstance(part, VideoTransformer | TransformerBlock):
-                round_to_int8(part)
+        round_to_int8(model)
     model.eval()
     for part in model.modules():
         if isinstance(part, VideoTransformer) or part is model:

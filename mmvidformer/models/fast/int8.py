@@ -14,9 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.errors import UserError
+from mmvidformer.layers import TransformerBlock
 from mmvidformer.layers.fixation import Fixation
 from mmvidformer.layers.linear import is_plain
 from mmvidformer.models.fast.run_lengths import without_runs
+from mmvidformer.models.video_transformer import VideoTransformer
 
 ONEDNN = torch.ops.onednn
 WEIGHT_STEPS = 127  # of the largest weight of an output; symmetric, so that 0 is exact
@@ -164,25 +166,28 @@ def check_int8(device: torch.device) -> None:
         raise UserError("this build of PyTorch has no products of 8 bits; leave int8 out")
 
 
-def linear_layers(backbone: nn.Module) -> dict[str, nn.Linear]:
-    """Return the layers that int8 replaces, by name: the plain ones, but those of gates.
+def linear_layers(model: nn.Module) -> dict[str, nn.Linear]:
+    """Return the layers that int8 replaces, by name: of backbones, and of blocks in a head.
 
-    Gates belong to attention, which stays in float32.
+    They are plain, and none of gates, which belong to attention: that stays in float32.
     """
-    gates: set[nn.Module] = set()
-    for part in backbone.modules():
+    layers, gates = {}, set[nn.Module]()
+    for prefix, part in model.named_modules():
         if isinstance(part, Fixation):
             gates.update(part.modules())
-    layers = backbone.named_modules()
+        if isinstance(part, VideoTransformer | TransformerBlock):
+            layers.update(part.named_modules(prefix=prefix))
     return {
-        name: layer for name, layer in layers if is_plain(layer, nn.Linear) and layer not in gates
+        name: layer
+        for name, layer in layers.items()
+        if is_plain(layer, nn.Linear) and layer not in gates
     }
 
 
-def round_to_int8(backbone: nn.Module) -> None:
-    """Replace the linear layers of a backbone by ``Int8Linear``, in place."""
-    for name, layer in linear_layers(backbone).items():
-        backbone.set_submodule(name, Int8Linear(layer))
+def round_to_int8(model: nn.Module) -> None:
+    """Replace the linear layers of a model by ``Int8Linear``, in place."""
+    for name, layer in linear_layers(model).items():
+        model.set_submodule(name, Int8Linear(layer))
 
 
 def bytes_of_weights(model: nn.Module) -> int:
@@ -193,18 +198,18 @@ def bytes_of_weights(model: nn.Module) -> int:
 
 
 @torch.no_grad()
-def layer_errors(backbone: nn.Module, clips: Tensor) -> dict[str, float]:
+def layer_errors(model: nn.Module, run: Callable[[nn.Module], Any]) -> dict[str, float]:
     """Measure what 8 bits cost each linear layer: the error of its output for inputs in float32.
 
     Args:
-        backbone: As ``optimize_for_inference`` makes it, without ``int8``.
-        clips: Normalized pixels (B, 3, T', H', W').
+        model: As ``optimize_for_inference`` makes it, without ``int8``.
+        run: Lets it answer some clips.
 
     Returns:
         Root of the mean squared error over that of the output, by name of the layer.
     """
     errors: dict[str, float] = {}
-    backbone = without_runs(backbone)  # else layers run once for each group of clips
+    model = without_runs(model)  # else layers run once for each group of clips
 
     def compare(name: str, layer: nn.Linear, inputs: tuple[Tensor], output: Tensor) -> None:
         error = (Int8Linear(layer)(*inputs) - output).norm().item()
@@ -212,10 +217,10 @@ def layer_errors(backbone: nn.Module, clips: Tensor) -> dict[str, float]:
 
     hooks = [
         layer.register_forward_hook(partial(compare, name))
-        for name, layer in linear_layers(backbone).items()
+        for name, layer in linear_layers(model).items()
     ]
     try:
-        backbone(clips)
+        run(model)
     finally:
         for hook in hooks:
             hook.remove()

@@ -16,6 +16,7 @@ from mmvidformer.layers.linear import add_lora
 from mmvidformer.models import FeatureFixationTransformer, TimeSformer, VideoTransformer, ViViT
 from mmvidformer.models.fast import int8
 from mmvidformer.models.fast.int8 import Int8Linear, bytes_of_weights, layer_errors, linear_layers
+from mmvidformer.models.heads import AttentiveHead
 from mmvidformer.models.single_frames import encode_frames, forward_frames
 
 ARCH = dict(embed_dims=32, depth=2, num_heads=2)
@@ -233,22 +234,38 @@ def test_wrapped_layers_stay() -> None:
     assert isinstance(fast.encoders[0].blocks[1].sublayers["time"].attn.qkv, Int8Linear)  # merged
 
 
+def run_noise(model: nn.Module) -> None:
+    model(torch.randn(1, 3, 4, 32, 32))
+
+
 def test_errors_of_layers() -> None:
     backbone = mmvidformer.optimize_for_inference(build("fixation"))
-    errors = layer_errors(backbone, torch.randn(1, 3, 4, 32, 32))
+    errors = layer_errors(backbone, run_noise)
     assert list(errors) == list(linear_layers(backbone))
     assert all(1e-4 < value < 0.1 for value in errors.values())
     assert not any("gates" in name for name in errors)  # which belong to attention
     assert not any(layer._forward_hooks for layer in backbone.modules())
     with pytest.raises(ValueError, match="a clip must have shape"):
-        layer_errors(backbone, torch.randn(3, 4, 32, 32))
+        layer_errors(backbone, lambda model: model(torch.randn(3, 4, 32, 32)))
     assert not any(layer._forward_hooks for layer in backbone.modules())
+
+
+def test_errors_of_blocks_in_a_head() -> None:
+    head = AttentiveHead(5, 32, num_heads=2, pooling="vjepa", depth=1)
+    model = nn.Sequential(TimeSformer(ARCH, **SIZE, pool="none"), head)
+    model = mmvidformer.optimize_for_inference(model)
+    errors = layer_errors(model, run_noise)
+    in_head = [name for name in errors if name.startswith("1.")]
+    assert len(in_head) == 4 and len(errors) > len(in_head)
+    rounded = mmvidformer.optimize_for_inference(model, int8=True)
+    is_rounded = {name for name, layer in rounded.named_modules() if type(layer) is Int8Linear}
+    assert is_rounded == set(errors)
 
 
 def test_a_layer_of_zeros_has_no_error() -> None:
     """Such as the last one of a new TimeSformer's attention over time."""
     backbone = mmvidformer.optimize_for_inference(TimeSformer(ARCH, **SIZE))
-    errors = layer_errors(backbone, torch.randn(1, 3, 4, 32, 32))
+    errors = layer_errors(backbone, run_noise)
     assert errors["encoders.0.blocks.1.sublayers.time.attn.proj"] == 0
     assert all(value < 0.1 for value in errors.values())
 
