@@ -21,7 +21,7 @@ import yaml
 
 import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2, which many tests use)
 import lab.papers.kernels  # noqa: F401  (the tests of kernels are theirs, too)
-from tests.fast_runs import look_around_once, read_configs_once, write_plainly
+from tests.fast_runs import collect_rarely, look_around_once, read_configs_once, write_plainly
 from tests.longest_files import longest_first
 from tests.storage_server import Proxy, s3_server
 from tests.tiny_data import TinyVideos, write_prediction_data, write_tiny_videos
@@ -52,6 +52,7 @@ forkserver.set_forkserver_preload = lambda modules, **of_python_3_15: None
 read_configs_once()
 write_plainly()
 look_around_once()
+collect_rarely()
 # Commands in the background of a shell ignore ctrl-C, and so would these tests and what they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -98,7 +99,6 @@ def kept_instances() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def clean_module() -> Iterator[None]:
     """Take back what fixtures of a whole module leave behind."""
-    # MMEngine collects garbage for each dataset, half a second in a process with so much in it.
     gc.collect()
     gc.freeze()
     faulthandler.dump_traceback_later(HANGS, file=STDERR)

@@ -1,11 +1,14 @@
 """What MMEngine does for each run, in less time."""
 
 import ast
+import gc
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 from mmengine.config import Config, config
+from mmengine.dataset import base_dataset
 from mmengine.runner import runner
 
 ROOT = Path(__file__).parents[1]
@@ -40,3 +43,12 @@ def write_plainly() -> None:
 def look_around_once() -> None:
     """Ask the system for its compilers and GPUs once a process, not by programs for each run."""
     runner.collect_env = cache(runner.collect_env)
+
+
+def collect_rarely() -> None:
+    """Look for garbage less often, as what is imported stays, and not for each dataset.
+
+    ``conftest.clean_module`` looks after each module.
+    """
+    gc.set_threshold(20_000, 50, 100)
+    base_dataset.gc = SimpleNamespace(collect=lambda: 0)
