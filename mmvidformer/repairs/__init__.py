@@ -21,6 +21,7 @@ REPAIRS = (
     "multimodal",
     "scipy_stats",
     "numpy_2",
+    "config_text",
     "gloo_threads",
     "lost_workers",
 )
