@@ -89,6 +89,8 @@ class _Answers(BaseHTTPRequestHandler):
             asked = json.loads(sent)
             name = f"{asked['organization']}/{asked['name']}"
             status = 409 if name in self.server.repositories else 200
+            if status == 200:  # hub 0.34 asks for its state before it uploads
+                self.server.add_listing(name, {})
             is_private = asked.get("private", asked.get("visibility") == "private")  # since 1.0
             self.server.repositories.setdefault(name, {"private": is_private})
             answer = dict(url=self.server.url(f"/{name}"), error="it exists")

@@ -43,7 +43,7 @@ ROWS = {
     "segments": ["video,start,end,label", "{},0,1,feed", "{},0.5,1.6,rest"],
     "moments": ["video,time,label", "{},0.2,feed", "{},1.5,rest"],
 }
-TOLERANCE = dict(atol=1e-5, rtol=0)
+TOLERANCE = dict(atol=1e-5, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
