@@ -31,6 +31,7 @@ from mmvidformer.video.times import FrameTimes
 PROTOCOLS = "http,https,httpproxy,tls,tcp,udp,rtp,rtsp,rtmp,srt,crypto"
 WAIT = 1.0  # seconds between attempts to connect
 SILENCE = 10.0  # seconds without data after which a connection is given up
+LOOK = 60.0  # seconds for about twenty frames, which FFmpeg looks at first; slow cameras need many
 
 Frame = tuple[int, float, np.ndarray]
 
@@ -102,9 +103,8 @@ class Capture(FrameSource, AbstractContextManager):
         self.source, self.queue, self.patience = source, queue, patience
         self.dropped, self.cuts, self._start = 0, list[int](), 0.0
         self._delays: deque[float] = deque(maxlen=1000)
-        self._closed, self._camera = Event(), None
+        self._closed, self._camera, self._index, self._counts = Event(), None, None, None
         self._waiting: SimpleQueue = SimpleQueue()  # frames of a live source
-        self._index, self._counts = None, None
         self.name, self.total, self.is_live = str(source), None, is_stream(source)
         self._is_address = "://" in self.name
         if self.is_live and not self._is_address:
@@ -255,17 +255,19 @@ class Capture(FrameSource, AbstractContextManager):
             self._video = find_video(self._container, self.name)
             return
         options = {"protocol_whitelist": PROTOCOLS, "rtsp_transport": "tcp"}
-        limits = dict(container_options=options, timeout=(SILENCE, SILENCE))
+        options["rw_timeout"] = str(round(SILENCE * 1e6))  # while it looks; RTSP has none
+        limits = dict(container_options=options, timeout=(LOOK, SILENCE))
         try:
-            with blame(self.name):
+            with blame(self.name), ExitStack() as opened:
                 self._container = av.open(str(self.source), **TEXT, **limits)
-                with ExitStack() as opened:
-                    opened.callback(self._container.close)
-                    self._video = find_video(self._container, self.name)
-                    opened.pop_all()
+                opened.callback(self._container.close)
+                self._video = find_video(self._container, self.name)
+                opened.pop_all()
         except BadVideo as error:
             # Without the error itself, whose text has the whole address.
             reason = _reason(error.__cause__ or error)
+            if isinstance(error.__cause__, av.ExitError):
+                reason = f"no picture within {LOOK:g} s"
             raise CaptureLost(f"cannot open {self.name}: {reason}") from None
 
     def note_delay(self, seconds: float) -> float:
@@ -292,8 +294,7 @@ class Capture(FrameSource, AbstractContextManager):
 
 
 def _reason(error: Exception) -> object:
-    if isinstance(error, av.ExitError):
+    if isinstance(error, (av.ExitError, TimeoutError)):
         return f"no data for {SILENCE:g} s"
-    return (
-        getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
-    )
+    text = getattr(error, "reason", None) or getattr(error, "strerror", None)
+    return text or type(error).__name__

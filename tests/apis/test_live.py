@@ -120,6 +120,19 @@ def test_a_server_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
         Capture(f"http://127.0.0.1:{server.getsockname()[1]}/x.ts")
 
 
+@pytest.mark.parametrize("pace, wait", [(8, 0), (40, 0.8)], ids=["slow camera", "slow model"])
+def test_what_is_slow_loses_no_camera(monkeypatch, pace: float, wait: float) -> None:
+    """One frame is sooner than silence, about twenty are not, nor those that a model takes."""
+    monkeypatch.setattr(capture, "SILENCE", 0.6)
+    with LiveServer(200, pace=pace) as server, Capture(server.address, queue=2) as source:
+        frames = source.frames()
+        for number, _, pixels in islice(frames, 4 if wait else 40):
+            assert abs(pixels.mean() - 5 * number % 250) < 3
+            time.sleep(wait)
+        frames.close()
+    assert number >= 39 and source.cuts == []
+
+
 def test_the_oldest_frames_are_dropped_and_counted() -> None:
     server = LiveServer(120, pace=600, connections=1)  # whose frames would have other numbers
     with server, Capture(server.address, queue=4) as source:
