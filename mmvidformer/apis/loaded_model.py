@@ -209,7 +209,10 @@ class LoadedModel:
         """Return what runs the frames of one stream (``apis.stream.StreamRow``)."""
         if self._open_link is not None:
             return self._open_link()
-        return StreamRow(lambda requests: (self._steps or self._run_steps)(requests))
+        row = StreamRow(lambda requests: (self._steps or self._run_steps)(requests))
+        if self._steps is not None:
+            self._steps.askers.add(row)
+        return row
 
     def _run_steps(self, requests: Sequence[tuple]) -> list[tuple]:
         return self.frame_runner.step(self.fast_model, requests)

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, suppress
 from queue import Empty, Full, Queue, SimpleQueue
 from threading import Thread
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 Item = TypeVar("Item")
 Send = Callable[..., None]
@@ -80,6 +81,10 @@ class Batches(AbstractContextManager, Generic[Item]):
         run: Maps a batch to results, in the same order. If it fails, each request runs alone.
         size: Most requests of a batch.
         delay: Seconds for which the first one waits for others at most.
+
+    Attributes:
+        askers: Who may ask, each for one thing at a time, so that none waits for more than these;
+            empty if that is not known.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class Batches(AbstractContextManager, Generic[Item]):
     ) -> None:
         self._run, self._runner = run, ThreadPoolExecutor(1)
         self._size, self._delay = size, delay
+        self.askers: WeakSet = WeakSet()
         self._waiting: SimpleQueue[tuple[Item, Future]] = SimpleQueue()
 
     def __call__(self, requests: Sequence[Item]) -> list[Any]:
@@ -108,7 +114,7 @@ class Batches(AbstractContextManager, Generic[Item]):
         with suppress(Empty):
             batch.append(self._waiting.get_nowait())
             end = time.monotonic() + self._delay
-            while len(batch) < self._size:
+            while len(batch) < min(self._size, len(self.askers) or math.inf):
                 batch.append(self._waiting.get(timeout=max(end - time.monotonic(), 0)))
         if batch:
             self._run_batch(batch)

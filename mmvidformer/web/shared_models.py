@@ -150,13 +150,13 @@ def _listen(recognizer: Recognizer, listener: Listener, size: int, delay: float)
 
 def _answer(recognizer: Recognizer, connection: Connection) -> None:
     """Answer for the samples of one video, or the steps of a stream, until they end."""
-    shared = recognizer.share_frames()
-    stream = recognizer.open_stream()
+    shared, stream = recognizer.share_frames(), None
     with connection, suppress(EOFError, OSError):
         while True:
             sample = pickle.loads(connection.recv_bytes())
             try:
                 if isinstance(sample, Step):
+                    stream = stream or recognizer.open_stream()
                     answer = {task: x.cpu() for task, x in stream.run(sample).items()}
                 else:
                     (output,) = recognizer.run_samples([sample], shared)

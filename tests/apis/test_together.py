@@ -48,6 +48,26 @@ def test_the_first_waits_for_as_many_as_a_batch_takes() -> None:
     assert batches[-1] == [7]
 
 
+def test_nobody_waits_for_more_than_may_ask() -> None:
+    """Those who ask no more count no more, and nobody is asked to tell."""
+    batches: list[list[int]] = []
+    askers = [Event(), Event(), Event()]
+
+    def run(requests: list[int]) -> list[int]:
+        batches.append(sorted(requests))
+        return requests
+
+    with Batches(run, size=8, delay=300) as ask, ThreadPoolExecutor(3) as pool:
+        for asker in askers:
+            ask.askers.add(asker)
+        assert sorted(sum(pool.map(ask, [[1], [2], [3]]), [])) == [1, 2, 3]
+        del askers[0], asker
+        assert sorted(sum(pool.map(ask, [[4], [5]]), [])) == [4, 5]
+        askers.pop()
+        assert ask([6]) == [6]
+    assert batches == [[1, 2, 3], [4, 5], [6]]
+
+
 def test_a_request_that_fails_is_no_error_of_others() -> None:
     def run(requests: list[int]) -> list[float]:
         return [6 / request for request in requests]

@@ -1,10 +1,12 @@
 """``torch.compile(model.step)``: one graph for the first step and one for all others.
 
 A past without a bound takes one more, for the second step, after which its length is a variable.
+Streams that step together take those of one and of several streams, not of each number.
 """
 
 import copy
 import pickle
+import random
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounter
 from torch.utils._pytree import tree_leaves
 
+from mmvidformer.layers.stream import join_states, shapes_of, split_states
 from mmvidformer.models import Horst, VideoTransformer
 from tests.models.tiny import ARCH, STEM, needs_one_graph, perturb
 
@@ -106,3 +109,26 @@ def test_a_compiled_stream_ends_with_its_table() -> None:
             _, state = step(frame, state)
         with pytest.raises((IndexError, RuntimeError), match="out of"):
             step(frame, state)
+
+
+@pytest.mark.parametrize("name", ["bounded", pytest.param("horst", marks=pytest.mark.slow)])
+@torch.no_grad()
+def test_few_graphs_serve_all_numbers_of_joined_streams(name: str) -> None:
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    model = perturb(MODELS[name]()).eval()
+    counter, draw = CompileCounter(), random.Random(0)
+    step = torch.compile(model.step, fullgraph=True, backend=counter)
+    inputs, states, numbers = frames(model), [None] * 6, set()
+    for turn in range(30):
+        chosen = draw.sample(range(6), draw.randint(1, 6))
+        for shapes in {shapes_of(states[row]) for row in chosen}:
+            rows = [row for row in chosen if shapes_of(states[row]) == shapes]
+            pixels = torch.stack([inputs[(turn + row) % STEPS][0] for row in rows])
+            joined = join_states([states[row] for row in rows])
+            found, state = step(pixels, joined)
+            torch.testing.assert_close(found, model.step(pixels, joined)[0], atol=1e-5, rtol=0)
+            numbers.add(len(rows))
+            for row, alone in zip(rows, split_states(state, len(rows)), strict=True):
+                states[row] = alone
+    assert numbers == {1, 2, 3, 4, 5, 6} and counter.frame_count <= 6
