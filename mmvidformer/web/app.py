@@ -78,7 +78,8 @@ def build_app(server: Server) -> FastAPI:
         """Take the next picture (JPEG, PNG) or short video, and answer what is known after it."""
         stream = server.streams.get(key)
         work = partial(push_piece, key=key, asked=stream.asked)
-        return RowsResponse(server, request, stream.pool, stream.model, work)
+        end = partial(server.streams.close, key)
+        return RowsResponse(server, request, stream.pool, stream.model, work, at_loss=end)
 
     @app.delete("/streams/{key}", **rows)
     async def end_stream(request: Request, key: str) -> RowsResponse:

@@ -124,6 +124,8 @@ class AnswerProcess:
         with self._lock:
             if self.is_closed:
                 raise LostProcess("the process has ended")
+            if self.started and not self.started[0].is_alive():  # it crashed between two works
+                self.kills, self.started = self.kills + 1, None
             if self.started is None:
                 pipe, end = _PROCESSES.Pipe()
                 arguments = end, self.models, self.limits, self.kept_models

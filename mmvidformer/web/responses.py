@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from mmvidformer.errors import UserError
+from mmvidformer.errors import LostProcess, UserError
 from mmvidformer.web.pool import Pool
 from mmvidformer.web.process import Work
 from mmvidformer.web.rows import Row
@@ -33,6 +33,7 @@ class RowsResponse(Response):
         model: Name of the model.
         work: A work, which takes a video and its title.
         address: Of the video, if it is not in the request.
+        at_loss: Called if the process is lost.
     """
 
     server: Server
@@ -41,6 +42,7 @@ class RowsResponse(Response):
     model: str
     work: Work
     address: str | None = None
+    at_loss: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -75,6 +77,8 @@ class RowsResponse(Response):
                 async for row in rows:
                     await lines.send(row)
         except UserError as error:
+            if self.at_loss and isinstance(error, LostProcess):
+                self.at_loss()
             if not lines.has_begun:
                 raise
             await lines.send({"video": title, "error": str(error)})
