@@ -50,8 +50,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         scores = arrays[name][is_good]
         is_wrong = ~np.isfinite(scores).all(axis=tuple(range(1, scores.ndim)))
         if is_wrong.any():
-            share = f"{is_wrong.sum()} of {len(is_wrong)} videos"
-            raise UserError(f"{path}: {share} have {name} that are no numbers")
+            raise UserError(f"{path}: {name} of {is_wrong.sum()} videos are no numbers")
     return arrays
 
 

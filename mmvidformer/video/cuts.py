@@ -142,8 +142,9 @@ def split_shots(images: Iterable[np.ndarray]) -> Iterator[tuple[int, Iterator[np
 
 
 def _checked(image: np.ndarray) -> np.ndarray:
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
-        shape = f"{image.shape} of {image.dtype}"
+    is_array = isinstance(image, np.ndarray)
+    if not is_array or image.shape[2:] != (3,) or not image.size or image.dtype != np.uint8:
+        shape = f"{image.shape} of {image.dtype}" if is_array else f"a {type(image).__name__}"
         raise UserError(f"frames must be (H, W, 3) of one size and type uint8, got {shape}")
     return image
 

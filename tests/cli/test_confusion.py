@@ -63,7 +63,7 @@ def test_scores_that_are_no_numbers_are_no_answers(number: float, tmp_path) -> N
     scores[1:3, 0] = number
     arrays = dict(scores=scores, labels=np.arange(4), videos=np.array(list("abcd")))
     np.savez(tmp_path / "s.npz", **arrays)
-    with pytest.raises(UserError, match="s.npz: 2 of 4 videos have scores that are no numbers"):
+    with pytest.raises(UserError, match="s.npz: scores of 2 videos are no numbers"):
         read_arrays(tmp_path / "s.npz")
     # Those of bad videos are no answers of the model.
     np.savez(tmp_path / "s.npz", **arrays, bad_videos=np.isin(np.arange(4), (1, 2)))

@@ -90,6 +90,22 @@ def write(path: Path, frames: np.ndarray, times: np.ndarray | None = None) -> st
     return str(path)
 
 
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (np.zeros((4, 6), np.uint8), r"\(4, 6\) of uint8"),
+        (np.zeros((4, 6, 3), np.float32), r"\(4, 6, 3\) of float32"),
+        (np.zeros((0, 6, 3), np.uint8), r"\(0, 6, 3\) of uint8"),
+        ([[[1, 2, 3]]], "a list"),
+        ("video.mp4", "a str"),
+        (None, "a NoneType"),
+    ],
+)
+def test_what_is_no_frame_is_told(frame: object, told: str) -> None:
+    with pytest.raises(UserError, match=rf"frames must be \(H, W, 3\) of .* uint8, got {told}"):
+        next(split_shots([frame]))
+
+
 def test_shots_of_files_arrays_and_bytes(tmp_path: Path) -> None:
     frames = np.concatenate([shot(1), shot(2), shot(3)])
     path = write(tmp_path / "a.mp4", frames)
