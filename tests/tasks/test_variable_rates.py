@@ -17,6 +17,7 @@ from mmvidformer.engine.pipelines import set_video_backend
 from mmvidformer.models.segments_head import visible_segments
 from mmvidformer.models.task_heads import merge_clips
 from mmvidformer.registry import DATASETS, METRICS, MODELS
+from mmvidformer.tasks.score_files import SaveScores
 from mmvidformer.tasks.table import find_task
 from tests.video.toys import VARIABLE, read_clock, shown_at, write_clock
 
@@ -104,8 +105,15 @@ def check_frames(sample: dict, times: Sequence[float], is_training: bool) -> Non
     scores, step = merge_clips(views, facts)
     metric = METRICS.build(dict(type="mmvidformer.FramesMetric"))
     metric.dataset_meta = dict(classes=CLASSES)
-    metric.process(None, [{**facts.to_dict(), "pred_score": scores, "step": step}])
+    answer = {**facts.to_dict(), "pred_score": scores, "step": step}
+    metric.process(None, [answer])
     results = metric.evaluate(1)
+    runs = SaveScores.row_of(answer)["runs"]
+    for start, end, label in spans_of(
+        times
+    ):  # the seconds of the file; a frame is in by its middle
+        saved = runs[runs[:, 3] == label, :2]
+        np.testing.assert_allclose([saved.min(), saved.max()], [start, end], atol=1 / facts.avg_fps)
     borders = 2 * len(spans_of(times))  # at each, a step of two frames may have both classes
     assert results["frames/accuracy"] >= 1 - borders / facts.total_frames
     assert results["frames/edit"] == 1
