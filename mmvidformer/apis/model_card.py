@@ -161,7 +161,8 @@ def _classes(names: Mapping[str, Sequence[str]], noun: str) -> Iterator[str]:
     for task, labels in names.items():
         shown = ", ".join(labels[:SHOWN])
         more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
-        yield f"- {task}: {' '.join(shown.split())}{more}"
+        title = f"{task}: " if len(names) > 1 else ""
+        yield f"- {title}{' '.join(shown.split())}{more}"
 
 
 def _figures(figures: Sequence[Figure]) -> Iterator[str]:

@@ -86,6 +86,8 @@ def check_card(task: str, run: Path, video: str, main_of, monkeypatch) -> None:
     card, result = (folder / "README.md").read_text(), run / "finetune" / "result.json"
     noun, count = ("values", 2) if task == "number" else ("classes", 3 + (task == "frames"))
     assert f"for the task `{task}`, with {count} {noun}." in card and f"## {noun.title()}" in card
+    names = "level, size" if task == "number" else "blue, green, red"
+    assert f"\n- {names}" in card
     (figure,) = json.loads(result.read_text())["figures"]
     measured = f"| validation | {RESULTS[task]} | {figure['value']:.3f} | not known | 7 |"
     assert f"| {figure['data']} {measured}" in card
