@@ -22,6 +22,7 @@ from tests.export.recognizers import (
     need_onnx,
     stream,
 )
+from tests.export.stand_in import stand_in_for_onnx
 from tests.full_disk import error_of
 
 NOT_WITH_2_6 = ("fixation lara", "fixation orthoformer", "unrolling anticipation")
@@ -104,10 +105,11 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_file_that_fails_is_not_written(fault: str, monkeypatch, tmp_path: Path) -> None:
+    stand_in_for_onnx(monkeypatch)
     change, message = FAULTS[fault]
-    load, out = write._load_pt2, tmp_path / "model.pt2"
-    writer = (write._write_pt2, lambda path: change(load(path)), ())
-    monkeypatch.setitem(write.WRITERS, ".pt2", writer)
+    load, out = write._load_onnx, tmp_path / "model.onnx"
+    writer = (write.WRITERS[".onnx"][0], lambda path: change(load(path)), ())
+    monkeypatch.setitem(write.WRITERS, ".onnx", writer)
     graph = make_graph(build(SMALL), SIZE)
     with pytest.raises(RuntimeError, match=message):
         export(graph, out)
