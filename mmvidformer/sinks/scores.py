@@ -31,11 +31,7 @@ class Scores(NamedTuple):
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read a file of ``test --dump``, with ``bad_videos`` in any case.
-
-    Raises:
-        UserError: If it is no ``.npz``, or has scores that are no numbers.
-    """
+    """Read a file of ``test --dump``; a ``UserError`` if it is none, or scores are no numbers."""
     wanted = "scores must be an .npz of mmvidformer test --dump FILE.npz"
     if Path(path).suffix != ".npz":
         raise UserError(f"{wanted}, got {path}")
