@@ -20,9 +20,10 @@ from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
 from mmvidformer.models.fast.flex import attend_in_flex
 from mmvidformer.models.fast.int8 import round_to_int8
-from mmvidformer.models.fast.onednn import CpuLinear, feed_forward
+from mmvidformer.models.fast.onednn import CpuLinear, attend_in_bfloat16, feed_forward
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
 from mmvidformer.models.fast.regrouped_once import regroup_once
+from mmvidformer.models.fast.wrapping import wrap
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -54,8 +55,9 @@ def optimize_for_inference(
         share_weights: Whether the copy shares the weights that are not folded, which saves memory.
             The model must not change then.
         int8: Whether linear layers of backbones, and of blocks in a head, multiply in 8 bits
-            (``models.fast.int8``), on a CPU. Outputs change by more than rounding then
-            (``models.fast.int8.layer_errors``). Memory is saved once the model itself is freed.
+            (``models.fast.int8``), and attention of many tokens in bfloat16, on a CPU. Outputs
+            change by more than rounding then (``models.fast.int8.layer_errors``). Memory is saved
+            once the model itself is freed.
 
     Returns:
         The copy, in evaluation mode; its ``train()`` raises a RuntimeError. A model without such a
@@ -90,6 +92,9 @@ def optimize_for_inference(
     _optimize(model)
     if int8:
         round_to_int8(model)
+        for part in model.modules():
+            if type(part) is SoftmaxKernel:
+                wrap(part, "forward", attend_in_bfloat16)
     model.eval()
     for part in model.modules():
         if isinstance(part, VideoTransformer) or part is model:
