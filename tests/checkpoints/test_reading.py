@@ -41,11 +41,11 @@ def test_wrappers_inside_of_others(names: tuple[str, ...], tmp_path: Path) -> No
 def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     tmp_path: Path, monkeypatch
 ) -> None:
-    def fail(state: dict, file: Path | BinaryIO) -> None:
+    def fail(state: dict, file: Path | BinaryIO, *metadata: object) -> None:
         (file if isinstance(file, Path) else Path(file.name)).write_bytes(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    for name, writer in (("a.pth", "torch.save"), ("a.safetensors", "convert.save_file")):
+    for name, writer in (("a.pth", "torch.save"), ("a.safetensors", "writing.save_file")):
         save_checkpoint(tmp_path / name, WEIGHTS, {})
         with monkeypatch.context() as patch:
             target = writer if writer == "torch.save" else f"mmvidformer.checkpoints.{writer}"

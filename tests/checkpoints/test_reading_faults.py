@@ -147,7 +147,7 @@ def test_missing_files(tmp_path: Path) -> None:
 def test_damaged_config_of_a_folder(tmp_path: Path) -> None:
     save_huggingface(tmp_path / "hf", WEIGHTS, {"num_frames": 32}, {})
     (tmp_path / "hf" / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="hf cannot be read: Expecting"):
+    with pytest.raises(ValueError, match="hf cannot be read: .*config.json must .*: Expecting"):
         load_checkpoint(tmp_path / "hf")
 
 
