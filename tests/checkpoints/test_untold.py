@@ -30,6 +30,8 @@ def saved(tmp_path: Path) -> Callable[[str], tuple[Any, Path]]:
     """Create a small model of timm, and write its weights alone."""
 
     def save(name: str) -> tuple[Any, Path]:
+        if not timm.is_model(name):
+            pytest.skip("an older timm lacks it")
         torch.manual_seed(0)
         model = timm.create_model(name, num_classes=0, **SIZES).eval()
         with torch.no_grad():
