@@ -15,6 +15,7 @@ import torch
 from mmengine.logging import HistoryBuffer
 
 from mmvidformer.__main__ import COMMANDS
+from mmvidformer.config import get_config
 from mmvidformer.config.shipped import PACKAGE
 
 # Of MMEngine: what configs are, and what ``mmengine.config`` imports itself.
@@ -65,7 +66,6 @@ def run(code: str, cwd: Path) -> str:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """Folders that are shared, and the names that their models give."""
     from mmvidformer.apis import Recognizer
-    from mmvidformer.config import get_config
     from tests.tiny_configs import shrink
 
     folder = tmp_path_factory.mktemp("shared")
@@ -90,6 +90,8 @@ def printed(shared: dict, tmp_path_factory: pytest.TempPathFactory) -> dict:
         "scalar": np.float64(0.5),
     }
     torch.save(content, folder / "epoch_1.pth")
+    own = f"_base_ = {get_config('camera_motion').filename!r}\nlog_level = 'ERROR'\n"
+    (folder / "own.py").write_text(own, encoding="utf-8")
     code = f"""
         import json
         import torch, einops
@@ -114,12 +116,13 @@ def printed(shared: dict, tmp_path_factory: pytest.TempPathFactory) -> dict:
         content = read_content("epoch_1.pth")
         loss = content["message_hub"]["log_scalars"]["loss"].mean()
         read = [float(loss), float(content["scalar"])]
+        own = mmvidformer.config.load_config("own.py").log_level
         names = {{}}
         for folder in {[*shared]}:
             shared = mmvidformer.apis.Recognizer.from_pretrained(folder, device="cpu")
             names[folder] = [name for _, name, _ in shared({str(VIDEO)!r}).top(3)]
         result = dict(counts=counts, labels=whole.labels, windows=len(windows), read=read)
-        print(json.dumps(result | dict(names=names)))
+        print(json.dumps(result | dict(names=names, own=own)))
     """
     return json.loads(run(code, folder))
 
@@ -131,6 +134,10 @@ def test_python(printed: dict) -> None:
 def test_a_checkpoint_with_the_state_of_its_training(printed: dict) -> None:
     """As MMEngine's runner writes it, read where none is imported."""
     assert printed["read"] == [2.0, 0.5]
+
+
+def test_a_config_that_changes_a_shipped_one(printed: dict) -> None:
+    assert printed["own"] == "ERROR"
 
 
 @pytest.mark.parametrize(("step", "most"), [("package", 0), ("apis", 360), ("recognizer", 375)])

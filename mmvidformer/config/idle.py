@@ -1,7 +1,6 @@
 """Variables of a config that change nothing, since MMEngine runs its bases first."""
 
 import ast
-import inspect
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,15 @@ from pathlib import Path
 from mmengine.config import Config
 from mmengine.config.utils import ConfigParsingError
 from mmengine.fileio import load
+
+# Arguments of MMEngine's ``Runner``, which takes a second to import.
+SETTINGS = {
+    *("model", "data_preprocessor", "work_dir", "load_from", "resume", "launcher", "cfg"),
+    *("train_dataloader", "val_dataloader", "test_dataloader", "val_evaluator", "test_evaluator"),
+    *("train_cfg", "val_cfg", "test_cfg", "auto_scale_lr", "optim_wrapper", "param_scheduler"),
+    *("default_hooks", "custom_hooks", "env_cfg", "default_scope", "randomness"),
+    *("log_processor", "log_level", "visualizer", "experiment_name"),
+}
 
 
 def idle_variables(path: str, overrides: Iterable[str] = ()) -> list[str]:
@@ -105,11 +113,8 @@ def _uses_of(file: str) -> dict[str, set[str]]:
 
 def _built_from(name: str, uses: Mapping[str, set[str]]) -> set[str]:
     """Return the settings of a run that were built from a variable, unless it is one itself."""
-    from mmengine.runner import Runner  # takes seconds
-
     reached, count = {name}, 0
     while len(reached) > count:
         count = len(reached)
         reached |= {target for target, read in uses.items() if read & reached}
-    settings = inspect.signature(Runner).parameters.keys()
-    return set() if name in settings else reached & settings
+    return set() if name in SETTINGS else reached & SETTINGS

@@ -1,10 +1,13 @@
 """Config files of users."""
 
+from inspect import signature
 from pathlib import Path
 
 import pytest
+from mmengine.runner import Runner
 
 from mmvidformer.config import frame_size, idle_variables, list_models, load_config
+from mmvidformer.config.idle import SETTINGS
 from mmvidformer.config.shipped import config_folder
 from mmvidformer.errors import UserError
 
@@ -127,3 +130,7 @@ def test_misspelt_overrides_are_refused(key: str) -> None:
 def test_shipped_configs_have_no_variables_that_change_nothing() -> None:
     for name in list_models():
         assert idle_variables(str(config_folder() / f"{name}.py")) == []
+
+
+def test_settings_of_a_run_are_those_of_the_runner() -> None:
+    assert {*signature(Runner).parameters} == SETTINGS
