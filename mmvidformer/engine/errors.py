@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import util
 from types import ModuleType
 from typing import NoReturn
@@ -40,6 +41,7 @@ def run_tool(main: Callable[[], int | None]) -> int:
     logging.raiseExceptions = DEBUG in os.environ
     try:
         status = main() or 0
+        print(end="", flush=True)  # what is left in its buffer: Python would fail to, at exit
         if group := joined_group():
             leave_group(group, status)
         return status
@@ -110,7 +112,8 @@ def end_process(status: int) -> NoReturn:
         child.kill()
     # What Python does at exit before it waits: semaphores are removed, or it warns that they leak.
     util._run_finalizers(0)
-    sys.stdout.flush()
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
 

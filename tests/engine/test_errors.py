@@ -196,14 +196,28 @@ def test_an_optimizer_that_there_is_not(config, capsys):
     assert told == "error: no optimizer named 'AdmaW'; did you mean AdamW?"
 
 
-def test_output_that_nobody_reads_ends_the_tool_without_a_word():
-    code = "from mmvidformer.engine.errors import run_tool; run_tool(lambda: print('a\\n' * 99999))"
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        process.stdout.readline()
+@pytest.mark.parametrize(
+    ("last", "told", "status"),
+    [
+        ("def main(): print('a\\n' * 99999)", b"", 141),
+        ("def main(): print('a')", b"", 141),  # in a buffer until the end
+        ("def main(): print('a'); raise KeyboardInterrupt", b"interrupted\n", 130),
+    ],
+)
+def test_output_that_nobody_reads_ends_the_tool_without_a_word(last, told, status):
+    code = f"""
+import sys
+from mmvidformer.engine.errors import run_tool
+{last}
+sys.stdin.read()  # until the reader is gone
+sys.exit(run_tool(main))
+"""
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    streams = dict.fromkeys(["stdin", "stdout", "stderr"], subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", code], env=buffered, **streams) as process:
         process.stdout.close()
-        assert (process.stderr.read(), process.wait(600)) == (b"", 128 + signal.SIGPIPE)
+        process.stdin.close()
+        assert (process.stderr.read(), process.wait(600)) == (told, status)
     assert errors.READER_GONE_STATUS == 128 + signal.SIGPIPE
 
 
