@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from queue import Queue
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -27,24 +27,23 @@ FILE = "trackers.json"  # in a work dir: what each tracker calls its last run
 LOCK = Lock()  # of these files
 FOREIGN = re.compile(r"[^\w. :/-]")  # what MLflow does not take in the name of a metric
 OF_TRACKIO = {"time": "iter_time", "step": "iter_step"}  # names that it has itself
-
 WAIT = 20.0  # seconds for a server to answer, at the start and at the end
 
 
-class Started(NamedTuple):
-    """A run that has begun.
+class Run(NamedTuple):
+    """A run of a tracker that has begun.
 
     Attributes:
         log: Takes values by name, and the step.
         draw: Takes a name, a picture (H, W, 3), RGB, uint8, and the step.
         end: Ends the run.
-        run: What the tracker calls it.
+        key: What the tracker calls it.
     """
 
     log: Callable[[dict, int], Any]
     draw: Callable[[str, np.ndarray, int], Any]
     end: Callable[[], Any]
-    run: str
+    key: str
 
 
 class Tracker(BaseVisBackend):
@@ -56,33 +55,34 @@ class Tracker(BaseVisBackend):
     Args:
         name: The tracker, for messages.
         start: Begins the run.
-        begun: Gets what ``start`` returns or raises.
+
+    Attributes:
+        begun: Done once the run has begun, or with the error of ``start``.
     """
 
     experiment = None
 
-    def __init__(self, name: str, start: Callable[[], Started], begun: Future) -> None:
+    def __init__(self, name: str, start: Callable[[], Run]) -> None:
         super().__init__("")
         self.name = name
-        self._tasks: Queue[Callable[[Started], Any] | None] = Queue()
-        self._is_over = Event()
-        Thread(target=self._speak, args=(start, begun), daemon=True).start()
+        self.begun: Future[None] = Future()
+        self._tasks: Queue[Callable[[Run], Any] | None] = Queue()
+        # No executor: Python would wait for its threads, and so for a silent server, at its end.
+        self._thread = Thread(target=self._speak, args=(start,), daemon=True)
+        self._thread.start()
 
-    def _speak(self, start: Callable[[], Started], begun: Future) -> None:
+    def _speak(self, start: Callable[[], Run]) -> None:
         try:
-            started = start()
-        except Exception as error:
-            self._is_over.set()
-            begun.set_exception(error)
-            return
-        begun.set_result(started)
-        try:
+            run = start()
+            self.begun.set_result(None)
             while task := self._tasks.get():
-                task(started)
-            started.end()
+                task(run)
+            run.end()
         except Exception as error:
-            self.warn(f"{_line_of(error)}; it gets no more of this run")
-        self._is_over.set()
+            if self.begun.done():
+                self.warn(f"{_line_of(error)}; it gets no more of this run")
+            else:
+                self.begun.set_exception(error)
 
     def warn(self, text: str) -> None:
         """Tell what is wrong with it."""
@@ -91,8 +91,8 @@ class Tracker(BaseVisBackend):
     def _init_env(self) -> None:
         """Do nothing: the thread begins the run."""
 
-    def _tell(self, task: Callable[[Started], Any] | None) -> None:
-        if not self._is_over.is_set():
+    def _tell(self, task: Callable[[Run], Any] | None) -> None:
+        if self._thread.is_alive():
             self._tasks.put(task)
 
     def add_image(self, name: str, image: np.ndarray, step: int = 0, **kwargs: object) -> None:
@@ -111,7 +111,8 @@ class Tracker(BaseVisBackend):
     def close(self) -> None:
         """End the run, once it has everything or does not answer."""
         self._tell(None)
-        if not self._is_over.wait(WAIT):
+        self._thread.join(WAIT)
+        if self._thread.is_alive():
             self.warn(f"it did not answer for {WAIT:g} s, and has only a part of this run")
 
 
@@ -134,23 +135,22 @@ def start_tracker(name: str, cfg: Config, folder: str, resumed: str | None) -> T
     new = "-".join([re.sub(r"[^\w-]", "_", work_dir.name)[:40], uuid4().hex[:6]])
     work_dir.mkdir(parents=True, exist_ok=True)
 
-    def start() -> Started:
-        started = TRACKERS[name](cfg, known, os.path.abspath(folder), new)
+    def start() -> Run:
+        run = TRACKERS[name](cfg, known, os.path.abspath(folder), new)
         with LOCK, write_atomically(work_dir / FILE) as part:
-            runs = _read_runs(work_dir) | {name: started.run}
+            runs = _read_runs(work_dir) | {name: run.key}
             part.write_text(json.dumps(runs) + "\n", encoding="utf-8")
-        return started
+        return run
 
     def tell_late(begun: Future) -> None:
         if error := begun.exception():
             tracker.warn(_line_of(error))
 
-    begun: Future[Started] = Future()
-    tracker = Tracker(name, start, begun)
-    if not wait([begun], WAIT).done:
+    tracker = Tracker(name, start)
+    if not wait([tracker.begun], WAIT).done:
         tracker.warn("its server has not answered yet; the run goes on")
-        begun.add_done_callback(tell_late)
-    elif error := begun.exception():
+        tracker.begun.add_done_callback(tell_late)
+    elif error := tracker.begun.exception():
         if _is_of_a_server(error):
             tracker.warn(f"{_line_of(error)}; the run goes on without it")
         elif isinstance(error, ValueError) or type(error).__module__.startswith(f"{name}."):
@@ -180,21 +180,21 @@ def _settings(cfg: Config) -> dict[str, Any]:
     return json.loads(json.dumps(cfg.to_dict(), default=str))
 
 
-def _start_tensorboard(cfg: Config, known: str | None, folder: str, new: str) -> Started:
+def _start_tensorboard(cfg: Config, known: str | None, folder: str, new: str) -> Run:
     board = TensorboardVisBackend(known or folder)
     if not known:
         board.add_config(cfg)
-    return Started(board.add_scalars, board.add_image, board.close, known or folder)
+    return Run(board.add_scalars, board.add_image, board.close, known or folder)
 
 
-def _start_wandb(cfg: Config, known: str | None, folder: str, new: str) -> Started:
+def _start_wandb(cfg: Config, known: str | None, folder: str, new: str) -> Run:
     import wandb
 
     run = known or new
     options = dict(id=run, name=run, resume="allow", dir=cfg.work_dir)
     project = os.environ.get("WANDB_PROJECT", PROJECT)
     wandb.init(project=project, config=None if known else _settings(cfg), **options)
-    return Started(
+    return Run(
         lambda values, step: wandb.log(values),  # it counts the steps
         lambda title, picture, step: wandb.log({title: wandb.Image(picture)}),
         wandb.finish,
@@ -202,12 +202,12 @@ def _start_wandb(cfg: Config, known: str | None, folder: str, new: str) -> Start
     )
 
 
-def _start_trackio(cfg: Config, known: str | None, folder: str, new: str) -> Started:
+def _start_trackio(cfg: Config, known: str | None, folder: str, new: str) -> Run:
     import trackio
 
     run, project = known or new, os.environ.get("TRACKIO_PROJECT", PROJECT)
     trackio.init(project, name=run, resume="allow", config=_settings(cfg))
-    return Started(
+    return Run(
         lambda values, step: trackio.log({OF_TRACKIO.get(k, k): v for k, v in values.items()}),
         lambda title, picture, step: trackio.log({title: trackio.Image(picture)}),
         trackio.finish,
@@ -215,7 +215,7 @@ def _start_trackio(cfg: Config, known: str | None, folder: str, new: str) -> Sta
     )
 
 
-def _start_mlflow(cfg: Config, known: str | None, folder: str, new: str) -> Started:
+def _start_mlflow(cfg: Config, known: str | None, folder: str, new: str) -> Run:
     import mlflow
 
     address, artifacts, work_dir = os.environ.get("MLFLOW_TRACKING_URI"), None, Path(cfg.work_dir)
@@ -231,7 +231,7 @@ def _start_mlflow(cfg: Config, known: str | None, folder: str, new: str) -> Star
     if not known:  # it takes no second value of a parameter
         mlflow.log_params(dict(_flatten(_settings(cfg))))
         mlflow.log_text(cfg.pretty_text, "config.py")
-    return Started(
+    return Run(
         lambda values, step: mlflow.log_metrics(
             {FOREIGN.sub("_", name): float(value) for name, value in values.items()}, step
         ),
@@ -252,7 +252,7 @@ def _flatten(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield from _flatten(part, f"{name}.{key}" if name else str(key))
 
 
-TRACKERS: Mapping[str, Callable[[Config, str | None, str, str], Started]] = {
+TRACKERS: Mapping[str, Callable[[Config, str | None, str, str], Run]] = {
     "tensorboard": _start_tensorboard,
     "wandb": _start_wandb,
     "mlflow": _start_mlflow,
