@@ -101,9 +101,11 @@ class Capture(FrameSource, AbstractContextManager):
 
     def __init__(self, source: str | int | Path, queue: int = 30, patience: float = 30.0) -> None:
         self.source, self.queue, self.patience = source, queue, patience
-        self.dropped, self.cuts, self._start = 0, list[int](), 0.0
+        self.dropped, self.cuts = 0, list[int]()
+        self._start = 0.0  # of a live source, by the clock
         self._delays: deque[float] = deque(maxlen=1000)
-        self._closed, self._camera, self._index, self._counts = Event(), None, None, None
+        self._closed = Event()
+        self._camera = self._index = None  # both are None for an address
         self._waiting: SimpleQueue = SimpleQueue()  # frames of a live source
         self.name, self.total, self.is_live = str(source), None, is_stream(source)
         self._is_address = "://" in self.name
@@ -125,12 +127,11 @@ class Capture(FrameSource, AbstractContextManager):
         self.fps = float(self._video.average_rate or self._video.guessed_rate or 30)
         if not self._is_address:
             self._index = index_of(str(source))
-            self._counts = self._index.times.repeats()
             self.fps = float(self._index.times.constant_rate) or self.fps
         self.is_live = self._is_address and not seconds
         self.total = self._video.frames or round(FrameTimes(self.fps).count(seconds)) or None
-        if self._counts is not None:
-            self.total = int(self._counts.sum())
+        if self._index is not None and (repeats := self._index.times.repeats()) is not None:
+            self.total = int(repeats.sum())
         self._end = seconds + (self._container.start_time or 0) / av.time_base
 
     def frames(self, interval: int = 1, time_step: float | None = None) -> Iterator[Frame]:
@@ -214,13 +215,12 @@ class Capture(FrameSource, AbstractContextManager):
         while not self._closed.is_set():
             reason = "the stream ended"
             try:
-                frames = self._container.decode(self._video)
-                if not self._is_address:
-                    frames = decode_frames(self._container, self.name)
-                if self._counts is not None:
-                    frames = repeat_frames(frames, self._index, self._counts)
-                elif self._is_address and not self.is_live:
-                    frames = keep_time(frames, self.fps)
+                if self._index is not None:
+                    frames = repeat_frames(decode_frames(self._container, self.name), self._index)
+                else:
+                    frames = self._container.decode(self._video)
+                    if not self.is_live:
+                        frames = keep_time(frames, self.fps)
                 for frame in frames:
                     yield number, partial(upright, converter, frame)
                     number, last = number + 1, frame.time or 0.0

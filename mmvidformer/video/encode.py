@@ -46,12 +46,8 @@ def _encode(source: str, target: Path, short_side: int, key_frames: int, crf: in
         stream.codec_context.thread_count = 1
         converter = VideoReformatter()
         index = index_of(source)
-        repeats = index.times.repeats()
         rate = index.times.constant_rate or Fraction(25)  # of a file that states none
-        frames = decode_frames(video, source)
-        for number, frame in enumerate(
-            frames if repeats is None else repeat_frames(frames, index, repeats)
-        ):
+        for number, frame in enumerate(repeat_frames(decode_frames(video, source), index)):
             if encoder is None:
                 sides = frame.width, frame.height
                 shrink = min(1, short_side / min(sides))

@@ -210,10 +210,12 @@ def _frame_times(stamps: np.ndarray, rate: float, unit: float, name: str) -> Fra
     return times
 
 
-def repeat_frames(
-    frames: Iterable[VideoFrame], index: Index, repeats: np.ndarray
-) -> Iterator[VideoFrame]:
+def repeat_frames(frames: Iterable[VideoFrame], index: Index) -> Iterator[VideoFrame]:
     """Yield decoded frames as often as ``FrameTimes.repeats`` says."""
+    repeats = index.times.repeats()
+    if repeats is None:
+        yield from frames
+        return
     for count, frame in enumerate(frames):
         number = count if index.stamps is None else int(index.stamps.searchsorted(frame.pts or 0))
         yield from repeat(frame, repeats[min(number, len(repeats) - 1)])
