@@ -195,24 +195,21 @@ def read_frames(mistake: Mistake) -> list[tuple[str, np.ndarray]]:
         numbers = np.asarray(video.at(seconds.clip(min=0)))
     times = video.times[numbers] if video.frame_times.rate else [None] * COLUMNS
     return [
-        ("" if second is None else f"{second:.2f} s", _draw_box(_small(frame), mistake.box))
+        ("" if second is None else f"{second:.2f} s", _small(frame, mistake.box))
         for second, frame in zip(times, video.frames(numbers.tolist()), strict=True)
     ]
 
 
-def _small(frame: np.ndarray) -> np.ndarray:
+def _small(frame: np.ndarray, box: Sequence[float] | None) -> np.ndarray:
+    """Return a small frame, with its box."""
     height, width = frame.shape[:2]
-    size = max(round(width * HEIGHT / height), 1), HEIGHT
-    return cv2.resize(frame, size, interpolation=cv2.INTER_AREA)
-
-
-def _draw_box(frame: np.ndarray, box: Sequence[float] | None) -> np.ndarray:
+    width = max(round(width * HEIGHT / height), 1)
+    small = cv2.resize(frame, (width, HEIGHT), interpolation=cv2.INTER_AREA)
     if box is not None:
-        height, width = frame.shape[:2]
-        left, top, right, bottom = np.multiply(box, [width, height, width, height]).astype(int)
+        left, top, right, bottom = np.multiply(box, [width, HEIGHT, width, HEIGHT]).astype(int)
         for color, thickness in (((0, 0, 0), 4), ((255, 220, 0), 2)):
-            cv2.rectangle(frame, (left, top), (right, bottom), color, thickness)
-    return frame
+            cv2.rectangle(small, (left, top), (right, bottom), color, thickness)
+    return small
 
 
 def make_page(title: str, mistakes: Sequence[Mistake], summary: str, folder: Path) -> str:

@@ -117,18 +117,16 @@ def select_scores(
     tasks = [key for key in arrays if key.startswith("scores")]
     if name not in tasks or "labels" not in arrays:
         raise UserError(f"{path} must have {name} and labels, got {', '.join(arrays)}")
-    # The scores of bad videos are those of the policy, not of the model.
-    good = ~arrays["bad_videos"] if "bad_videos" in arrays else slice(None)
-    values, labels = arrays[name][good], arrays["labels"][good]
-    videos = arrays["videos"][good] if "videos" in arrays else None
+    labels = arrays["labels"]
     if labels.dtype.kind not in "iu" or (labels.ndim == 2 and task is None):
         raise UserError(f"{path} must have one class a video, got several labels, or numbers")
     labels = labels if labels.ndim == 1 else labels[:, tasks.index(name)]
-    is_labeled = labels >= 0
-    if not is_labeled.any():
+    # The scores of bad videos are those of the policy, not of the model.
+    chosen = ~arrays["bad_videos"] & (labels >= 0)
+    if not chosen.any():
         raise UserError(f"{path}: no readable video has a label")
-    values, labels = values[is_labeled], labels[is_labeled]
-    videos = None if videos is None else videos[is_labeled]
+    values, labels = arrays[name][chosen], labels[chosen]
+    videos = arrays["videos"][chosen] if "videos" in arrays else None
     if values.ndim != 2 or values.shape[1] <= labels.max():
         raise UserError(
             f"{path} must have scores (videos, classes) and labels below the classes, got "

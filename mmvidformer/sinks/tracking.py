@@ -125,8 +125,7 @@ def _draw(
     arrays: Mapping[str, np.ndarray], names: Sequence[str], task: str | None
 ) -> Iterator[tuple[str, Figure]]:
     """Yield pictures by name."""
-    has_classes = any(name.startswith("scores") for name in arrays)
-    if has_classes and activation_of(arrays, "the test") == "softmax":
+    if "labels" in arrays and activation_of(arrays, "the test") == "softmax":
         counts = count_confusions(select_scores(arrays, task, "the test"))
         yield "confusion", draw_confusion(counts, names)
     if mistakes := find_mistakes(arrays, names, task, "the test"):

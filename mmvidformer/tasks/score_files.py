@@ -128,11 +128,8 @@ def _boxes_of(sample: Mapping) -> np.ndarray:
     # Number 0 is none of the true boxes.
     best = F.pad(box_iou(boxes, corners), (1, 0), value=OVERLAP).argmax(dim=1)
     is_missed = torch.isin(torch.arange(len(labels)) + 1, best, invert=True)
-    missed = labels[is_missed]
-    rows = torch.cat(
-        [
-            torch.cat([boxes, scores, F.pad(labels, (0, 0, 1, 0))[best]], dim=1),
-            torch.cat([corners[is_missed], torch.zeros_like(missed), missed], dim=1),
-        ]
-    )
+    boxes = torch.cat([boxes, corners[is_missed]])
+    scores = torch.cat([scores, torch.zeros_like(labels[is_missed])])
+    labels = torch.cat([F.pad(labels, (0, 0, 1, 0))[best], labels[is_missed]])
+    rows = torch.cat([boxes, scores, labels], dim=1)
     return F.pad(rows, (1, 0), value=sample["timestamp"]).numpy()
