@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mmvidformer.sinks.base import SinkOptions
-from mmvidformer.sinks.videos import (
-    PARTS_OF_TIME,
-    FoundSegment,
-    SinkBox,
-    SinkVideo,
-    VideoSink,
-    list_segments,
-)
+from mmvidformer.sinks.videos import PARTS_OF_TIME, FoundSegment, SinkVideo, VideoSink
 from mmvidformer.storage.names import name_from, spell
 from mmvidformer.tasks.prediction import Prediction
 
@@ -63,7 +56,6 @@ class Boris(VideoSink):
         self._file = self.open_rows(target, options)
         self._date = datetime.now().isoformat(timespec="seconds")
         self._behaviors: dict[str, str] = {}  # type of each
-        self._segments: list[FoundSegment] = []
         self._count = 0
         self._file.write('{"observations": {')
 
@@ -73,20 +65,15 @@ class Boris(VideoSink):
             for name in names:
                 self._behaviors.setdefault(name, STATE)
 
-    def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
-        """Keep a segment until the video ends."""
-        self._segments += list_segments(segment)
-
-    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
+    def end_video(self, video: SinkVideo) -> None:
         """Write the observation of a video."""
         events: list[list[Any]] = []
-        for label, start, end, score in FoundSegment.merge(self._segments):
+        for label, start, end, score in FoundSegment.merge(video.segments):
             events.append([round(start, 3), "", label, "", f"{score:.3f}"])
             if end > start:
                 events.append([round(end, 3), "", label, "", ""])
             else:
                 self._behaviors[label] = POINT
-        self._segments = []
         events.sort(key=lambda event: event[0])
         name = self._path(video.path)
         facts = _media_info(name, video)

@@ -39,12 +39,12 @@ class Coco(VideoSink):
         number = len(self._videos) + 1
         self._videos.append(dict(id=number, name=spell(video.path), **size))
 
-    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
+    def end_video(self, video: SinkVideo) -> None:
         """Write the boxes of a video."""
         size = dict(height=video.height, width=video.width)
         tracks: dict[str, int] = {}  # of this video; numbers are unique in the file, as TAO's
         last_frame = None
-        for box in boxes:
+        for box in video.boxes:
             if box.frame != last_frame:
                 image: dict[str, Any] = dict(id=len(self._images) + 1, **size)
                 image["file_name"] = f"{Path(video.path).stem}/{box.frame:06}.jpg"

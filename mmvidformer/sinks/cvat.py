@@ -74,9 +74,9 @@ class Cvat(VideoSink):
         first = min(round(float(numbers(start))), len(video.frames) - 1)
         self._write_spans(video, segment, first, max(round(float(numbers(end))), first + 1))
 
-    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
+    def end_video(self, video: SinkVideo) -> None:
         """Write the tracks of boxes, and the end of the file."""
-        for run in list_runs(boxes):
+        for run in list_runs(video.boxes):
             for label in run[0].labels:
                 self._write_track(video, label, run, run[-1].frame + 1)
         self._file.write("</annotations>\n")

@@ -7,14 +7,7 @@ from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from mmvidformer.sinks.base import SinkOptions
-from mmvidformer.sinks.videos import (
-    PARTS_OF_TIME,
-    FoundSegment,
-    SinkBox,
-    SinkVideo,
-    VideoSink,
-    list_segments,
-)
+from mmvidformer.sinks.videos import PARTS_OF_TIME, FoundSegment, SinkVideo, VideoSink
 from mmvidformer.storage.atomic import open_rows
 from mmvidformer.storage.names import name_from
 from mmvidformer.tasks.prediction import Prediction
@@ -39,20 +32,14 @@ class Elan(VideoSink):
     def __init__(self, target: Path, options: SinkOptions) -> None:
         super().__init__()
         self.target, self._force = target, options.force
-        self._segments: list[FoundSegment] = []
         self._names: tuple[str, ...] = ()
 
     def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
         """Note the classes."""
         names_of = prediction.names if prediction is not None else {}
         self._names = tuple(name for names in names_of.values() for name in names)
-        self._segments = []
 
-    def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
-        """Keep a segment until the video ends."""
-        self._segments += list_segments(segment)
-
-    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
+    def end_video(self, video: SinkVideo) -> None:
         """Write the file of a video."""
         file = self.file_of(self.target, video)
         root = self._document(file, video)
@@ -73,7 +60,7 @@ class Elan(VideoSink):
         address = {"MEDIA_URL": place.as_uri(), "MIME_TYPE": mime}
         SubElement(header, "MEDIA_DESCRIPTOR", address, RELATIVE_MEDIA_URL=f"./{quote(relative)}")
         order = SubElement(root, "TIME_ORDER")
-        segments = FoundSegment.merge(self._segments)
+        segments = FoundSegment.merge(video.segments)
         _write_slots(order, segments, video)
         for name in self._names:
             tier = SubElement(root, "TIER", LINGUISTIC_TYPE_REF=TYPE, TIER_ID=name)

@@ -76,10 +76,10 @@ class LabelStudio(VideoSink):
             value = {"ranges": [{"start": first, "end": last}], "timelinelabels": labels}
             self._add(name, "timelinelabels", value, classes[0][1])
 
-    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
+    def end_video(self, video: SinkVideo) -> None:
         """Write the task of a video."""
         count = len(video.frames)
-        for run in list_runs(boxes):
+        for run in list_runs(video.boxes):
             value = {
                 "framesCount": count,
                 "duration": round(video.frames.duration, 6),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -19,23 +19,6 @@ from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.video import Video
 
 PARTS_OF_TIME = ("windows", "steps", "segments", "moments")  # for tools without boxes
-
-
-@dataclass
-class SinkVideo:
-    """A video that an output is about.
-
-    Attributes:
-        path: Its path.
-        frames: The opened video.
-        height: Height in pixels.
-        width: Width in pixels.
-    """
-
-    path: str
-    frames: Video
-    height: int
-    width: int
 
 
 class SinkBox(NamedTuple):
@@ -71,6 +54,27 @@ class FoundSegment(NamedTuple):
         return sorted(joined, key=lambda segment: segment.start)
 
 
+@dataclass
+class SinkVideo:
+    """A video that an output is about.
+
+    Attributes:
+        path: Its path.
+        frames: The opened video.
+        height: Height in pixels.
+        width: Width in pixels.
+        segments: Those that were found, or moments, of a tool that writes them at the end.
+        boxes: Those that were found; at the end in the order of time.
+    """
+
+    path: str
+    frames: Video
+    height: int
+    width: int
+    segments: list[FoundSegment] = field(default_factory=list)
+    boxes: list[SinkBox] = field(default_factory=list)
+
+
 class VideoSink(Sink):
     """An output with a part for each video: labels, segments and boxes.
 
@@ -91,7 +95,6 @@ class VideoSink(Sink):
         self._joined = JoinedWindows()
         self._source: Source | None = None
         self._video: SinkVideo | None = None
-        self._boxes: list[SinkBox] = []
 
     @classmethod
     def targets(cls, target: Path, sources: Sequence[Source]) -> list[Target]:
@@ -152,17 +155,17 @@ class VideoSink(Sink):
         raise UserError(f"{type(self).__name__} has no place for labels of whole videos")
 
     def write_segment(self, video: SinkVideo, segment: Prediction) -> None:
-        """Write a segment, or a moment."""
-        raise UserError(f"{type(self).__name__} has no place for segments")
+        """Write a segment, or a moment. Default: keep it until the video ends."""
+        video.segments += list_segments(segment)
 
-    def end_video(self, video: SinkVideo, boxes: list[SinkBox]) -> None:
-        """End the part of a video, with its boxes in the order of time."""
+    def end_video(self, video: SinkVideo) -> None:
+        """End the part of a video."""
 
     def append(self, prediction: Prediction) -> None:
         """Take the next prediction of a video, or the first of the next video."""
         video = self._begin(prediction)
         if prediction.box:
-            self._boxes.append(_make_box(prediction, video))
+            video.boxes.append(_make_box(prediction, video))
         elif prediction.seconds is None:
             self.write_label(video, prediction)
         else:
@@ -175,8 +178,6 @@ class VideoSink(Sink):
     def _begin(self, prediction: Prediction) -> SinkVideo:
         if self._video is not None and self._video.path == prediction.source:
             return self._video
-        if not prediction.probabilities:
-            raise UserError(f"{type(self).__name__} has no place for values, only for classes")
         path = prediction.source
         if path is None or not Path(path).is_file():
             name = "a stream" if path is None else spell(path)
@@ -198,10 +199,10 @@ class VideoSink(Sink):
 
     def _end_video(self) -> None:
         self._write_segments(self._joined.end())
-        video, boxes = self._video, sorted(self._boxes)
-        self._video, self._boxes = None, []  # also if it cannot be written
+        video, self._video = self._video, None  # also if it cannot be written
         if video is not None:
-            self.end_video(video, boxes)
+            video.boxes.sort()
+            self.end_video(video)
 
 
 def list_labels(prediction: Prediction, output: str) -> list[tuple[str, float]]:
