@@ -110,8 +110,9 @@ class Capture(FrameSource, AbstractContextManager):
         self.name, self.total, self.is_live = str(source), None, is_stream(source)
         self._is_address = "://" in self.name
         if self.is_live and not self._is_address:
-            # Each way by which OpenCV looks for a camera would print that there is none.
-            cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+            # Each way by which OpenCV looks for a camera would print that there is none. OpenCV 4
+            # has the function elsewhere; 0 is silent.
+            getattr(cv2.utils, "logging", cv2).setLogLevel(0)
             self.name, self._camera = f"camera {source}", cv2.VideoCapture(int(source))
             if not self._camera.isOpened():
                 raise CaptureLost(f"{self.name} does not exist or is in use")
