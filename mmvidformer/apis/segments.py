@@ -34,7 +34,8 @@ class LastClips:
         from mmvidformer.models.task_heads import pool_space  # loads MMAction2's models
 
         data = self._model.data_preprocessor({key: [value] for key, value in sample.items()})
-        steps = pool_space(self._model.extract_feat(data["inputs"])[0])
+        feats = self._model.extract_feat(data["inputs"])[0]
+        steps = pool_space(feats, self._model.cls_head)
         self._tokens.append(steps.mean(dim=0))  # of the crops
 
     def settling_seconds(self, size: int, times: FrameTimes) -> float:

@@ -9,7 +9,7 @@ from torch import Tensor
 from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import Instances, Samples
-from mmvidformer.layers.scores import widen
+from mmvidformer.layers.scores import check_tokens, widen
 from mmvidformer.models.head import TimeSformerHead
 from mmvidformer.models.heads import refuse_unread
 
@@ -59,6 +59,7 @@ class BoxesHead(TimeSformerHead):
         """
         from torchvision.ops import roi_align  # takes seconds to import
 
+        check_tokens(self, x)
         height, width = x.shape[2:4]
         if height * width == 1:
             raise UserError("boxes need tokens at several places, but the backbone pools them")

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
 from mmvidformer.layers.samples import Samples
-from mmvidformer.layers.scores import widen
+from mmvidformer.layers.scores import check_tokens, widen
 from mmvidformer.models.head import Head
 
 # Those of the clips (synthetic.camera.paths): the speed at the middle of an edge for a unit of each
@@ -112,6 +112,7 @@ class CameraMotionHead(Head):
         Flows and shakes are on a logarithmic scale. Places are in short sides of the frame, from
         its middle.
         """
+        check_tokens(self, x)
         height, width = x.shape[2:4]
         side = min(height, width)
         # Motion between places needs more digits than half precision has.

@@ -83,7 +83,7 @@ class MomentsHead(FindingHead):
             (N, clips * T, classes + 2), at least in float32: logits of the classes and of the
             background, and the steps from the middle of this one to the moment.
         """
-        steps = self.proj(pool_space(x)).unflatten(0, (-1, clips)).flatten(1, 2)
+        steps = self.proj(pool_space(x, self)).unflatten(0, (-1, clips)).flatten(1, 2)
         steps = self.tower(steps)
         return torch.cat([widen(self.fc_cls(steps)), widen(self.fc_distance(steps))], dim=-1)
 

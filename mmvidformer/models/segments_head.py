@@ -53,7 +53,7 @@ class FindingHead(Head):
 
     def predict(self, feats: Features, data_samples: Samples, **kwargs: Any) -> Samples:
         """Store ``pred_instances``: segments (n, 2) in seconds, scores and labels, best first."""
-        views = pool_space(feats).unflatten(0, (len(data_samples), -1))
+        views = pool_space(feats, self).unflatten(0, (len(data_samples), -1))
         for tokens, sample in zip(views, data_samples, strict=True):
             mean = tokens.unflatten(0, (-1, sample.num_clips)).mean(dim=0)  # of the crops
             first = float(sample.frame_inds[0]) - sample.start_index
@@ -152,7 +152,7 @@ class SegmentsHead(FindingHead):
             P = ceil(T * clips / 2^(levels - 1)) * (2^levels - 1) points, those of the first level
             first.
         """
-        steps = self.proj(pool_space(x)).unflatten(0, (-1, clips)).flatten(1, 2)
+        steps = self.proj(pool_space(x, self)).unflatten(0, (-1, clips)).flatten(1, 2)
         last_stride = 2 ** (len(self.pyramid) - 1)
         steps = F.pad(steps, (0, 0, 0, -steps.shape[1] % last_stride))
         outputs = []

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mmvidformer.catalog import MODELS
 from mmvidformer.layers.samples import Sample, Samples
+from mmvidformer.layers.scores import check_tokens
 from mmvidformer.models.head import Head, TimeSformerHead
 from mmvidformer.models.heads import AttentiveHead, MultiTaskHead, ZeroInitHead, refuse_unread
 from mmvidformer.models.horst.layer import Features, HorstOutput
@@ -25,9 +26,12 @@ def pool_clip(x: Features, lengths: Tensor | None = None) -> Tensor:
     return means[rows, -1 if lengths is None else lengths.to(means.device) - 1]
 
 
-def pool_space(x: Features) -> Tensor:
+def pool_space(x: Features, head: nn.Module) -> Tensor:
     """Average tokens (N, T, H, W, D), or outputs (N, T, D, h, w), over space to (N, T, D)."""
-    return x.y.mean(dim=(-2, -1)) if isinstance(x, HorstOutput) else x.mean(dim=(2, 3))
+    if isinstance(x, HorstOutput):
+        return x.y.mean(dim=(-2, -1))
+    check_tokens(head, x)
+    return x.mean(dim=(2, 3))
 
 
 class SigmoidClasses(Head):
@@ -164,7 +168,7 @@ class FramesHead(TimeSformerHead):
 
     def forward(self, x: Features, **kwargs: Any) -> Tensor:
         """Map tokens (N, T, H, W, D), or outputs (N, T, D, h, w), to logits (N, T, classes)."""
-        return super().forward(pool_space(x))
+        return super().forward(pool_space(x, self))
 
     def loss_by_feat(self, cls_scores: Tensor, data_samples: Samples) -> dict[str, Tensor]:
         """Compute the loss and the accuracy of logits (N, T, classes)."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from mmaction.structures import ActionDataSample
+from mmengine.structures import InstanceData
 
 from mmvidformer.registry import MODELS
 
@@ -48,6 +49,37 @@ def samples(count: int) -> list[ActionDataSample]:
             dict(type="mmvidformer.TokenMlpHead", in_channels=512),
             "ResNet3dSlowOnly, TokenMlpHead cannot read",
         ),
+        *(
+            (
+                backbone,
+                dict(type=f"mmvidformer.{name}", in_channels=32),
+                f"TimeSformer, {name} {why}",
+            )
+            for name in ("FramesHead", "SegmentsHead", "MomentsHead", "BoxesHead")
+            for backbone, why in (
+                (BACKBONE, r"cannot read \(2, 32\): tokens \(N, T, H, W, 32\) are needed"),
+                ({**BACKBONE, "pool": "all"}, r"cannot read \(2, 17, 32\): tokens"),
+            )
+        ),
+        (
+            dict(type="mmvidformer.FeatureMaps", backbone=BACKBONE),
+            dict(type="mmvidformer.SegmentsHead", in_channels=32),
+            r"FeatureMaps, SegmentsHead cannot read \(\(2, 32, .*\): tokens",
+        ),
+        (
+            RESNET,
+            dict(type="mmvidformer.MomentsHead", in_channels=512),
+            r"ResNet3dSlowOnly, MomentsHead cannot read \(2, 512, .*\): tokens",
+        ),
+        *(
+            (
+                {**BACKBONE, "pool": pool},
+                dict(type=head, in_channels=32),
+                r"TimeSformer, \w+Head cannot read .*: its scores are \(2, .*, 3\), not",
+            )
+            for pool in ("none", "all")
+            for head in ("TimeSformerHead", "UniFormerHead", "mmvidformer.ZeroInitHead")
+        ),
     ],
 )
 def test_the_error_names_head_and_backbone(
@@ -55,8 +87,12 @@ def test_the_error_names_head_and_backbone(
 ) -> None:
     model = recognizer(backbone, head)
     clips = torch.randn(2, 1, 3, 4, 32, 32)
+    box = InstanceData(bboxes=torch.tensor([[0.0, 0.0, 1.0, 1.0]]), labels=torch.ones(1, 3))
+    for sample in (data_samples := samples(2)):
+        sample.set_metainfo(dict(num_clips=1, img_shape=(32, 32)))
+        sample.gt_instances = box
     with pytest.raises(ValueError, match=f"head and backbone do not fit: of {names}"):
-        model(clips, samples(2), mode=mode)
+        model(clips, data_samples, mode=mode)
 
 
 @pytest.mark.parametrize(
