@@ -5,7 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.patches import Patch
+from matplotlib.transforms import Bbox
 
 from mmvidformer.apis import Prediction
 from mmvidformer.sinks.base import SinkOptions
@@ -127,11 +130,16 @@ def test_values_are_a_table_and_a_line(tmp_path) -> None:
     assert axes.get_ylabel() == "" and not axes.patches
 
 
+def extent(patch: Patch, axes: Axes) -> Bbox:
+    """Times and values; before matplotlib 3.9, spans are polygons, and not rectangles."""
+    return patch.get_extents().transformed(axes.transData.inverted())
+
+
 def test_the_truth_is_drawn_above() -> None:
     axes = draw_timeline(windows(0.25, 1.0), truth=[(0, 1.25, "left"), (1.25, 3, "up")]).axes[0]
-    bars = [patch for patch in axes.patches if patch.get_y() > 1]
-    spans = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars]
-    assert spans == [(0, 1.25), (1.25, 3)]
+    bars = [patch for patch in axes.patches if extent(patch, axes).y0 > 1]
+    spans = [time for bar in bars for time in extent(bar, axes).intervalx]
+    assert spans == pytest.approx([0, 1.25, 1.25, 3])
     assert to_rgb(bars[0].get_facecolor()) == to_rgb(axes.lines[0].get_color())
     assert to_rgb(bars[1].get_facecolor()) == to_rgb("gray")
     assert axes.get_yticklabels()[-1].get_text() == "true"
@@ -193,8 +201,7 @@ def test_a_window_without_numbers_hides_no_line() -> None:
 
 def test_a_timeline_shows_the_segments() -> None:
     axes = draw_timeline(windows(0.25, 1.0)).axes[0]
-    spans = [
-        (patch.get_x(), patch.get_width(), patch.get_facecolor()[:3]) for patch in axes.patches
-    ]
-    left, right = (to_rgb(line.get_color()) for line in axes.lines)
-    assert spans == [(0, 1.5, left), (1.5, 1.5, right)]
+    spans = [time for patch in axes.patches for time in extent(patch, axes).intervalx]
+    assert spans == pytest.approx([0, 1.5, 1.5, 3])
+    colors = [patch.get_facecolor()[:3] for patch in axes.patches]
+    assert colors == [to_rgb(line.get_color()) for line in axes.lines]
