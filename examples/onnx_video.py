@@ -22,7 +22,9 @@ transforms = {transform["type"]: transform for transform in card["transforms"]}
 
 def sample_frames(total, fps):
     """Frame numbers (clips, frames) of a video."""
-    (name,) = {"SampleFrames", "SpanFrames", "SegmentFrames"} & set(transforms)
+    name = next(iter({"SampleFrames", "SpanFrames", "SegmentFrames"} & set(transforms)), None)
+    if name is None:
+        sys.exit(f"{model_path} takes frames otherwise than this example: {', '.join(transforms)}")
     sampler = transforms[name]
     length, clips = sampler["clip_len"], sampler["num_clips"]
     if name == "SegmentFrames":

@@ -27,7 +27,8 @@ def round_to_int8(source: Path, target: Path) -> None:
 
     model = onnx.load(source)
     del model.graph.value_info[:]  # PyTorch's shapes of what was folded, which are wrong
-    weights = {tensor.name for tensor in model.graph.initializer}
+    # Stacks of matrices, as of a recurrence, have no kernel of 8 bits.
+    weights = {tensor.name for tensor in model.graph.initializer if len(tensor.dims) == 2}
     layers = [
         node.name
         for node in model.graph.node

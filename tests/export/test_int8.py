@@ -13,7 +13,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.export import export, make_graph, write
 from mmvidformer.export.card import KEY
 from mmvidformer.tasks.changes import TooInexact
-from tests.export.recognizers import MODEL_LIST, SIZE, TUBES, build, clips
+from tests.export.recognizers import EARLY, MODEL_LIST, SIZE, TUBES, build, causal, clips
 from tests.export.stand_in import stand_in_for_onnx
 from tests.export.test_export import need_onnx
 
@@ -51,6 +51,17 @@ def test_linear_layers_of_blocks_have_8_bits(name: str, tmp_path: Path) -> None:
     with torch.no_grad():
         expected = graph(clip)[0].numpy()
     assert 0 < np.abs(found - expected).max() < 0.1 * max(np.abs(expected).max(), 1)
+
+
+def test_stacks_of_matrices_have_none(tmp_path: Path) -> None:
+    """ONNX Runtime has a kernel for one matrix alone."""
+    need_onnx()
+    cfg = causal(EARLY)
+    recurrence = dict(pattern="causal_time", kernel=dict(type="recurrence", expand=2))
+    cfg["backbone"]["block"] = [recurrence, dict(pattern="space")]
+    path = tmp_path / "int8.onnx"
+    assert export(make_graph(build(cfg), SIZE), path, int8=True) < 0.1
+    assert operators(path)["MatMulInteger"] > 0
 
 
 def test_answers_on_clips_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
