@@ -46,7 +46,7 @@ class TrainingGuardHook(Hook):
         bad, number = flags.tolist()
         if bad:
             if loss.isfinite():  # the rank with the bad loss tells why
-                raise SystemExit(1)
+                raise SystemExit(2)  # as there: the launcher returns that of whichever ends first
             raise LossNotFinite(
                 f"step {runner.iter + 1}: the loss is not finite (rank {get_rank()}: loss "
                 f"{loss.item()}). Check the learning rate and the data; checkpoints are older"

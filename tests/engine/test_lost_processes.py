@@ -45,7 +45,7 @@ def run(case: str, folder: Path) -> tuple[int, str]:
 
 def test_all_stop_at_a_bad_loss_of_one(tmp_path: Path) -> None:
     status, log = run("stop", tmp_path)
-    assert status == 1
+    assert status == 2, log
     assert "error: step 4: the loss is not finite (rank 1: loss nan" in log
     assert "Traceback" not in log
 

@@ -240,7 +240,7 @@ def resume_in_pair(changes: dict) -> dict:
 @pytest.mark.parametrize("step", [4, 6])
 def test_a_bad_loss_of_one_rank_stops_all(in_processes, tmp_path, step) -> None:
     first, second = in_processes(2, train_in_pair, [OnSecond(BadAt(step)), GUARD])
-    assert first["end"] == "exit 1"
+    assert first["end"] == "exit 2"
     assert second["end"].startswith(f"step {step}: the loss is not finite (rank 1: loss nan)")
     saved = [*(tmp_path / "call0" / "run").glob("*.pth")]
     assert [path.name for path in saved] == ["epoch_1.pth"]
