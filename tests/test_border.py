@@ -5,7 +5,6 @@ import pkgutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import mmengine
@@ -14,7 +13,6 @@ import pytest
 import torch
 from mmengine.logging import HistoryBuffer
 
-from mmvidformer.__main__ import COMMANDS
 from mmvidformer.config import get_config
 from mmvidformer.config.shipped import PACKAGE
 
@@ -151,106 +149,6 @@ def test_modules_that_are_loaded(step: str, most: int, printed: dict) -> None:
 def test_a_shared_folder_answers(printed: dict, shared: dict) -> None:
     """By its weights and config alone, also where its weights have the names of transformers."""
     assert printed["names"] == shared
-
-
-WORKER = f"""
-import json, sys
-import torch
-
-# Also in the worker, which imports this script, after what is preloaded for all.
-before = {{*sys.modules}}
-
-def list_modules(samples):
-    return [*{{*sys.modules}}]
-
-if __name__ == "__main__":
-    from multiprocessing import set_forkserver_preload
-
-    from torch.utils.data import DataLoader
-
-    from mmvidformer import get_config
-    from mmvidformer.config.building import building
-    from mmvidformer.data.bad_videos import SafeDataset
-    from mmvidformer.data.workers import PRELOADED, init_worker
-    from mmvidformer.registry import DATASETS
-
-    cfg = get_config("vivit_fe_k400")
-    videos = cfg.train_dataloader.dataset
-    videos.update(ann_file="list.txt", data_prefix=dict(video=""))
-    with open("list.txt", "w") as file:
-        file.write({f"{VIDEO} 0"!r})
-    with building(cfg):
-        data = SafeDataset(DATASETS.build(videos))
-    set_forkserver_preload(PRELOADED)
-    loader = DataLoader(
-        data,
-        num_workers=1,
-        collate_fn=list_modules,
-        worker_init_fn=init_worker,
-        multiprocessing_context="forkserver",
-    )
-    (loaded,) = loader
-    print("\\n" + json.dumps([*{{*loaded}} - before]))
-"""
-
-
-def test_a_worker_loads_what_it_needs(tmp_path: Path) -> None:
-    """Of other projects, beside PyTorch's modules and SciPy's version, which MMAction2 reads."""
-    script = tmp_path / "worker.py"
-    script.write_text(WORKER, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    modules = json.loads(done.stdout.splitlines()[-1])
-    projects = {name.partition(".")[0] for name in modules}
-    assert not projects & {*UNUSED, "sympy", "triton"} - {"scipy"}
-    assert not {"mmengine.runner", "scipy.stats", "scipy.special"} & {*modules}
-    assert sum(not name.startswith("mmvidformer") for name in modules) <= 650
-
-
-def words_of_commands(commands: dict, *group: str) -> Iterator[list[str]]:
-    """What is typed for each command."""
-    for name, title in commands.items():
-        if isinstance(title, dict):
-            yield from words_of_commands(title, *group, name)
-        else:
-            yield [*group, name]
-
-
-@pytest.fixture(scope="module")
-def loaded_for_help(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Packages, but Python's own, that each command's ``--help`` loads; in one process."""
-    code = """
-        import json, multiprocessing, sys
-        before = {*sys.modules}
-        from mmvidformer.__main__ import main
-
-        projects = {}
-        for words in json.loads(sys.argv[1]):
-            try:
-                main([*words, "--help"])
-            except SystemExit as end:
-                assert not end.code
-            names = {name.partition(".")[0] for name in {*sys.modules} - before}
-            projects[" ".join(words)] = sorted(names - sys.stdlib_module_names - {"mmvidformer"})
-        print("\\n" + json.dumps(projects))
-    """
-    commands = json.dumps([*words_of_commands(COMMANDS)])
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code), commands],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path_factory.mktemp("help"),
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-@pytest.mark.parametrize("words", [*words_of_commands(COMMANDS)], ids=" ".join)
-def test_a_help_needs_python_alone(words: list[str], loaded_for_help: dict) -> None:
-    """Neither PyTorch, NumPy nor any other package: it is there at once."""
-    assert loaded_for_help[" ".join(words)] == []
 
 
 # A command, and what it writes; those that draw come last.

@@ -23,7 +23,7 @@ from mmvidformer.storage.files import (
     split_path,
 )
 from mmvidformer.storage.range_file import MOST_BYTES, RangeFile
-from mmvidformer.video.capture import is_stream, public_name
+from mmvidformer.video.connection import is_stream, public_name
 from mmvidformer.video.containers import open_container
 from mmvidformer.video.errors import BadVideo, with_suffix
 from mmvidformer.video.video import Video

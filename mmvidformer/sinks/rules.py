@@ -26,7 +26,7 @@ from tqdm import tqdm
 from mmvidformer.errors import UserError
 from mmvidformer.sinks.base import Begun, Sink, SinkOptions
 from mmvidformer.tasks.prediction import Prediction
-from mmvidformer.video.capture import public_name
+from mmvidformer.video.connection import public_name
 from mmvidformer.video.writer import VideoOutput
 
 NUMBER = r"(\d+\.?\d*|\.\d+)"

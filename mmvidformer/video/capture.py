@@ -2,12 +2,11 @@
 
 import itertools
 import math
-import re
 import time
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -20,34 +19,23 @@ import numpy as np
 from av.video.reformatter import VideoReformatter
 
 from mmvidformer.errors import MissingFile
-from mmvidformer.video.containers import TEXT, decode_frames, find_video, keep_time, open_container
-from mmvidformer.video.errors import BadVideo, CaptureLost, blame
+from mmvidformer.video.connection import (
+    is_stream,
+    open_address,
+    open_camera,
+    public_name,
+    reason_of,
+)
+from mmvidformer.video.containers import decode_frames, find_video, keep_time, open_container
+from mmvidformer.video.errors import CaptureLost
 from mmvidformer.video.facts import require_frames
 from mmvidformer.video.index import index_of, repeat_frames
 from mmvidformer.video.orientation import upright
 from mmvidformer.video.times import FrameTimes
 
-# What addresses may use; not files of this machine, which a playlist could name.
-PROTOCOLS = "http,https,httpproxy,tls,tcp,udp,rtp,rtsp,rtmp,srt,crypto"
 WAIT = 1.0  # seconds between attempts to connect
-SILENCE = 10.0  # seconds without data after which a connection is given up
-LOOK = 60.0  # seconds for about twenty frames, which FFmpeg looks at first; slow cameras need many
 
 Frame = tuple[int, float, np.ndarray]
-
-
-def is_stream(source: str | int | Path) -> bool:
-    """Whether a source is the index of a camera, or an address such as ``rtsp://``."""
-    text = str(source)
-    return "://" in text or text.isdigit() and not Path(text).exists()
-
-
-def public_name(source: str) -> str:
-    """A source without a user, a password and a query, which may hold them too."""
-    if "://" not in source:
-        return source
-    # To the last @: a password that should have been quoted must not be printed either.
-    return re.sub("//.*@", "//", source).partition("?")[0]
 
 
 class FrameSource:
@@ -110,12 +98,7 @@ class Capture(FrameSource, AbstractContextManager):
         self.name, self.total, self.is_live = str(source), None, is_stream(source)
         self._is_address = "://" in self.name
         if self.is_live and not self._is_address:
-            # Each way by which OpenCV looks for a camera would print that there is none. OpenCV 4
-            # has the function elsewhere; 0 is silent.
-            getattr(cv2.utils, "logging", cv2).setLogLevel(0)
-            self.name, self._camera = f"camera {source}", cv2.VideoCapture(int(source))
-            if not self._camera.isOpened():
-                raise CaptureLost(f"{self.name} does not exist or is in use")
+            self.name, self._camera = f"camera {source}", open_camera(int(source))
             fps = self._camera.get(cv2.CAP_PROP_FPS)
             self.fps = fps if 0 < fps < math.inf else 30.0
             return
@@ -228,7 +211,7 @@ class Capture(FrameSource, AbstractContextManager):
                     if self._closed.is_set():
                         return
             except av.FFmpegError as error:
-                reason = _reason(error)
+                reason = reason_of(error)
             if not self.is_live:
                 # At a variable rate there may be fewer frames than the rate tells.
                 early = self._is_address and last < self._end - 1
@@ -251,25 +234,11 @@ class Capture(FrameSource, AbstractContextManager):
                     raise CaptureLost(f"{text} and did not come back: {error}") from error
 
     def _open(self) -> None:
-        if not self._is_address:
+        if self._is_address:
+            self._container, self._video = open_address(str(self.source))
+        else:
             self._container = open_container(str(self.source))
             self._video = find_video(self._container, self.name)
-            return
-        options = {"protocol_whitelist": PROTOCOLS, "rtsp_transport": "tcp"}
-        options["rw_timeout"] = str(round(SILENCE * 1e6))  # while it looks; RTSP has none
-        limits = dict(container_options=options, timeout=(LOOK, SILENCE))
-        try:
-            with blame(self.name), ExitStack() as opened:
-                self._container = av.open(str(self.source), **TEXT, **limits)
-                opened.callback(self._container.close)
-                self._video = find_video(self._container, self.name)
-                opened.pop_all()
-        except BadVideo as error:
-            # Without the error itself, whose text has the whole address.
-            reason = _reason(error.__cause__ or error)
-            if isinstance(error.__cause__, av.ExitError):
-                reason = f"no picture within {LOOK:g} s"
-            raise CaptureLost(f"cannot open {self.name}: {reason}") from None
 
     def note_delay(self, seconds: float) -> float:
         """Return the time since the frame of ``seconds`` of a live source came in, for ``report``.
@@ -292,10 +261,3 @@ class Capture(FrameSource, AbstractContextManager):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _reason(error: Exception) -> object:
-    if isinstance(error, (av.ExitError, TimeoutError)):
-        return f"no data for {SILENCE:g} s"
-    text = getattr(error, "reason", None) or getattr(error, "strerror", None)
-    return text or type(error).__name__

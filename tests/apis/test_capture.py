@@ -90,7 +90,7 @@ def camera(monkeypatch: pytest.MonkeyPatch, times: list[float]) -> Capture:
         def release(self) -> None:
             left.clear()
 
-    monkeypatch.setattr("mmvidformer.video.capture.cv2.VideoCapture", Camera)
+    monkeypatch.setattr("mmvidformer.video.connection.cv2.VideoCapture", Camera)
     monkeypatch.setattr("mmvidformer.video.capture.time.perf_counter", lambda: now[0])
     return Capture("0")
 

@@ -20,7 +20,7 @@ from av.container import InputContainer
 from benchmarks.live_server import LiveServer
 from mmvidformer.apis import Capture, Recognizer
 from mmvidformer.apis.windows import read_ahead
-from mmvidformer.video import capture
+from mmvidformer.video import capture, connection
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_a_password_is_not_printed(user: str) -> None:
 
 
 def test_a_server_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capture, "SILENCE", 0.2)
+    monkeypatch.setattr(connection, "SILENCE", 0.2)
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         pytest.raises(ConnectionError, match=r"cannot open .*x.ts: no data for 0.2 s"),
@@ -120,13 +120,13 @@ def test_a_server_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch)
         Capture(f"http://127.0.0.1:{server.getsockname()[1]}/x.ts")
 
 
-@pytest.mark.parametrize("pace, wait", [(8, 0), (40, 0.8)], ids=["slow camera", "slow model"])
+@pytest.mark.parametrize("pace, wait", [(10, 0), (40, 1.8)], ids=["slow camera", "slow model"])
 def test_what_is_slow_loses_no_camera(monkeypatch, pace: float, wait: float) -> None:
     """One frame is sooner than silence, about twenty are not, nor those that a model takes."""
-    monkeypatch.setattr(capture, "SILENCE", 0.6)
-    with LiveServer(200, pace=pace) as server, Capture(server.address, queue=2) as source:
+    monkeypatch.setattr(connection, "SILENCE", 1.5)
+    with LiveServer(400, pace=pace) as server, Capture(server.address, queue=2) as source:
         frames = source.frames()
-        for number, _, pixels in islice(frames, 4 if wait else 40):
+        for number, _, pixels in islice(frames, 3 if wait else 40):
             assert abs(pixels.mean() - 5 * number % 250) < 3
             time.sleep(wait)
         frames.close()

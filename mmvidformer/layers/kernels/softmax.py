@@ -9,10 +9,6 @@ from mmvidformer.layers.kernels.base import Kernel
 from mmvidformer.layers.masks import Causal, Mask
 from mmvidformer.layers.stream import Past
 
-SCORES = 2**20  # scores of a head that are in memory at once if matmuls compute them
-MANY = 16 * SCORES  # of all heads at once: for 32 MB, glibc maps new memory in each call
-HEADS = 4  # at once then, or more that are short
-
 
 class KeysAndValues(NamedTuple):
     """Keys and values (..., n, S', d) of the frames that the next one may see."""
@@ -47,10 +43,6 @@ class SoftmaxKernel(Kernel):
         if mask is not None and mask.is_floating_point():  # n equal keys weigh n times one
             mask = mask.to(torch.promote_types(q.dtype, torch.float32)).log().to(q.dtype)
         dropout = self.dropout if self.training else 0.0
-        of_keys = mask is None or mask.dim() == 2 and len(mask) == 1
-        plain = of_keys and not dropout and not torch.is_grad_enabled()
-        if plain and q.dtype == torch.bfloat16 and q.device.type == "cpu":  # matmuls are faster
-            return self._attend_in_parts(q, k, v, None if mask is None else ~mask)
         clips = q.shape[0]
         if shared := mask is not None and mask.dim() == q.dim() - 1 == 4:
             # Of (B, G, n, S, d) to (G, B*n, S, d): the fused operator takes four axes.
@@ -89,32 +81,6 @@ class SoftmaxKernel(Kernel):
             is_there = torch.arange(first, size + new, device=k.device)[None] >= hidden
         out = self._attend_causal(q, k[..., first:, :], v[..., first:, :], mask, is_there)
         return out, KeysAndValues(k[..., new:, :], v[..., new:, :])
-
-    def _attend_in_parts(self, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None) -> Tensor:
-        """Attend by matmuls to keys that are not hidden, some heads at a time if there are many."""
-        at_once = 0  # scores of a head; a graph would have the operators of each part
-        if runs_eagerly():
-            at_once = min(q.shape[-2], SCORES // k.shape[-2]) * k.shape[-2]
-        if not at_once or q.shape[:-2].numel() * at_once < MANY:
-            outs = self._attend_in_rows(q, k, v, hidden)
-            return outs[0] if len(outs) == 1 else torch.cat(outs, dim=-2)
-        out = v.new_empty(*q.shape[:-1], v.shape[-1])
-        heads = HEADS * (SCORES // at_once)
-        parts = (x.flatten(0, -3).split(heads) for x in (q, k, v, out))
-        for queries, keys, values, target in zip(*parts, strict=True):
-            torch.cat(self._attend_in_rows(queries, keys, values, hidden), dim=-2, out=target)
-        return out
-
-    def _attend_in_rows(
-        self, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None
-    ) -> list[Tensor]:
-        k, outs = k.transpose(-1, -2).contiguous(), []
-        for rows in (q * self.scale).split(max(SCORES // k.shape[-1], 1), dim=-2):
-            scores = rows @ k
-            if hidden is not None:
-                scores = scores.masked_fill(hidden, -torch.inf)
-            outs.append(scores.softmax(dim=-1) @ v)
-        return outs
 
     def _attend_causal(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Causal, is_there: Tensor | None = None

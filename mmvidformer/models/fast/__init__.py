@@ -11,6 +11,7 @@ module               what it saves
 ``prefix_only``      places that nothing reads, in the last block
 ``regrouped_once``   operators: queries, keys and values are regrouped as one tensor
 ``onednn``           time of linear layers, which multiply in oneDNN, on a CPU
+``cpu_attention``    time of attention in bfloat16, by matrix products, on a CPU
 ``flex``             masks of all pairs and scores in memory, on a GPU
 ``compiled_blocks``  a compiled graph for each block
 ``recompute``        memory: what the backward pass computes or copies again

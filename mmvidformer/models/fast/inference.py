@@ -18,12 +18,12 @@ from mmvidformer.layers import (
 )
 from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import LoraLinear, QueryValueBias, has_hooks, is_plain
+from mmvidformer.models.fast.cpu_attention import attend_on_cpu
 from mmvidformer.models.fast.flex import attend_in_flex
 from mmvidformer.models.fast.int8 import round_to_int8
-from mmvidformer.models.fast.onednn import CpuLinear, attend_in_bfloat16, feed_forward
+from mmvidformer.models.fast.onednn import CpuLinear, feed_forward
 from mmvidformer.models.fast.prefix_only import compute_prefix_only
 from mmvidformer.models.fast.regrouped_once import regroup_once
-from mmvidformer.models.fast.wrapping import wrap
 from mmvidformer.models.video_transformer import VideoTransformer
 
 logger = logging.getLogger("mmvidformer")
@@ -42,7 +42,8 @@ def optimize_for_inference(
     - On a GPU, some masks and scores of all pairs are not in memory (``models.fast.flex``).
     - Dropout and stochastic depth are removed, and LoRA is merged into the weights.
     - On a CPU, linear layers run in oneDNN, with the activation if it comes next, unless MKL is
-      faster (``models.fast.onednn.mkl_is_fast``). For bfloat16, a copy of the weights is kept.
+      faster (``models.fast.onednn.mkl_is_fast``). For bfloat16, a copy of the weights is kept, and
+      attention multiplies matrices (``models.fast.cpu_attention``).
 
     Weights are folded in float64, so outputs change by rounding only. Names and values of the
     weights change: load checkpoints first, and save those of the original. Hooks, wrappers (such as
@@ -92,9 +93,7 @@ def optimize_for_inference(
     _optimize(model)
     if int8:
         round_to_int8(model)
-        for part in model.modules():
-            if type(part) is SoftmaxKernel:
-                wrap(part, "forward", attend_in_bfloat16)
+    attend_on_cpu(model, int8)
     model.eval()
     for part in model.modules():
         if isinstance(part, VideoTransformer) or part is model:

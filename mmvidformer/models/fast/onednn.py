@@ -1,6 +1,5 @@
 """Linear layers that multiply in oneDNN on a CPU, where MKL, PyTorch's own way, is slow."""
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,15 +9,12 @@ from torch.nn.functional import linear
 
 from mmvidformer.layers import Mlp
 from mmvidformer.layers.eager import runs_eagerly
-from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.layers.linear import QueryValueBias, full_bias, has_hooks, is_plain
-from mmvidformer.layers.masks import Mask
 from mmvidformer.models.fast.int8 import Int8Linear
 from mmvidformer.processor import processor_flags, read_facts
 
 ONEDNN = torch.ops.mkldnn
 FEW_ROWS = 64  # tokens
-LEAST_KEYS = 256  # of attention; fewer take longer to round than bfloat16 saves
 
 
 def mkl_is_slow() -> bool:
@@ -153,21 +149,6 @@ def feed_forward(mlp: Mlp, x: Tensor) -> Tensor:
     ):
         return mlp.fc2(first(x, mlp.act))
     return Mlp.forward(mlp, x)
-
-
-def attend_in_bfloat16(
-    kernel: SoftmaxKernel,
-    run: Callable[..., Tensor],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Mask = None,
-) -> Tensor:
-    """Forward pass of a kernel of a model of 8 bits, which bfloat16 changes less, on a CPU."""
-    is_long = mask is None and k.shape[-2] >= LEAST_KEYS and q.dtype == torch.float32
-    if not is_long or not runs_eagerly() or torch.is_grad_enabled() or not multiplies_bfloat16():
-        return run(q, k, v, mask)
-    return run(*(x.bfloat16() for x in (q, k, v))).to(q.dtype)
 
 
 def _multiply(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

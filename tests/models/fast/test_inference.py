@@ -9,7 +9,6 @@ from torch import nn
 
 import mmvidformer
 from mmvidformer.apis.complexity import count_macs
-from mmvidformer.layers.kernels import SoftmaxKernel
 from mmvidformer.models import (
     FeatureFixationTransformer,
     TimeSformer,
@@ -105,26 +104,6 @@ def test_gradients_of_the_clip(name: str) -> None:
         found += torch.autograd.grad(one(clip).square().sum(), clip)
     scale = found[0].abs().max()
     torch.testing.assert_close(found[1] / scale, found[0] / scale, atol=1e-5, rtol=0)
-
-
-def test_bfloat16_is_attended_to_with_matmuls_without_gradients_only(monkeypatch) -> None:
-    kernel = SoftmaxKernel(head_dim=8).eval()
-    fused, types = torch.nn.functional.scaled_dot_product_attention, []
-
-    def attend(q, k, v, **options):
-        types.append((q.dtype, torch.is_grad_enabled()))
-        return fused(q, k, v, **options)
-
-    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attend)
-    monkeypatch.setattr("mmvidformer.layers.kernels.softmax.SCORES", 24)  # runs of 4 queries
-    for dtype in (torch.float32, torch.bfloat16):
-        q, k, v = torch.randn(3, 2, 2, 6, 8).to(dtype)
-        with torch.no_grad():
-            found = kernel(q, k, v)
-        torch.testing.assert_close(
-            found, kernel(q, k, v), rtol=ROUNDING[dtype], atol=ROUNDING[dtype]
-        )
-    assert types == [(torch.float32, False), (torch.float32, True), (torch.bfloat16, True)]
 
 
 class Wrapped(nn.Module):
