@@ -15,7 +15,7 @@ import pytest
 from benchmarks.live_server import LiveServer
 from mmvidformer.cli import answering
 from mmvidformer.errors import UserError
-from mmvidformer.video import capture
+from mmvidformer.video import capture, connection
 
 FRAMES, WINDOW = 24, 6  # of a camera, in frames
 OPTIONS = ["--window", "0.5", "--stride", "0.5", "--queue", "100", "--patience", "0"]
@@ -24,7 +24,7 @@ OPTIONS = ["--window", "0.5", "--stride", "0.5", "--queue", "100", "--patience",
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capture, "WAIT", 0.02)
-    monkeypatch.setattr(capture, "SILENCE", 100.0)
+    monkeypatch.setattr(connection, "SILENCE", 100.0)
 
 
 def cameras(stack: ExitStack, count: int) -> list[LiveServer]:
