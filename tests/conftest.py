@@ -15,6 +15,10 @@ from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
 
+# Tests share few cores, and what is computed is small: a thread that waits for another spins longer
+# than it computes. Libraries read this when they are loaded, also those of processes started here.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 import torch
 import yaml
@@ -56,8 +60,7 @@ collect_rarely()
 # Commands in the background of a shell ignore ctrl-C, and so would these tests and what they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# Tests share few cores, and a model of a few channels gains nothing from more.
-torch.set_num_threads(1)
+torch.set_num_threads(1)  # whatever a user's variable says
 # Servers of tests are here: no proxy stands between, and libraries may ask them.
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
 for offline in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
