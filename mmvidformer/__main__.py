@@ -70,7 +70,14 @@ def main(argv: Sequence[str] | None = None, program: Program = MMVIDFORMER) -> i
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be any bytes
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return run_command(argv, program)
+        try:
+            return run_command(argv, program)
+        finally:
+            print(end="", flush=True)  # what is left in its buffer: Python would fail to, at exit
+    except BrokenPipeError:
+        from mmvidformer.engine.errors import end_without_reader
+
+        end_without_reader()
     except KeyboardInterrupt:  # while modules are imported; later, ``run_tool`` ends processes
         print("interrupted", file=sys.stderr)
         return 130

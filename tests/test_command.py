@@ -1,5 +1,7 @@
 """The command ``mmvidformer``."""
 
+import os
+import subprocess
 import sys
 import warnings
 from argparse import ArgumentParser
@@ -179,3 +181,17 @@ def test_an_interrupt_while_a_command_is_imported_is_a_line(monkeypatch, capsys)
     monkeypatch.setattr("mmvidformer.__main__.import_module", interrupt)
     assert main(["train", "x"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["data"], ["count", "--help"], ["models"]]
+)
+def test_a_list_whose_reader_has_gone_ends_without_a_word(arguments) -> None:
+    code = "import sys; sys.stdin.read(); from mmvidformer.__main__ import main; sys.exit(main())"
+    streams = dict.fromkeys(["stdin", "stdout", "stderr"], subprocess.PIPE)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    command = [sys.executable, "-c", code, *arguments]
+    with subprocess.Popen(command, env=buffered, **streams) as process:
+        process.stdout.close()
+        process.stdin.close()
+        assert (process.stderr.read(), process.wait(600)) == (b"", 141)

@@ -41,7 +41,7 @@ def run_tool(main: Callable[[], int | None]) -> int:
     logging.raiseExceptions = DEBUG in os.environ
     try:
         status = main() or 0
-        print(end="", flush=True)  # what is left in its buffer: Python would fail to, at exit
+        print(end="", flush=True)  # here, since a process of a group does not return
         if group := joined_group():
             leave_group(group, status)
         return status
@@ -56,9 +56,7 @@ def run_tool(main: Callable[[], int | None]) -> int:
         end_process(130)
     except Exception as error:
         if isinstance(error, BrokenPipeError) and not lost_part(error):
-            # Who reads the output, such as ``head``, has enough.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            end_process(READER_GONE_STATUS)
+            end_without_reader()
         if LAUNCHED in os.environ and DEBUG not in os.environ and lost_part(error) == GONE:
             end_process(GONE_STATUS)
         mistake = is_mistake(error)
@@ -104,6 +102,12 @@ def leave_group(distributed: ModuleType, status: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def end_without_reader() -> NoReturn:
+    """End this process: who reads its output, such as ``head``, has enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    end_process(READER_GONE_STATUS)
 
 
 def end_process(status: int) -> NoReturn:
