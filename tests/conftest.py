@@ -274,13 +274,14 @@ def s3() -> Iterator[Proxy]:
 @pytest.fixture
 def storage(s3: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """The S3 server without faults, which this process finds by fsspec's variables."""
-    from mmvidformer.storage import files
+    from mmvidformer.storage import files, lease
 
     monkeypatch.setenv("MMVIDFORMER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url)
     monkeypatch.setattr(files, "PAUSES", (0.01, 0.02))
+    monkeypatch.setattr(lease, "SETTLING", 0.01)
     files._file_system.cache_clear()
     s3.reset()
     yield s3

@@ -24,14 +24,6 @@ HEAVY = {
     "torchvision",
 }
 
-# They run one after another in one process.
-STEPS = (
-    "import mmvidformer.registry",
-    "from mmvidformer.models import ViViT",
-    "import mmvidformer.apis",
-    "import mmvidformer.apis.heat",
-    "from mmvidformer.registry import HOOKS; HOOKS.get('mmvidformer.TrainingGuardHook')",
-)
 REPAIRED = ("mmaction.datasets", "mmaction.evaluation", "mmaction.models")
 # What each step of a plain PyTorch program loads, besides the standard library.
 PLAIN = {
@@ -39,9 +31,16 @@ PLAIN = {
     "import mmvidformer": {"mmvidformer"},
     "import torch, einops": None,
     "from mmvidformer.layers import Attention": set(),
-    "import timm": None,
     "import mmvidformer.models; mmvidformer.optimize_for_inference": set(),
 }
+# Steps that load MMEngine, or MMAction2, too.
+FULL = (
+    "import mmvidformer.registry",
+    "from mmvidformer.models import ViViT",
+    "import mmvidformer.apis",
+    "import mmvidformer.apis.heat",
+    "from mmvidformer.registry import HOOKS; HOOKS.get('mmvidformer.TrainingGuardHook')",
+)
 
 
 def modules_after(steps: tuple[str, ...]) -> list[set[str]]:
@@ -52,17 +51,23 @@ def modules_after(steps: tuple[str, ...]) -> list[set[str]]:
     return [{*line.split()} for line in printed.splitlines()]
 
 
-def test_optional_parts_are_not_loaded() -> None:
-    for step, loaded in zip(STEPS, modules_after(STEPS), strict=True):
-        assert not HEAVY & loaded, step
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, set[str]]:
+    """Names of all modules after each step; they run one after another in one process."""
+    return dict(zip((*PLAIN, *FULL), modules_after((*PLAIN, *FULL)), strict=True))
 
 
-def test_layers_and_models_are_plain_pytorch() -> None:
+def test_layers_and_models_are_plain_pytorch(loaded: dict[str, set[str]]) -> None:
     before = {*sys.stdlib_module_names}
-    for (step, expected), loaded in zip(PLAIN.items(), modules_after((*PLAIN,)), strict=True):
-        projects = {name.partition(".")[0] for name in loaded if not name.startswith("_")}
+    for step, expected in PLAIN.items():
+        projects = {name.partition(".")[0] for name in loaded[step] if not name.startswith("_")}
         assert expected is None or projects - before == expected, step
         before |= projects
+
+
+def test_optional_parts_are_not_loaded(loaded: dict[str, set[str]]) -> None:
+    for step, modules in loaded.items():
+        assert not HEAVY & modules, step
 
 
 def test_each_file_that_is_checked_or_encoded_loads_no_torch() -> None:
@@ -76,28 +81,43 @@ def test_each_file_that_is_checked_or_encoded_loads_no_torch() -> None:
 
 
 @cache
-def statements(path: Path) -> list[ast.stmt]:
-    return ast.parse(path.read_text()).body
+def modules_of(name: str) -> list[str]:
+    """The modules of this package that an import of a name runs: its parents come first."""
+    parts = name.split(".")
+    parents = [".".join(parts[: i + 1]) for i in range(len(parts))]
+    return [parent for parent in parents if file_of(parent).is_file()]
+
+
+def file_of(name: str) -> Path:
+    path = ROOT / name.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@cache
+def names_in(module: str) -> list[str]:
+    """Names that a module itself imports, in their order, and not within functions."""
+    found: list[str] = []
+    for node in ast.parse(file_of(module).read_text("utf-8")).body:
+        names = [alias.name for alias in getattr(node, "names", ())]
+        if isinstance(node, ast.ImportFrom):
+            found += [node.module, *(f"{node.module}.{one}" for one in names)]
+        elif isinstance(node, ast.Import):
+            found += names
+    return found
 
 
 def imports(name: str, seen: set[str]) -> Iterator[str]:
     """Names that an import of a module of this package imports, in their order."""
-    parts = name.split(".")
-    for parent in (".".join(parts[: i + 1]) for i in range(len(parts))):
-        path = ROOT / parent.replace(".", "/")
-        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if parent in seen or not path.is_file():
+    for module in modules_of(name):
+        if module in seen:
             continue
-        seen.add(parent)
-        yield parent
-        for node in statements(path):
-            names = [alias.name for alias in getattr(node, "names", ())]
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module, *(f"{node.module}.{one}" for one in names)]
-            elif not isinstance(node, ast.Import):
-                continue
-            for one in names:
-                yield from imports(one, seen) if one.startswith("mmvidformer") else [one]
+        seen.add(module)
+        yield module
+        for one in names_in(module):
+            if not one.startswith("mmvidformer"):
+                yield one
+            elif not seen.issuperset(modules_of(one)):
+                yield from imports(one, seen)
 
 
 def test_repairs_come_before_mmaction() -> None:

@@ -1,6 +1,7 @@
 """Shards on a real S3 server, and on the web, with faults."""
 
 import json
+from functools import partialmethod
 
 import numpy as np
 import pytest
@@ -28,17 +29,22 @@ PIPELINE = [
 ]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of the first test that needs shards, for all of them."""
+    return tmp_path_factory.mktemp("shards")
+
+
 @pytest.fixture
-def shards(storage, tmp_path):
+def shards(storage, folder):
     """The config of the files, and the address of their shards."""
-    for number in range(3):
-        write(tmp_path / f"{number}.mp4")
-    file = tmp_path / "train.txt"
-    file.write_text("".join(f"{number}.mp4 {number}\n" for number in range(3)))
-    address = f"s3://bucket/{tmp_path.name}/train"
-    assert shard_list(file, address, videos_per_shard=2) == {}
-    prefix = dict(video=str(tmp_path))
-    return ListedVideoDataset(str(file), PIPELINE, prefix), address
+    file, address = folder / "train.txt", f"s3://bucket/{folder.name}/train"
+    if not file.exists():
+        for number in range(3):
+            write(folder / f"{number}.mp4")
+        file.write_text("".join(f"{number}.mp4 {number}\n" for number in range(3)))
+        assert shard_list(file, address, videos_per_shard=2) == {}
+    return ListedVideoDataset(str(file), PIPELINE, dict(video=str(folder))), address
 
 
 def inputs(dataset, number: int) -> torch.Tensor:
@@ -79,14 +85,16 @@ def test_lists_and_videos_in_a_bucket(shards, storage) -> None:
         assert torch.equal(inputs(dataset, number), inputs(local, number))
 
 
-def test_a_list_and_videos_in_a_bucket_become_shards(shards, storage, monkeypatch) -> None:
+def test_a_list_and_videos_in_a_bucket_become_shards(
+    shards, storage, tmp_path, monkeypatch
+) -> None:
     """Also if the command is interrupted, and repeated."""
 
     def stop(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    local, address = shards
-    folder = address.rpartition("/")[0]
+    local, _ = shards
+    folder = f"s3://bucket/{tmp_path.name}"
     for name in ("train.txt", "0.mp4", "1.mp4"):
         files.upload(local.data_prefix["video"] + "/" + name, f"{folder}/{name}")
     out = f"{folder}/packed"
@@ -147,7 +155,7 @@ def test_a_passing_fault_is_no_bad_video(shards, storage, monkeypatch, fault, we
     dataset = SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")
     if fault == "slow":
         monkeypatch.setattr(storage, "pause", 6)
-        monkeypatch.setattr(files, "TIME_LIMIT", 2)
+        monkeypatch.setattr(files, "TIME_LIMIT", 1)
     storage.faults.extend([fault] * 2)
     assert torch.equal(inputs(dataset, 1), inputs(local, 1))
     assert not storage.faults
@@ -161,7 +169,7 @@ def test_a_lasting_fault_ends_with_a_sentence(shards, storage, monkeypatch, faul
     dataset = SafeDataset(ShardedVideoDataset(address, PIPELINE), max_bad_share=1.0)
     if fault == "slow":
         monkeypatch.setattr(storage, "pause", 6)
-        monkeypatch.setattr(files, "TIME_LIMIT", 1)
+        monkeypatch.setattr(files, "TIME_LIMIT", 0.5)
     storage.lasting, storage.gets = fault, 0
     with pytest.raises(StorageError, match=r"00000\.tar: 3 tries failed, the last by ") as caught:
         inputs(dataset, 0)
@@ -193,19 +201,22 @@ def test_a_damaged_video_in_a_bucket_is_bad(storage, tmp_path) -> None:
         SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")[0]
 
 
-def test_a_file_in_several_parts_is_there_as_a_whole_or_not(storage, tmp_path) -> None:
+def test_a_file_in_several_parts_is_there_as_a_whole_or_not(storage, tmp_path, monkeypatch) -> None:
     """S3 puts together what is uploaded in parts, and keeps nothing of an upload that failed."""
-    address, content = f"s3://bucket/{tmp_path.name}/epoch_1.pth", bytes(105 << 20)
+    address, content = f"s3://bucket/{tmp_path.name}/epoch_1.pth", bytes(11 << 20)
     files.write_file(address, b"before")
+    client = files._file_system_of(address)
+    in_parts = partialmethod(type(client)._pipe_file, chunksize=5 << 20)  # in place of 50
+    monkeypatch.setattr(type(client), "_pipe_file", in_parts)
     storage.methods, storage.lasting = {"PUT"}, "503"
     with pytest.raises(StorageError, match=r"epoch_1\.pth: 3 tries failed"):
         files.write_file(address, content)
     storage.reset()
     assert files.read_file(address) == b"before"
-    client = files._file_system_of(address)
     assert not client.call_s3("list_multipart_uploads", Bucket="bucket").get("Uploads")
     files.write_file(address, content)
     assert files.read_file(address) == content
+    assert '-3"' in files.file_status(address).version  # as S3 tags what it put together
 
 
 def test_an_index_says_where_its_bytes_are(shards, storage) -> None:
