@@ -1,5 +1,6 @@
 """Fixtures of all tests."""
 
+import atexit
 import faulthandler
 import gc
 import importlib.util
@@ -11,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
 
@@ -20,12 +20,8 @@ from types import ModuleType
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
-import torch
 import yaml
 
-import mmvidformer.registry  # noqa: F401  isort: skip  (repairs MMAction2, which many tests use)
-import lab.papers.kernels  # noqa: F401  (the tests of kernels are theirs, too)
-from tests.fast_runs import collect_rarely, look_around_once, read_configs_once, write_plainly
 from tests.longest_files import longest_first
 from tests.storage_server import Proxy, s3_server
 from tests.tiny_data import TinyVideos, write_prediction_data, write_tiny_videos
@@ -37,30 +33,9 @@ ROOT = Path(__file__).parents[1]
 HANGS = 1800
 STDERR = os.dup(2)  # pytest replaces it
 
-# Processes are forked from one server, which has what any of them needs, whichever test is the
-# first: its imports would else be those of each process.
-PRELOADED = [
-    "mmvidformer.registry",
-    "mmaction.models",
-    "mmaction.datasets",
-    "mmvidformer.apis.recognizer",
-    "mmvidformer.data.transforms.auto_augment",
-    "mmvidformer.engine.launch",
-    "mmvidformer.video.check_files",
-    "timm.data",
-]
-forkserver.set_forkserver_preload(PRELOADED)
-forkserver.set_forkserver_preload = lambda modules, **of_python_3_15: None
-
-
-read_configs_once()
-write_plainly()
-look_around_once()
-collect_rarely()
 # Commands in the background of a shell ignore ctrl-C, and so would these tests and what they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-torch.set_num_threads(1)  # whatever a user's variable says
 # Servers of tests are here: no proxy stands between, and libraries may ask them.
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
 for offline in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
@@ -133,14 +108,26 @@ def handlers_of_a_test() -> Iterator[None]:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let a process of xdist end at once: Python takes seconds to free what the system frees."""
+    if hasattr(session.config, "workerinput"):
+        atexit.register(os._exit, 0)
+
+
+def pytest_collection() -> None:
+    """Import what most tests need, but not in the process that only hands them out."""
+    from tests import prepared  # noqa: F401
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest; xdist keeps this order with ``--no-loadscope-reorder``."""
     items.sort(key=longest_first)
 
 
-def pytest_unconfigure() -> None:
-    """Let go of what ``clean_module`` kept: libraries report it as leaks."""
-    gc.unfreeze()
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let go of what ``clean_module`` kept: libraries report it as leaks, where somebody reads."""
+    if not hasattr(config, "workerinput"):
+        gc.unfreeze()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -186,6 +173,8 @@ def tools() -> Path:
 @pytest.fixture(scope="session")
 def weights() -> Callable:
     """Read the weights of a checkpoint file."""
+    import torch
+
     return lambda path: torch.load(path, weights_only=True)["state_dict"]
 
 
