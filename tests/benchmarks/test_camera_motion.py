@@ -1,13 +1,14 @@
 """The benchmark of camera motion on clips that are cut from videos."""
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from benchmarks import pretraining_miniature
+from benchmarks import camera_motion, pretraining_miniature
 from benchmarks.camera_baselines import by_features, by_flow
 from benchmarks.camera_motion import main, share, wilson
 from benchmarks.camera_windows import Unusable, cut_windows, read_frames, still_clips
@@ -74,7 +75,9 @@ def test_intervals() -> None:
     assert share([True, True, False, True]) == "75.0% (30.1-95.4, n = 4)"
 
 
-def test_tables(still, write, tmp_path, capsys) -> None:
+def test_tables(still, write, tmp_path, monkeypatch, capsys) -> None:
+    few = partial(camera_motion.mixed_motions, count=6)
+    monkeypatch.setattr(camera_motion, "mixed_motions", few)
     write("brief.avi", scene(np.zeros((7, 4))))  # too short
     main([str(still.parent), "--clips", "9", "--out", str(tmp_path / "clips.csv")])
     said = capsys.readouterr()
@@ -85,6 +88,7 @@ def test_tables(still, write, tmp_path, capsys) -> None:
     lines = (tmp_path / "clips.csv").read_text().splitlines()
     assert len(lines) == 10 and lines[2].startswith("still.avi,1,pan left,")
     assert "| 0.9 to 1.0 | " in said.out and "two motions, one 0.5 as fast: " in said.out
+    assert said.out.count("n = 6)") == 3 * 3  # ratios, answers
     assert CLASSES[0] in lines[1]
     with pytest.raises(SystemExit, match="no video whose camera stands still"):
         main([str(still.parent / "brief.avi")])

@@ -111,7 +111,7 @@ def test_rivals_learn_colors(name: str, lists: Path, monkeypatch) -> None:
 def test_a_table_goes_on(lists: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(real_rivals, "SIZE", 32)
     out = tmp_path / "out"
-    options = [str(lists), "--out", str(out), "--methods", "--rival-minutes", "0.02"]
+    options = [str(lists), "--out", str(out), "--methods", "--rival-minutes", "1e-4"]
     real_videos.main([*options, "--rivals", "videomae"])
     first = capsys.readouterr().out
     assert first.count("videomae, ") == 2  # folds
