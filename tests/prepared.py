@@ -11,12 +11,16 @@ from tests.fast_runs import collect_rarely, look_around_once, read_configs_once,
 # Processes are forked from one server, which has what any of them needs, whichever test is the
 # first: its imports would else be those of each process.
 PRELOADED = [
+    "matplotlib.figure",  # of each run, as MMEngine makes a visualizer
+    "matplotlib.backends.backend_agg",
     "mmvidformer.registry",
     "mmaction.models",
     "mmaction.datasets",
+    "mmaction.engine",
     "mmvidformer.apis.recognizer",
     "mmvidformer.data.transforms.auto_augment",
     "mmvidformer.engine.launch",
+    "mmvidformer.models.registration",
     "mmvidformer.video.check_files",
     "timm.data",
 ]
