@@ -22,20 +22,21 @@ def write_colors(path: Path, label: int, seconds: int, seed: int, gray: int = 0)
     write_video(path, frames.clip(0, 255).astype(np.uint8), RATE)
 
 
-@pytest.fixture
-def long_videos(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def long_videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Lists of long videos whose middle is gray, and of short ones for the test."""
+    folder = tmp_path_factory.mktemp("long")
     lists: dict[str, list[str]] = {"train": [], "test": []}
     for label in range(3):
-        write_colors(tmp_path / f"{label}.mp4", label, SECONDS, label, gray=6)
+        write_colors(folder / f"{label}.mp4", label, SECONDS, label, gray=6)
         lists["train"].append(f"{label}.mp4 {label}")
         for number in range(2):
-            write_colors(tmp_path / f"short_{label}_{number}.mp4", label, 5, 10 + number)
+            write_colors(folder / f"short_{label}_{number}.mp4", label, 5, 10 + number)
             lists["test"].append(f"short_{label}_{number}.mp4 {label}")
     for split, lines in lists.items():
-        (tmp_path / f"{split}.txt").write_text("\n".join(lines) + "\n")
-    (tmp_path / "classes.txt").write_text("red\ngreen\nblue\n")
-    return tmp_path
+        (folder / f"{split}.txt").write_text("\n".join(lines) + "\n")
+    (folder / "classes.txt").write_text("red\ngreen\nblue\n")
+    return folder
 
 
 @pytest.mark.parametrize("method", ["linear", "attentive", "temporal"])

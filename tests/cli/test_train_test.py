@@ -1,7 +1,10 @@
 """Training, resuming and testing through the command-line tools, in one process."""
 
 import json
+import multiprocessing
+import os
 import pickle
+import runpy
 import signal
 import sys
 from pathlib import Path
@@ -28,8 +31,18 @@ from mmvidformer.tasks.multi_task import AnticipationMetric
 from mmvidformer.tasks.shares import is_share
 
 
+def run_script(log: Path, words: list[str]) -> None:
+    """Run a script with its arguments in a process that was forked, and write what it prints."""
+    with log.open("w") as file:
+        for number in (1, 2):
+            os.dup2(file.fileno(), number)
+    sys.path.insert(0, str(Path(__file__).parent))  # for the hook of a config
+    sys.argv = words
+    runpy.run_path(words[0], run_name="__main__")
+
+
 @pytest.fixture(scope="module")
-def trained(make_config, train, run, tools, tmp_path_factory):
+def trained(make_config, train, tools, tmp_path_factory):
     """A run of 3 epochs of 2 iterations, cut off in the third epoch and resumed."""
     config = make_config("resumed")
     work_dir = tmp_path_factory.mktemp("resumed")
@@ -38,14 +51,18 @@ def trained(make_config, train, run, tools, tmp_path_factory):
         custom_imports=dict(imports=["mmvidformer.registry", "cut_power"]),
         custom_hooks=[dict(type="mmvidformer.CutPower", at=5)],
     )
-    options = ["--work-dir", work_dir, "--seed", 0]
-    process = run(sys.executable, tools / "train.py", cut, *options)
-    log = process.communicate(timeout=600)[0]
-    assert process.returncode == -signal.SIGKILL, log
-    (work_dir / "printed.txt").write_text(log)
+    options = ["--work-dir", str(work_dir), "--seed", "0"]
+    log = work_dir / "printed.txt"
+    words = [str(tools / "train.py"), str(cut), *options]
+    process = multiprocessing.get_context("forkserver").Process(
+        target=run_script, args=(log, words)
+    )
+    process.start()
+    process.join(600)
+    assert process.exitcode == -signal.SIGKILL, log.read_text()
     assert (work_dir / "epoch_2.pth").exists() and not (work_dir / "epoch_3.pth").exists()
 
-    train([str(config), "--resume", *map(str, options)])
+    train([str(config), "--resume", *options])
     return config, work_dir
 
 

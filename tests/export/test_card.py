@@ -43,7 +43,7 @@ def small(name: str, classes: int = 4) -> Config:
 
 def write_video(path: Path, width: int, height: int, frames: int, fps: int) -> None:
     """Write smooth colours that move, so that codecs keep them."""
-    y, x = np.mgrid[:height, :width]
+    y, x = np.mgrid[:height, :width].astype(np.float32)
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=fps)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
