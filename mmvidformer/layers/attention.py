@@ -6,7 +6,7 @@ shapes are told in ``layers.patterns``.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ from mmvidformer.layers.norm import QueryKeyNorm
 from mmvidformer.layers.patterns import PATTERNS, Pattern
 from mmvidformer.layers.patterns.base import one_sequence, regroup, ungroup
 from mmvidformer.layers.patterns.causal import past_sequence
-from mmvidformer.layers.rotary import ROPES
+from mmvidformer.layers.rotary import ROPES, RotaryPositions
 from mmvidformer.layers.shift import Shift, build_shift
 from mmvidformer.layers.tokens import Context, Grid
 from mmvidformer.lookup import look_up
@@ -123,9 +123,6 @@ class Attention(nn.Module):
         if rope is not None:
             stages["rope"] = ROPES.build(rope, head_dim=head_dim)
         self.prepare = nn.ModuleDict(stages)  # weights in files have this name
-        self._parts = self.kernel.parts
-        self._first_shifts = len(moves) if [*stages][: len(moves)] == [*moves] else 0
-        self._later_stages = [*stages][self._first_shifts :]
         self.proj = nn.Linear(inner, dim)
         self.proj_drop = nn.Dropout(proj_drop) if proj_drop else None
 
@@ -220,33 +217,23 @@ class Attention(nn.Module):
 
     def run_stages(self, projected: Tensor, context: Context) -> Heads:
         """Shift, map, gate and turn what is projected, (B, P + T H W, 3 n d)."""
-        heads = torch.unflatten(projected, -1, (self._parts, self.num_heads, -1))
-        if not self._first_shifts:
-            projections = heads.unbind(2)
-        else:  # keys and values are shifted as one tensor, before anything else
-            first, others = heads.split_with_sizes([1, self._parts - 1], dim=2)
-            for number in range(self._first_shifts):
-                others = _shift(self.prepare[f"shift{number}"], others, context.grid)
-            projections = (first.squeeze(2), *others.unbind(2))
-        q, k, v = (*projections, projections[-1])[:3]  # keys may be values
-        if not self._later_stages:
-            return q, k, v
-        del projected, heads, projections  # freed as soon as no stage needs its parts
-        for name in self._later_stages:
-            stage = self.prepare[name]
-            if name == "rope":
+        parts = projected.unflatten(-1, (self.kernel.parts, self.num_heads, -1)).unbind(2)
+        q, k, v = parts[0], parts[1], parts[-1]  # keys may be values
+        del projected, parts  # freed once no stage needs them
+        for stage in self.prepare.values():
+            if isinstance(stage, Shift):
+                k, v = _shift(stage, k, v, context.grid)
+            elif isinstance(stage, RotaryPositions):
                 q, k, v = stage(q, k, v, context)
-            elif isinstance(stage, Shift):
-                k, v = _shift(stage, k, context.grid), _shift(stage, v, context.grid)
             else:
                 q, k, v = stage(q, k, v)
         return q, k, v
 
 
-def _shift(shift: Any, x: Tensor, grid: Grid) -> Tensor:
-    """Shift the keys or values of the places among (B, P + T H W, ..., n, d)."""
-    prefix, places = grid.split(x)
-    return grid.join(prefix, shift.shift(places))
+def _shift(shift: Shift, k: Tensor, v: Tensor, grid: Grid) -> tuple[Tensor, ...]:
+    """Shift the keys and values of the places among (B, P + T H W, n, d), as one tensor."""
+    prefix, places = grid.split(torch.stack([k, v], dim=2))
+    return grid.join(prefix, shift.shift(places)).unbind(2)
 
 
 def split_heads(q: Tensor, k: Tensor, v: Tensor, count: int) -> list[Heads]:

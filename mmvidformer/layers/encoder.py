@@ -132,7 +132,9 @@ class Encoder(nn.Module):
         for block in self.blocks:
             tensor = block(tensor, context)
             if outputs is not None:
-                outputs.append(self._as_output(tensor, context, size))
+                output = Tokens(tensor, context)
+                has_tokens = self.frame_token is not None
+                outputs.append(frame_tokens_first(output, size) if has_tokens else output)
         if self.frames == "together":
             return Tokens(self.norm(tensor), clips._replace(grid=context.grid))
         return self._join_frames(tensor, context, clips)
@@ -200,10 +202,6 @@ class Encoder(nn.Module):
             return Tokens(self.norm(tensor), clips)
         pooled = pool_tokens(Tokens(self.norm(tensor), context), "cls")
         return one_per_frame(pooled.unflatten(0, (-1, clips.grid.t)), clips)
-
-    def _as_output(self, tensor: Tensor, context: Context, size: Size) -> Tokens:
-        tokens = Tokens(tensor, context)
-        return tokens if self.frame_token is None else frame_tokens_first(tokens, size)
 
     def norm_of(self, number: int) -> nn.Module:
         """Return the norm of the tokens after a block, if others read them."""

@@ -65,7 +65,7 @@ def fast(make: Callable[[int], nn.Module]) -> Callable[[int], nn.Module]:
 
 @pytest.mark.skipif(torch.__version__ < "2.7", reason="PyTorch 2.6 takes more operators")
 @pytest.mark.parametrize(
-    ("make", "most"), [(joint, 29), (divided, 76), (fixation, 177), (fast(divided), 68)]
+    ("make", "most"), [(joint, 29), (divided, 76), (fixation, 179), (fast(divided), 68)]
 )
 def test_operators_of_a_block_forward_and_backward(
     make: Callable[[int], nn.Module], most: int
@@ -80,7 +80,7 @@ def test_operators_of_a_block_forward_and_backward(
     assert (counts[1] - counts[0]) / 2 <= most
 
 
-@pytest.mark.parametrize(("make", "most"), [(joint, 75), (divided, 175), (fixation, 250)])
+@pytest.mark.parametrize(("make", "most"), [(joint, 75), (divided, 180), (fixation, 250)])
 def test_python_calls_of_a_block(make: Callable[[int], nn.Module], most: int) -> None:
     """What is left to pay for on a GPU with small batches; timm's block of joint attention: 105."""
     clip, counts = torch.randn(1, 3, 4, 32, 32), []

@@ -118,8 +118,6 @@ class LinearCostKernel(Kernel):
         if not (q.dtype == k.dtype == dtype == torch.float32):
             if not in_half or not _multiplies_halves(q, k, v):
                 q, k, v = full_precision(q, k, v)
-        if v.is_meta or not torch.is_autocast_enabled(v.device.type):
-            return self.attend(q, k, v, mask).to(dtype)
         with without_autocast(v.device):
             return self.attend(q, k, v, mask).to(dtype)
 
@@ -150,8 +148,9 @@ def _multiplies_halves(*inputs: Tensor) -> bool:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager:
-    """Disable autocast. The meta device, on which operations are counted, has none."""
-    return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
+    """Disable autocast, if it is on. The meta device, on which operations are counted, has none."""
+    is_on = device.type != "meta" and torch.is_autocast_enabled(device.type)
+    return torch.autocast(device.type, enabled=False) if is_on else nullcontext()
 
 
 def full_precision(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
