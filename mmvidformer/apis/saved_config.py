@@ -9,6 +9,7 @@ from typing import Any
 from mmengine.config import Config
 
 from mmvidformer.config import pipelines
+from mmvidformer.config.rows import with_tuples
 from mmvidformer.engine.loading import for_evaluation
 from mmvidformer.engine.pipelines import dicts_in
 from mmvidformer.errors import UserError
@@ -79,17 +80,7 @@ def read_saved_config(folder: Path) -> Config | None:
     if not parts or not all(isinstance(part, dict) for part in parts):
         raise UserError(f"{file} must have a model with backbone and cls_head under {KEY!r}")
     _check_names(saved, str(file))
-    return Config({name: _with_tuples(saved[name]) for name in PARTS if name in saved})
-
-
-def _with_tuples(value: Any) -> Any:
-    """Copy a part of a config, with tuples of numbers, which JSON does not have, as in Python."""
-    if isinstance(value, dict):
-        return {key: _with_tuples(part) for key, part in value.items()}
-    if not isinstance(value, list):
-        return value
-    is_of_numbers = all(isinstance(part, int | float) for part in value)
-    return tuple(value) if is_of_numbers else [_with_tuples(part) for part in value]
+    return Config({name: with_tuples(saved[name]) for name in PARTS if name in saved})
 
 
 def _check_names(value: Mapping[str, Any], source: str) -> None:

@@ -41,39 +41,26 @@ def find_windows(
 ) -> list[ShotWindow]:
     """Return the windows of an opened video, whose frames are numbered by time then.
 
+    They are those (``list_windows``) of each shot. A shot that is shorter than a window is one
+    window.
+
     Args:
         pipeline: What opened it, and reads them.
         opened: The video.
         window: Seconds of a window; None: 2.
         stride: Seconds from one window to the next; None: about half a window.
         stage_frames: Number of frames that the model's first stage sees (``frames_of_stage``).
-        cuts: As of ``list_shot_windows``.
-    """
-    rate = times_of(opened).rate
-    sizes = in_frames(rate, window, stride, lambda size: pipeline.period(size, rate, stage_frames))
-    return list_shot_windows(opened, *sizes, cuts)
-
-
-def list_shot_windows(
-    opened: dict, size: int, step: int, cuts: str | None = None
-) -> list[ShotWindow]:
-    """Return the windows of an opened video, those (``list_windows``) of each shot.
-
-    A shot that is shorter than a window is one window.
-
-    Args:
-        opened: A result of ``VideoPipeline.open`` that ``times_of`` has seen.
-        size: Frames of a window.
-        step: Frames from one window to the next.
         cuts: How cuts are found (``video.cuts.find_cuts``); default: ``'content'``.
 
     Raises:
         UserError: As ``find_cuts``.
     """
+    rate = times_of(opened).rate
+    sizes = in_frames(rate, window, stride, lambda size: pipeline.period(size, rate, stage_frames))
     windows = []
     borders = [*list_shots(opened, cuts), opened["total_frames"]]
     for shot, (start, end) in enumerate(pairwise(borders)):
-        for first, last in list_windows(end - start, size, step):
+        for first, last in list_windows(end - start, *sizes):
             windows.append(ShotWindow(start + first, start + last, shot))
     return windows
 
@@ -88,7 +75,12 @@ def list_shots(opened: dict, cuts: str | None = None) -> list[int]:
     Raises:
         UserError: As ``find_cuts``.
     """
-    return _video_of(opened).shots(cuts or CONTENT)
+    if "array" in opened:
+        video = Video.open(opened["array"], rate=opened.get("avg_fps") or 0.0)
+    else:
+        reader = opened["video_reader"]
+        video = reader if isinstance(reader, Video) else Video.open(opened["filename"])
+    return video.shots(cuts or CONTENT)
 
 
 def stream_shots(
@@ -113,10 +105,3 @@ def count_shots(path: Path) -> int:
         if video.duration <= LONGEST:
             return len(video.shots())
     return 1
-
-
-def _video_of(opened: dict) -> Video:
-    if "array" in opened:
-        return Video.open(opened["array"], rate=opened.get("avg_fps") or 0.0)
-    reader = opened["video_reader"]
-    return reader if isinstance(reader, Video) else Video.open(opened["filename"])

@@ -108,7 +108,7 @@ def expand(options: Options) -> dict[str, object]:
     Lists of numbers become tuples, which transforms require.
     """
     expanded: dict[str, object] = {}
-    for key, value in _with_tuples(options).items():
+    for key, value in with_tuples(options).items():
         parts = re.split(r"\{([^{}]*)\}", key)  # every second one was in braces
         choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
         for chosen in product(*choices):
@@ -116,11 +116,12 @@ def expand(options: Options) -> dict[str, object]:
     return expanded
 
 
-def _with_tuples(value: Any) -> Any:
+def with_tuples(value: Any) -> Any:
+    """Copy a part of a config, with tuples of numbers, which YAML and JSON do not have."""
     if isinstance(value, Mapping):
-        return {key: _with_tuples(item) for key, item in value.items()}
+        return {key: with_tuples(item) for key, item in value.items()}
     if not isinstance(value, list):
         return value
     if all(type(item) in (int, float) for item in value):
         return tuple(value)
-    return [_with_tuples(item) for item in value]
+    return [with_tuples(item) for item in value]

@@ -10,6 +10,7 @@ from mmvidformer.catalog import MODELS
 from mmvidformer.errors import UserError
 from mmvidformer.layers import INITS, POOLINGS
 from mmvidformer.layers.config import Choice
+from mmvidformer.layers.outputs import average_places
 from mmvidformer.layers.samples import Sample, Samples
 from mmvidformer.lookup import look_up
 from mmvidformer.models.head import Head, TimeSformerHead, init_linear, topk_accuracies
@@ -117,10 +118,7 @@ class HiddenLayerHead(TimeSformerHead):
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Map features (N, D), or tokens (N, ..., D), to logits (N, num_classes)."""
-        hidden = self.act(self.fc_hidden(x))
-        if hidden.dim() > 2:
-            hidden = hidden.flatten(1, -2).mean(dim=1)
-        return super().forward(hidden, **kwargs)
+        return super().forward(average_places(self.act(self.fc_hidden(x))), **kwargs)
 
 
 @MODELS.add
@@ -160,7 +158,7 @@ class TokenMlpHead(Head):
 
     def forward(self, x: Tensor, **kwargs) -> Tensor:
         """Map tokens (N, T, H, W, D), or any (N, ..., D), to logits (N, num_classes)."""
-        x = self.norm(self.dropout(x).flatten(1, -2).mean(dim=1))
+        x = self.norm(average_places(self.dropout(x)))
         return self.fc_cls(self.dropout(F.gelu(self.fc_hidden(x))))
 
 

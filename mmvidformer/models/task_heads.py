@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmvidformer.catalog import MODELS
+from mmvidformer.layers.outputs import average_places
 from mmvidformer.layers.samples import Sample, Samples
 from mmvidformer.layers.scores import check_tokens
 from mmvidformer.models.head import Head, TimeSformerHead
@@ -19,7 +20,7 @@ NO_LABEL = -1  # of a frame that is neither trained nor evaluated
 def pool_clip(x: Features, lengths: Tensor | None = None) -> Tensor:
     """Average tokens (N, ..., D) to (N, D), or take the last step of a recurrent model."""
     if not isinstance(x, HorstOutput):
-        return x.flatten(1, -2).mean(dim=1) if x.dim() > 2 else x
+        return average_places(x)
     means = x.y.mean(dim=(-2, -1))
     # Not len(), which would fix the batch size of an exported graph.
     rows = torch.arange(means.shape[0], device=means.device)

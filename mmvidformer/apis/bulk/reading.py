@@ -66,7 +66,7 @@ class Windows:
         window: Length of a window in seconds; None: 2.
         stride: Seconds from one window to the next; None: about half a window.
         stage_frames: Number of frames that the model's first stage sees (``frames_of_stage``).
-        cuts: How cuts are found, which no window crosses (``list_shot_windows``).
+        cuts: How cuts are found, which no window crosses (``find_windows``).
     """
 
     pipeline: VideoPipeline

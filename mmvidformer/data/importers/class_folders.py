@@ -54,9 +54,10 @@ def read(export: Export) -> Iterator[tuple[dict[str, str], str]]:
         outside = f"{folder} has no {form}, only {say_count(len(names), 'video')} outside"
         raise UserError(f"{outside}; move each to a folder of its class, or give a csv video,label")
     labels = {folders[-1] for _, folders in firsts.values()}
-    for path in _list_classes(folder, has_splits):
-        if path.name not in labels:
-            export.skipped[str(path)] = "this folder of a class has no videos"
+    splits = [folder / name for name in list_folders(folder) if split_of(name)]
+    for parent in splits if has_splits else [folder]:
+        for label in {*list_folders(parent)} - labels:
+            export.skipped[str(parent / label)] = "this folder of a class has no videos"
     for name, folders in firsts.values():
         video = str((folder / name).absolute())
         split = {"split": split_of(folders[0]) or ""} if has_splits else {}
@@ -72,10 +73,3 @@ def _has_splits(folder: Path, names: Sequence[str]) -> bool:
         todo = "put all classes into folders of splits, or rename it if it is a class"
         raise UserError(f"{what}: {todo}")
     return bool(splits)
-
-
-def _list_classes(folder: Path, has_splits: bool) -> list[Path]:
-    parents = [folder]
-    if has_splits:
-        parents = [folder / name for name in list_folders(folder) if split_of(name)]
-    return [parent / name for parent in parents for name in list_folders(parent)]

@@ -186,11 +186,9 @@ class Export:
         self.has_frames = True
         fps = fps if self.fps is None else self.fps
         if fps is not None:
-            return str(round(float(FrameTimes(fps).seconds(frame)), 6))
+            return show_second(FrameTimes(fps), frame)
         opened = self._open(video)
-        if opened is None:
-            return ""
-        return str(round(float(opened.frame_times.seconds(frame)), 6))
+        return "" if opened is None else show_second(opened.frame_times, frame)
 
     def size(self, video: str) -> tuple[int, int] | None:
         """Return width and height of a video, if there is one."""
@@ -214,6 +212,11 @@ class Export:
             self.skipped[name] = str(error)
             return None
         return opened
+
+
+def show_second(times: FrameTimes, frame: int) -> str:
+    """Return the second at which a frame is first shown, as the text of a cell."""
+    return str(round(float(times.seconds(frame)), 6))
 
 
 @contextmanager

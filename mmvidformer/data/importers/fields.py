@@ -18,10 +18,7 @@ def read_object(part: Part, name: str) -> Part:
 
 def read_objects(part: Part, name: str) -> list[Part]:
     """Return a field that is a list of objects; empty if there is none."""
-    value = part.get(name)
-    values = [] if value is None else value
-    is_right = isinstance(values, list) and all(isinstance(item, dict) for item in values)
-    return _check(values, is_right, name, "a list of objects")
+    return _read_list(part, name, dict, "a list of objects")
 
 
 def read_number(part: Part, name: str) -> float:
@@ -39,10 +36,14 @@ def read_numbers(part: Part, name: str) -> list[float]:
 
 def read_texts(part: Part, name: str) -> list[str]:
     """Return a field that is a list of texts; empty if there is none."""
+    return _read_list(part, name, str, "a list of texts")
+
+
+def _read_list(part: Part, name: str, item_type: type, noun: str) -> list:
     value = part.get(name)
     values = [] if value is None else value
-    is_right = isinstance(values, list) and all(isinstance(item, str) for item in values)
-    return _check(values, is_right, name, "a list of texts")
+    is_right = isinstance(values, list) and all(isinstance(item, item_type) for item in values)
+    return _check(values, is_right, name, noun)
 
 
 def _is_number(value: Any) -> bool:

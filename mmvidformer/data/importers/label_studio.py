@@ -12,12 +12,13 @@ in the data of a task, it is ``Export.fps``, else that of the video, as a line t
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from mmvidformer.data.folders import is_video
-from mmvidformer.data.importers.export import Export, reading
+from mmvidformer.data.importers.export import Export, reading, show_second
 from mmvidformer.data.importers.fields import (
     Part,
     read_number,
@@ -31,6 +32,7 @@ from mmvidformer.errors import UserError
 from mmvidformer.video.times import FrameTimes
 
 Row = dict[str, str]
+Clock = Callable[[int], str]  # the second at which a frame, counted from 0, is first shown
 PERCENT = (100, 100)
 MINIMAL = ("annotation_id", "annotator", "lead_time")  # of each task in JSON-MIN
 RECORDS = {*MINIMAL, "id", "created_at", "updated_at", "agreement"}
@@ -94,7 +96,7 @@ def _read_task(export: Export, task: Part) -> Iterator[Row]:
             choices.setdefault(result["id"], {})[str(result.get("from_name"))] = labels
         else:
             parts.append(result)
-    clock = _Clock(export, video, parts, data.get("fps"))
+    clock = _find_clock(export, video, parts, data.get("fps"))
     texts = {} if "data" in task else _texts_of(task)
     has_rows = False
     for result in parts:
@@ -176,29 +178,20 @@ def _has_place(result: Part) -> bool:
     return any(name in read_object(result, "value") for name in ("ranges", "sequence", "start"))
 
 
-class _Clock:
-    """Says when frames of a task are shown."""
-
-    def __init__(self, export: Export, video: str, results: Sequence[Part], fps: Any) -> None:
-        self._export, self._video = export, video
-        rate = float(fps or 0)
-        if not rate:
-            values = [read_object(result, "value") for result in results]
-            keyframes = [item for value in values for item in read_objects(value, "sequence")]
-            timed = [item for item in keyframes if item.get("time")]
-            if timed:
-                last = max(timed, key=lambda item: read_number(item, "time"))  # the most exact
-                rate = read_number(last, "frame") / last["time"]
-        self._times = FrameTimes(rate) if rate else None
-
-    def seconds(self, frame: int) -> str:
-        """Return when a frame, counted from 0, is first shown."""
-        if self._times is None:
-            return self._export.seconds(self._video, frame)
-        return str(round(float(self._times.seconds(frame)), 6))
+def _find_clock(export: Export, video: str, results: Sequence[Part], fps: Any) -> Clock:
+    """Find the rate of a task, which says when its frames are shown; else the video says it."""
+    rate = float(fps or 0)
+    if not rate:
+        values = [read_object(result, "value") for result in results]
+        keyframes = [item for value in values for item in read_objects(value, "sequence")]
+        timed = [item for item in keyframes if item.get("time")]
+        if timed:
+            last = max(timed, key=lambda item: read_number(item, "time"))  # the most exact
+            rate = read_number(last, "frame") / last["time"]
+    return partial(show_second, FrameTimes(rate)) if rate else partial(export.seconds, video)
 
 
-def _read_result(export: Export, result: Part, clock: _Clock) -> Iterator[Row]:
+def _read_result(export: Export, result: Part, clock: Clock) -> Iterator[Row]:
     """Yield the rows of a result."""
     value = read_object(result, "value")
     label_type = result.get("type")
@@ -207,9 +200,9 @@ def _read_result(export: Export, result: Part, clock: _Clock) -> Iterator[Row]:
     elif label_type == "timelinelabels":
         for span in read_objects(value, "ranges"):
             first, last = (int(read_number(span, name)) for name in ("start", "end"))
-            times = {"time": clock.seconds(first - 1)}
+            times = {"time": clock(first - 1)}
             if first != last:
-                times = {"start": clock.seconds(first - 1), "end": clock.seconds(last)}
+                times = {"start": clock(first - 1), "end": clock(last)}
             for label in read_texts(value, "timelinelabels"):
                 yield {"label": label, **times}
     elif label_type == "labels" and "start" in value:  # of the sound, in seconds
@@ -223,7 +216,7 @@ def _read_result(export: Export, result: Part, clock: _Clock) -> Iterator[Row]:
         export.leave_out(str(label_type or result.get("from_name")))
 
 
-def _read_boxes(export: Export, value: Part, track: str, clock: _Clock) -> Iterator[Row]:
+def _read_boxes(export: Export, value: Part, track: str, clock: Clock) -> Iterator[Row]:
     """Yield a box at each frame at which a rectangle is shown, with each of its labels.
 
     A keyframe that is not enabled is the last frame of a part, as in Label Studio.
@@ -251,7 +244,7 @@ def _read_boxes(export: Export, value: Part, track: str, clock: _Clock) -> Itera
             if cells is None:
                 export.leave_out("outlying box")
                 continue
-            time = clock.seconds(frame + passed - 1)
+            time = clock(frame + passed - 1)
             for label in labels:
                 yield {"label": label, "track": track, "time": time, **cells}
 
