@@ -78,10 +78,7 @@ METRICS = _child(
     "mmvidformer.tasks.multi_task",
 )
 EVALUATOR = _child(
-    "evaluator",
-    _mmaction.EVALUATOR,
-    "mmaction.evaluation",
-    "mmvidformer.tasks.evaluator",
+    "evaluator", _mmaction.EVALUATOR, "mmaction.evaluation", "mmvidformer.tasks.evaluator"
 )
 OPTIMIZERS = _child(
     "optimizer", _mmaction.OPTIMIZERS, "mmaction.engine", "mmvidformer.engine.optim.optimizers"

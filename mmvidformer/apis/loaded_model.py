@@ -116,11 +116,7 @@ class LoadedModel:
         save_folder(self.cfg, self._model, self.names, folder, facts or Facts(), force)
 
     def push_to_hub(
-        self,
-        repository: str,
-        facts: Facts | None = None,
-        private: bool = True,
-        force: bool = False,
+        self, repository: str, facts: Facts | None = None, private: bool = True, force: bool = False
     ) -> str:
         """Save the model, and upload the folder to the HuggingFace hub; returns the address.
 

@@ -175,11 +175,7 @@ class Recognizer(LoadedModel):
         return self.answers(video, fps, first, in_parts=True, **options)
 
     def windows(
-        self,
-        opened: dict,
-        window: float | None = None,
-        stride: float | None = None,
-        **options: Any,
+        self, opened: dict, window: float | None = None, stride: float | None = None, **options: Any
     ) -> list[ShotWindow]:
         """Return the first and last frame, and the shot, of each window of ``timeline``.
 

@@ -64,12 +64,7 @@ class LastClips:
 
 @torch.no_grad()
 def stream_segments(
-    pipeline: VideoPipeline,
-    model: Any,
-    frames: Frames,
-    fps: float,
-    delay: float,
-    min_score: float,
+    pipeline: VideoPipeline, model: Any, frames: Frames, fps: float, delay: float, min_score: float
 ) -> Iterator[Answer]:
     """Find the segments of a stream, each at the end of the first clip ``delay`` after its end.
 

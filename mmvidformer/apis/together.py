@@ -88,10 +88,7 @@ class Batches(AbstractContextManager, Generic[Item]):
     """
 
     def __init__(
-        self,
-        run: Callable[[list[Item]], Sequence[Any]],
-        size: float = math.inf,
-        delay: float = 0.0,
+        self, run: Callable[[list[Item]], Sequence[Any]], size: float = math.inf, delay: float = 0.0
     ) -> None:
         self._run, self._runner = run, ThreadPoolExecutor(1)
         self._size, self._delay = size, delay

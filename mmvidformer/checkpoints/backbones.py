@@ -68,11 +68,7 @@ VIDEO_VITS: dict[str, dict] = {
         fc_norm="none",
     ),
     "onevision": dict(
-        clip_len=16,
-        img_size=(224, 224),
-        positions="none",
-        norm_pre=True,
-        pool="none",
+        clip_len=16, img_size=(224, 224), positions="none", norm_pre=True, pool="none"
     ),
     "videoprism": dict(clip_len=16, img_size=(288, 288), pool="none"),
     "streamformer": dict(clip_len=16, img_size=(224, 224), pool="none"),

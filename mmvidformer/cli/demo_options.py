@@ -11,12 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mmvidformer.engine import options as engine_options
-from mmvidformer.engine.arguments import (
-    check_outputs,
-    not_negative,
-    positive,
-    positive_number,
-)
+from mmvidformer.engine.arguments import check_outputs, not_negative, positive, positive_number
 from mmvidformer.engine.model_options import CONFIG, ForceOptions, NamedModelOptions
 from mmvidformer.engine.options import argument, flag, option, read_options
 from mmvidformer.engine.part_options import PartOptions, check_needs

@@ -130,11 +130,7 @@ def _choose(options: FinetuneOptions, lists: VideoLists) -> Recipe:
 
 
 def _run_probe(
-    options: FinetuneOptions,
-    cfg: Config,
-    lists: VideoLists,
-    checkpoint: Path | None,
-    command: str,
+    options: FinetuneOptions, cfg: Config, lists: VideoLists, checkpoint: Path | None, command: str
 ) -> dict[str, Any]:
     """Fit a classifier on features, and return what it reaches on the test list."""
     from mmvidformer.finetune.probes import probe

@@ -13,13 +13,7 @@ from mmengine.config import Config
 from mmvidformer.config import leaf_datasets, type_name
 from mmvidformer.config.building import building
 from mmvidformer.config.fragments import Change, replace
-from mmvidformer.data.list_folders import (
-    DURATIONS,
-    LONG,
-    ListFacts,
-    VideoLists,
-    read_durations,
-)
+from mmvidformer.data.list_folders import DURATIONS, LONG, ListFacts, VideoLists, read_durations
 from mmvidformer.data.lists import say_count
 from mmvidformer.engine.checkpointing.loop import ResumableSampler
 from mmvidformer.finetune.long_videos import MOST

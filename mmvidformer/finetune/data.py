@@ -43,9 +43,7 @@ def use_lists(cfg: Config, lists: VideoLists, recipe: Recipe) -> Change:
                 fragment |= without_split(split)
                 continue
         values = dict(
-            ann_file=str(file),
-            data_prefix={"video": str(lists.root)},
-            delimiter=lists.delimiter,
+            ann_file=str(file), data_prefix={"video": str(lists.root)}, delimiter=lists.delimiter
         )
         loader = cfg[f"{split}_dataloader"]
         fragment[f"{split}_dataloader"] = replace(loader, "dataset", {**dataset, **values})

@@ -51,10 +51,7 @@ def compare_to_chance(
 
 
 def compare_share(
-    tally: Tally,
-    chance: float,
-    baselines: Mapping[str, Tally] | None = None,
-    advice: str = ADVICE,
+    tally: Tally, chance: float, baselines: Mapping[str, Tally] | None = None, advice: str = ADVICE
 ) -> str:
     """Describe a share of right videos, and whether it is above chance and cheap baselines."""
     if not tally.count:

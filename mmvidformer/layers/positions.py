@@ -41,11 +41,7 @@ class Positions(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self,
-        size: Size,
-        like: Tensor,
-        cls: Tensor | None = None,
-        state: StreamState | None = None,
+        self, size: Size, like: Tensor, cls: Tensor | None = None, state: StreamState | None = None
     ) -> tuple[Sequence[Tensor], Tensor | None]:
         """Return what is added to the tokens of a grid, and the class token with its position.
 
@@ -145,11 +141,7 @@ class PositionEmbedding(Positions):
         self._causal = causal
 
     def forward(
-        self,
-        size: Size,
-        like: Tensor,
-        cls: Tensor | None = None,
-        state: StreamState | None = None,
+        self, size: Size, like: Tensor, cls: Tensor | None = None, state: StreamState | None = None
     ) -> tuple[list[Tensor], Tensor | None]:
         """Return the tables for a grid, and the class token with its position; see ``Positions``.
 

@@ -29,12 +29,7 @@ def sine_positions(axes: str, size: Size, like: Tensor, start: Tensor | int = 0)
 
 
 def _sine_table(
-    axes: str,
-    size: Size,
-    start: Tensor | int,
-    width: int,
-    dtype: torch.dtype,
-    device: torch.device,
+    axes: str, size: Size, start: Tensor | int, width: int, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
     pairs = width // (2 * len(axes))
     options = angle_options(device, torch.promote_types(dtype, torch.float32), start)

@@ -70,11 +70,7 @@ def draw_strips(strips: Sequence[HeatStrip], columns: int | None = None) -> Figu
 
 
 def draw_clip(
-    title: str,
-    frames: np.ndarray,
-    heat: np.ndarray,
-    numbers: Sequence[int],
-    prediction: Prediction,
+    title: str, frames: np.ndarray, heat: np.ndarray, numbers: Sequence[int], prediction: Prediction
 ) -> tuple[HeatStrip, list[np.ndarray]]:
     """Return the strip of a clip, and an image of each frame, its heat and the predicted classes.
 

@@ -65,10 +65,7 @@ def match_spans(table: Table, videos: Iterable[str]) -> dict[str, list[Span]]:
 
 
 def parse_spans(
-    table: Table,
-    overlap: bool = False,
-    classes: Sequence[str] = (),
-    moments: bool = False,
+    table: Table, overlap: bool = False, classes: Sequence[str] = (), moments: bool = False
 ) -> Annotations:
     """Read a table with the columns ``video``, ``start``, ``end`` (seconds) and ``label``.
 

@@ -60,13 +60,7 @@ class _Redirections(HTTPRedirectHandler):
         self._prefixes = prefixes
 
     def redirect_request(
-        self,
-        req: Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: HTTPMessage,
-        newurl: str,
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> Request | None:
         if not is_allowed(newurl, self._prefixes):
             raise UserError(f"{req.full_url}: it leads to an address that is not allowed")

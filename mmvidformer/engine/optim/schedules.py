@@ -37,12 +37,7 @@ class WarmupCosineLR(CosineAnnealingLR):
 
     @classmethod
     def build_iter_from_epoch(
-        cls,
-        *args: object,
-        warmup: float,
-        cosine_begin: float,
-        epoch_length: int,
-        **options: object,
+        cls, *args: object, warmup: float, cosine_begin: float, epoch_length: int, **options: object
     ) -> "WarmupCosineLR":
         """Build a schedule by steps from arguments in epochs."""
         options["warmup"] = int(warmup * epoch_length)

@@ -91,12 +91,7 @@ class GatedRecurrenceKernel(LinearCostKernel):
         return out.to(v.dtype), past
 
     def _run(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        before: Tensor | int = 0,
-        past: Past | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, before: Tensor | int = 0, past: Past | None = None
     ) -> tuple[Tensor, Past]:
         """Return the output (..., n, S, d) and the new past, after some frames of a stream."""
         if past is None:

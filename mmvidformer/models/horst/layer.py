@@ -135,10 +135,7 @@ class HorstLayer(Recurrent):
         self.readout = readout(in_channels, channels, act)
 
     def forward(
-        self,
-        clip: Tensor,
-        lengths: Tensor | None = None,
-        state: States | None = None,
+        self, clip: Tensor, lengths: Tensor | None = None, state: States | None = None
     ) -> tuple[HorstOutput, States]:
         """Process a clip; gives the same numbers as ``step`` frame by frame, but faster.
 

@@ -38,10 +38,7 @@ class RecurrentRecognizer(VideoRecognizer):
                 raise UserError(f"tubelets of a recurrent model must have one frame, got {frames}")
 
     def extract_feat(
-        self,
-        inputs: Tensor | ClipList,
-        stage: str = "neck",
-        data_samples: Samples | None = None,
+        self, inputs: Tensor | ClipList, stage: str = "neck", data_samples: Samples | None = None
     ) -> tuple[Features, dict]:
         """Encode clips.
 
