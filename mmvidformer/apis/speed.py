@@ -223,7 +223,4 @@ def read_clips(recognizer: Any, video: str | None, count: int) -> list[dict]:
 
 def as_batches(samples: Sequence[dict[str, Any]]) -> list[Batch]:
     """Make batches of one of samples of a pipeline."""
-    batches: list[Batch] = []
-    for sample in samples:
-        batches.append({key: [part] for key, part in sample.items()})
-    return batches
+    return [{key: [part] for key, part in sample.items()} for sample in samples]

@@ -222,7 +222,10 @@ class FrameRunner:
             is_over = restart and start is not None and frame.seconds - start > restart - 1e-6
             is_first = start is None or is_cut or bool(is_over)
             start, last = frame.seconds if is_first else start, frame.number
-            yield frame, start, self._by_time(run(Step(frame.inputs, is_first)))
+            scores = run(Step(frame.inputs, is_first))
+            numbers = range(len(self.times_ahead))
+            by_time = [{task: rows[n] for task, rows in scores.items()} for n in numbers]
+            yield frame, start, by_time
 
     @torch.no_grad()
     def step(
@@ -252,9 +255,3 @@ class FrameRunner:
                 scores = self.task.frame_scores(model.cls_head, output, self.steps_ahead)
                 results[number] = scores, state
         return [results[number] for number in range(len(requests))]
-
-    def _by_time(self, scores: Scores) -> list[Scores]:
-        scores_by_time = []
-        for number in range(len(self.times_ahead)):
-            scores_by_time.append({task: rows[number] for task, rows in scores.items()})
-        return scores_by_time

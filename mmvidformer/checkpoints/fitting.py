@@ -59,12 +59,9 @@ def neutral_values(copies: Mapping[str, str], wanted: Mapping[str, Tensor]) -> S
         if name.endswith(SCALE) and f"{_before(name, wanted)}.weight" in copies:
             out[name] = torch.ones_like(current)
         elif ".fc." in name and _has_own_attention(name.partition(".fc.")[0], copies, wanted):
-            is_weight = name.endswith("weight")
-            out[name] = (
-                torch.eye(len(current)).to(current)
-                if is_weight
-                else current.new_zeros(current.shape)
-            )
+            out[name] = torch.zeros_like(current)
+            if name.endswith("weight"):
+                out[name].fill_diagonal_(1)
         elif (name.endswith(".bias") and f"{name.removesuffix('bias')}weight" in copies) or (
             table and f"{encoder}.blocks.0.norm.weight" in copies
         ):

@@ -150,12 +150,8 @@ def init_from_image(
             shapes = tuple(current.shape), tuple(value.shape)
             raise UserError(f"{name} has shape {shapes[0]}, {key} of {source} {shapes[1]}{hint}")
         updates[name] = value
-    if (
-        zero_cls
-        and CLS in copies
-        and vars(model)["configs"][0].single_frames
-        and _is_image(weights)
-    ):
+    is_of_frames = vars(model)["configs"][0].single_frames and _is_image(weights)
+    if zero_cls and is_of_frames and CLS in copies:
         del copies[CLS]
         updates[CLS] = torch.zeros_like(wanted[CLS])
     updates |= neutral_values(copies, wanted)
@@ -220,11 +216,8 @@ def _is_over_time(sublayer: AttentionSubLayer) -> bool:
 def _is_image(weights: Mapping[str, Tensor]) -> bool:
     """Whether weights are those of an image model: one encoder of patches of one frame."""
     kernel = weights.get("embed.proj.weight")
-    return (
-        kernel is not None
-        and kernel.shape[2] == 1
-        and not count_blocks(weights, "encoders.1.blocks.")
-    )
+    is_of_frame = kernel is not None and kernel.shape[2] == 1
+    return is_of_frame and not count_blocks(weights, "encoders.1.blocks.")
 
 
 def _describe(state: Mapping[str, Tensor], num_heads: int | None) -> dict[str, object]:

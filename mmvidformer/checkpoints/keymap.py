@@ -213,10 +213,7 @@ def revert(state: Mapping[str, Tensor], rules: Sequence[Rule]) -> State:
 def has(state: Mapping[str, Tensor], *patterns: str, dim: int | None = None) -> bool:
     """Whether each expression is in a name, that of a tensor of ``dim`` axes if these are given."""
     names = [name for name, x in state.items() if dim in (None, x.dim())]
-    for pattern in patterns:
-        if not any(re.search(pattern, name) for name in names):
-            return False
-    return True
+    return all(any(re.search(pattern, name) for name in names) for pattern in patterns)
 
 
 def strip_prefixes(state: Mapping[str, Tensor], prefixes: Sequence[str] = OUTER_NAMES) -> State:

@@ -26,6 +26,8 @@ KEEP = Op(lambda x: (x,), lambda x: (x,))
 # A table over time (1, T, D), and ours (1, T, 1, 1, D).
 TIME_TABLE = Op(lambda x: (x[:, :, None, None],), lambda x: (x[:, :, 0, 0],))
 ADD_TIME = Op(lambda kernel: (kernel[:, :, None],), lambda kernel: (kernel[:, :, 0],))
+# Weights of norms that are stored less one.
+ADD_ONE = Op(lambda weight: (weight + 1,), lambda weight: (weight - 1,))
 # Queries, and keys and values, of ``nn.MultiheadAttention``.
 IN_PROJ = Op(lambda x: x.split([len(x) // 3, 2 * len(x) // 3]), lambda q, kv: (torch.cat([q, kv]),))
 
@@ -42,10 +44,7 @@ def divide(clip: Grid, tubelet: Sequence[int]) -> Grid:
 
 
 def grid_of(
-    count: int,
-    known: Grid | None = None,
-    tubelet: Sequence[int] = (),
-    clip: Grid = PUBLISHED_CLIP,
+    count: int, known: Grid | None = None, tubelet: Sequence[int] = (), clip: Grid = PUBLISHED_CLIP
 ) -> Grid:
     """Return the grid (T, H, W) of a position table of ``count`` vectors.
 

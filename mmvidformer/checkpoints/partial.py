@@ -51,7 +51,8 @@ def read_complete(path: str | Path, device: Device = "cpu") -> object:
         return content
     base = _check_base(content.pop(BASE), path)
     state = _read_base(base, Path(path))
-    if wrong := _differing(state, base.sha256):
+    actual = hashes_of(state, base.sha256.keys() & state.keys())
+    if wrong := [name for name, text in base.sha256.items() if actual.get(name) != text]:
         shown = ", ".join(wrong[:3])
         raise UserError(
             f"{path} was trained from other weights than {base.source} holds: "
@@ -75,11 +76,9 @@ def is_partial(content: object) -> bool:
 
     In a bare state dict, the key is the name of a tensor.
     """
-    return (
-        isinstance(content, dict)
-        and BASE in content
-        and isinstance(content.get("state_dict"), Mapping)
-    )
+    if not isinstance(content, dict) or BASE not in content:
+        return False
+    return isinstance(content.get("state_dict"), Mapping)
 
 
 def keep_trained(
@@ -110,7 +109,10 @@ def keep_trained(
     else:
         lines = [f"{name} {text}\n" for name, text in sorted(hashes.items())]
         source = f"base_{sha256(''.join(lines).encode()).hexdigest()[:12]}.safetensors"
-        _write_once(dropped, Path(folder, source))
+        path = Path(folder, source)
+        if not path.exists():
+            with write_atomically(path) as part:
+                save_tensors(dropped, part)
     content[BASE] = {"source": source, "sha256": hashes}
 
 
@@ -168,18 +170,6 @@ def _read_base(base: Base, path: Path) -> State:
     if base.sha256.keys() <= state.keys():
         return state
     return convert_checkpoint(checkpoint, base.source)[1].state
-
-
-def _differing(state: Mapping[str, Tensor], hashes: Mapping[str, str]) -> list[str]:
-    """Names of tensors that are missing or others."""
-    actual = hashes_of(state, hashes.keys() & state.keys())
-    return [name for name in hashes if actual.get(name) != hashes[name]]
-
-
-def _write_once(state: dict, path: Path) -> None:
-    if not path.exists():
-        with write_atomically(path) as part:
-            save_tensors(state, part)
 
 
 def load_from_source(source: str, map_location: Device = None) -> Any:

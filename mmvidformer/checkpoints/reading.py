@@ -115,13 +115,12 @@ def unwrap(content: object, path: str | Path) -> Checkpoint:
     Raises:
         UserError: If there is none.
     """
-    meta = content.get("meta") if isinstance(content, Mapping) else None
-    meta = dict(meta) if isinstance(meta, Mapping) else {}
-    if isinstance(content, Mapping) and "cfg" in content:  # of the official TimeSformer
-        meta["cfg"] = content["cfg"]
-    if isinstance(content, Mapping) and isinstance(content.get("classifiers"), list):
-        probes = content["classifiers"]  # of V-JEPA, trained side by side; usually one
-        content = probes[0] if probes else None
+    parts = content if isinstance(content, Mapping) else {}
+    meta = dict(parts["meta"]) if isinstance(parts.get("meta"), Mapping) else {}
+    if "cfg" in parts:  # of the official TimeSformer
+        meta["cfg"] = parts["cfg"]
+    if isinstance(probes := parts.get("classifiers"), list):  # of V-JEPA, trained side by side
+        content = probes[0] if probes else None  # usually one
     content = find_weights(content)
     if not isinstance(content, Mapping):
         got = type(content).__name__

@@ -20,12 +20,10 @@ from mmvidformer.checkpoints.keymap import (
     key_map,
     revert,
 )
-from mmvidformer.checkpoints.operations import Grid, Op, positions
+from mmvidformer.checkpoints.operations import ADD_ONE, Grid, Op, positions
 from mmvidformer.errors import UserError
 
 KERNEL = f"{ENCODER}.blocks.{{i}}.sublayers.causal_time.attn.kernel"
-# The norms before the recurrence store their weights less one.
-ADD_ONE = Op(lambda weight: (weight + 1,), lambda weight: (weight - 1,))
 FRAME_TOKEN = Op(lambda token: (token[None],), lambda token: (token[0],))
 
 
@@ -61,10 +59,7 @@ def from_trecvit(state: Mapping[str, Tensor], grid: Grid | None = None) -> Conve
     _, _, rows, columns, _ = shapes[f"{ENCODER}.pos_embed.hw"]
     result.settings = dict(
         img_size=(rows * sides[0], columns * sides[1]),
-        block=[
-            dict(pattern="causal_time", kernel=recurrence, norm="rms"),
-            dict(pattern="space"),
-        ],
+        block=[dict(pattern="causal_time", kernel=recurrence, norm="rms"), dict(pattern="space")],
         positions="space",
         frames="token" if f"{ENCODER}.frame_token" in shapes else "together",
         mlp=dict(type="mlp", act="gelu_tanh"),

@@ -20,10 +20,9 @@ from mmvidformer.checkpoints.keymap import (
     has,
     key_map,
 )
-from mmvidformer.checkpoints.operations import TIME_TABLE, Grid, Op, positions
+from mmvidformer.checkpoints.operations import ADD_ONE, TIME_TABLE, Grid, positions
 
 ENCODERS = {"space": "backbone.encoders.0", "time": "backbone.encoders.1"}
-ADD_ONE = Op(lambda weight: (weight + 1,), lambda weight: (weight - 1,))
 FLAX_BLOCKS = re.compile(r"(.*/x_layers)/(.*)")
 
 

@@ -230,14 +230,12 @@ def list_inputs(source: str) -> VideoInputs:
     if not exists(source):
         raise MissingFile(f"video, folder or list {source} does not exist")
     folder, file = split_path(source)
-    names = _listed_names(source) if is_list else [file]
+    names = [file]
+    if is_list:
+        names = [line.path for line in read_video_list(local_copy(source)).lines]
     if not names:
         raise UserError(f"{source} names no video")
     return VideoInputs(folder, list(dict.fromkeys(names)))
-
-
-def _listed_names(source: str) -> list[str]:
-    return [line.path for line in read_video_list(local_copy(source)).lines]
 
 
 def _shard_inputs(index: ShardIndex) -> VideoInputs:

@@ -210,10 +210,10 @@ def read_table(path: str | Path, folder: str | Path | None = None) -> Table:
 
 def _has_numbers_before(names: Sequence[str], rows: Sequence[tuple[list[str], str]]) -> bool:
     """Whether each row begins with its number, which has no name: R writes such tables."""
-    for number, (values, _) in enumerate(rows, start=1):
-        if len(values) != len(names) + 1 or values[0] != str(number):
-            return False
-    return bool(rows)
+    return bool(rows) and all(
+        len(values) == len(names) + 1 and values[0] == str(number)
+        for number, (values, _) in enumerate(rows, start=1)
+    )
 
 
 def _split_lines(path: str | Path) -> tuple[str, list[tuple[list[str], str]]]:

@@ -183,10 +183,6 @@ def model_of(runner: Any) -> nn.Module:
     return runner.model.module if is_model_wrapper(runner.model) else runner.model
 
 
-def _is_dense(value: Tensor) -> bool:
-    return value.layout == torch.strided and not value.is_meta
-
-
 def load_weights(model: nn.Module, checkpoint: Mapping[str, Any]) -> Fit:
     """Load the tensors of a checkpoint that fit a model, and return how it fits.
 
@@ -199,7 +195,7 @@ def load_weights(model: nn.Module, checkpoint: Mapping[str, Any]) -> Fit:
     if any(parameter.is_meta for parameter in model.parameters()):
         state = {name: value.to("meta") for name, value in state.items()}
     else:  # sparse tensors, and those without values, are as if they were not there
-        state = {name: value for name, value in state.items() if _is_dense(value)}
+        state = {n: x for n, x in state.items() if x.layout == torch.strided and not x.is_meta}
     reshaped: dict[str, str] = {}
     with _quiet():
         try:

@@ -55,8 +55,7 @@ class HorstStepper(Stepper):
         self._fields: list[list[str]] = []  # of the layers
         shapes: dict[str, tuple[int, ...]] = {}
         for i, state in enumerate(states):
-            parts = {field: getattr(state, field) for field in PARTS}
-            parts = {field: part for field, part in parts.items() if part is not None}
+            parts = {name: part for name in PARTS if (part := getattr(state, name)) is not None}
             self._fields.append(list(parts))
             shapes |= {f"{field}_{i}": x.shape[1:] for field, x in parts.items()}
         self.shapes = shapes
@@ -157,9 +156,6 @@ def _start(layer: HorstLayer, state: States) -> States:
     """Put the state before the first step into the clips that are there."""
     is_first = (state.steps == 0)[:, None, None, None, None]
     start = layer.start(state.key[:, 0])
-    parts = {}
-    for field in PARTS:
-        old = getattr(state, field)
-        if old is not None:
-            parts[field] = torch.where(is_first, getattr(start, field), old)
-    return state._replace(**parts)
+    parts = {field: old for field in PARTS if (old := getattr(state, field)) is not None}
+    begun = {x: torch.where(is_first, getattr(start, x), old) for x, old in parts.items()}
+    return state._replace(**begun)

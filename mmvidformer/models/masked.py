@@ -89,7 +89,7 @@ class MaskedPretraining(StepModel):
                 break
         width, heads = backbone.embed_dims // 2, max(first.sizes["num_heads"] // 2, 1)
         options: dict[str, Any] = dict(arch=dict(embed_dims=width, depth=4, num_heads=heads))
-        blocks = [list(map(_without_cls, row)) for row in first.blocks]
+        blocks = [[replace(sublayer, cls=None) for sublayer in row] for row in first.blocks]
         single = [SubLayer("space"), SubLayer("time")]
         options["block"] = blocks if first.frames == "together" else single
         options["positions"] = {"type": "joint", "fixed": True}
@@ -176,7 +176,3 @@ class MaskedPretraining(StepModel):
         if mode == "loss":
             return {"loss_pixels": self.loss(clips, *self.draw_places(clips))}
         return self.reconstruct(clips)
-
-
-def _without_cls(sublayer: SubLayer) -> SubLayer:
-    return replace(sublayer, cls=None)

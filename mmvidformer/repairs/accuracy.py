@@ -24,16 +24,12 @@ def mean_class_accuracy(scores: Sequence[np.ndarray], labels: Sequence[int]) -> 
 
 
 def _labeled_metrics(metric: acc_metric.AccMetric, results: list[dict]) -> dict:
-    labeled = [result for result in results if not _is_unlabeled(result["label"])]
+    labeled = [result for result in results if np.ndim(result["label"]) or result["label"] >= 0]
     if len(labeled) < len(results):
         count = f"{len(labeled)} of {len(results)} videos have a label"
         what = "the accuracy is that of these" if labeled else "there is no accuracy"
         print_log(f"{count}: {what}", logger="current", level=WARNING)
     return _compute_metrics(metric, labeled) if labeled else {}
-
-
-def _is_unlabeled(label: float | np.ndarray) -> bool:
-    return np.ndim(label) == 0 and label < 0
 
 
 acc_metric.mean_class_accuracy = mean_class_accuracy

@@ -79,12 +79,8 @@ class Coco(VideoSink):
             score=box.score,
         )
         if box.track:
-            annotation["track_id"] = self._number_track(box.track, tracks)
+            if box.track not in tracks:
+                self._track_count += 1
+            annotation["track_id"] = tracks.setdefault(box.track, self._track_count)
         separator = ",\n" if self._count > 1 else "\n"
         self._file.write(separator + json.dumps(annotation))
-
-    def _number_track(self, track: str, tracks: dict[str, int]) -> int:
-        if track not in tracks:
-            self._track_count += 1
-            tracks[track] = self._track_count
-        return tracks[track]

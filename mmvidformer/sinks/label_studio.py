@@ -13,7 +13,7 @@ from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
 from mmvidformer.storage.names import name_from
 from mmvidformer.storage.targets import Target
-from mmvidformer.tasks.prediction import Names, Prediction
+from mmvidformer.tasks.prediction import Prediction
 from mmvidformer.video.times import FrameTimes
 
 LOCAL_FILES = "/data/local-files/?d="  # of Label Studio's storage of local files
@@ -70,7 +70,7 @@ class LabelStudio(VideoSink):
         last = max(round(float(self._times.numbers(end))), first)
         for output in segment.scores:
             classes = list_labels(segment, output)
-            name = _segments_of(output, segment.names)
+            name = "segments" if len(segment.names) == 1 else f"{output}_segments"
             self._add_tag("TimelineLabels", name, "Label", segment.names[output])
             labels = [label for label, _ in classes]
             value = {"ranges": [{"start": first, "end": last}], "timelinelabels": labels}
@@ -152,8 +152,3 @@ class LabelStudio(VideoSink):
 
 def _interface_of(target: Path) -> Path:
     return target.with_name(f"{target.stem}.interface.xml")
-
-
-def _segments_of(output: str, names: Names) -> str:
-    """Return the name of the tag of the segments of an output."""
-    return "segments" if len(names) == 1 else f"{output}_segments"

@@ -121,7 +121,9 @@ def draw_timeline(
         drawn = draw_lines(axes, predictions, lines, colors)
         colors = {name: colors[name] for name in drawn}
     if drawing == "shaded curves":
-        shade(axes, list_segments(predictions), colors)
+        for segment in list_segments(predictions):
+            color = colors.get(segment.label, "none")
+            axes.axvspan(*segment.span, color=color, alpha=0.12, lw=0)
     for last, window in pairwise(predictions):
         if last.shot != window.shot:
             axes.axvline(window.start, color="black", lw=0.8, ls="--")
@@ -184,13 +186,6 @@ def draw_segments(
             line = 2.0 * (not widths.any())  # of moments, which have no width
             style = dict[str, Any](label=name, color=color, edgecolor=color, linewidth=line)
             axes.bar(starts, heights, widths, align="edge", **style)
-
-
-def shade(axes: Axes, segments: Sequence[Prediction], colors: Mapping[str, ColorType]) -> None:
-    """Give the background the colors of the segments' classes."""
-    for segment in segments:
-        color = colors.get(segment.label, "none")
-        axes.axvspan(*segment.span, color=color, alpha=0.12, lw=0)
 
 
 def draw_truth(axes: Axes, truth: Sequence[Span], colors: Mapping[str, ColorType]) -> None:

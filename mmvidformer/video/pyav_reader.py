@@ -245,7 +245,7 @@ class PyAVReader(Reader):
             skip = skip and codec.name in self._SKIPPING
             codec.skip_frame = "NONREF" if skip else "DEFAULT"
             for frame in packet.decode():
-                if not is_beginning and _is_before(frame, index.stamps[key]):
+                if not is_beginning and frame.pts is not None and frame.pts < index.stamps[key]:
                     continue  # it may refer to what is before the key frame
                 number = int(index.stamps.searchsorted(frame.pts or 0))
                 is_stated = number < index.length and index.stamps[number] == frame.pts
@@ -265,10 +265,6 @@ class PyAVReader(Reader):
             with suppress(FFmpegError):
                 next(self._container.demux(self._stream)).decode()
         self._container.seek(stamp, stream=self._stream)
-
-
-def _is_before(frame: VideoFrame, stamp: int) -> bool:
-    return frame.pts is not None and frame.pts < stamp
 
 
 def _renumber(numbers: np.ndarray, before: Index, now: Index) -> np.ndarray:

@@ -78,9 +78,6 @@ def fetch_models(names: Sequence[str], yours: Model) -> dict[str, Model]:
 
 def models_here(device: str | None) -> dict[str, Model]:
     """Return the published models whose weights are on this machine."""
-    models: dict[str, Model] = {}
-    for row in published.rows():
-        address = published.PREFIX + row.name
-        if row.config and is_cached(address):
-            models[row.name] = Model(config=address, device=device)
-    return models
+    addresses = {row.name: published.PREFIX + row.name for row in published.rows() if row.config}
+    here = {name: address for name, address in addresses.items() if is_cached(address)}
+    return {name: Model(config=address, device=device) for name, address in here.items()}

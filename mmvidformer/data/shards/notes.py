@@ -67,24 +67,14 @@ def read_note(out: str, shard: str, digest: str, paths: Sequence[str]) -> list[P
     with ThreadPoolExecutor(THREADS) as pool:
         versions = list(pool.map(_version_of, paths))
     places = [
-        Place(offset, size, version, base64.b64decode(frames), fault)
-        for offset, size, version, frames, fault in note["places"]
+        Place(*row, base64.b64decode(frames), fault) for *row, frames, fault in note["places"]
     ]
     return places if versions == [place.version for place in places] else None
 
 
 def write_note(out: str, shard: str, digest: str, places: Iterable[Place]) -> None:
     """Note that a shard is complete."""
-    rows = [
-        (
-            place.offset,
-            place.size,
-            place.version,
-            base64.b64encode(place.frames).decode(),
-            place.fault,
-        )
-        for place in places
-    ]
+    rows = [(*row, base64.b64encode(frames).decode(), fault) for *row, frames, fault in places]
     content = json.dumps(dict(digest=digest, places=rows), ensure_ascii=False)
     write_file(_note_of(out, shard), content.encode())
 

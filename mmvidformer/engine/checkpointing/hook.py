@@ -13,7 +13,7 @@ from mmvidformer.checkpoints.partial import Base, hashes_of, keep_trained
 from mmvidformer.checkpoints.published import row_of
 from mmvidformer.engine.checkpointing.loop import ResumableTrainLoop
 from mmvidformer.engine.checkpointing.own_files import STARTED, own_facts, remove_parts, started_of
-from mmvidformer.engine.checkpointing.remote import CLIENT, checkpoint_folder, write_last
+from mmvidformer.engine.checkpointing.remote import CLIENT, checkpoint_folder
 from mmvidformer.engine.checkpointing.resume import INTERRUPTED, LAST, checkpoints_in
 from mmvidformer.engine.checkpointing.settings import (
     check_state,
@@ -25,7 +25,7 @@ from mmvidformer.engine.checkpointing.settings import (
 from mmvidformer.engine.loading import model_of, read_checkpoint
 from mmvidformer.registry import HOOKS
 from mmvidformer.storage.atomic import write_atomically
-from mmvidformer.storage.files import exists, is_remote, remove, split_path
+from mmvidformer.storage.files import exists, is_remote, join, remove, split_path, write_file
 
 SETTINGS = "settings"  # in the meta of a checkpoint
 SHOWN = 6  # differences of configs in a message
@@ -163,9 +163,9 @@ class AtomicCheckpointHook(CheckpointHook):
         self._delete_outdated()
 
     def _note_last(self) -> None:
-        """Note the last checkpoint in object storage; MMEngine does so in the work dir."""
+        """Note the last checkpoint in object storage; MMEngine does so in the work dir alone."""
         if is_remote(self.out_dir) and is_main_process():
-            write_last(self.out_dir, self.last_ckpt)
+            write_file(join(self.out_dir, LAST), self.last_ckpt.encode())
 
     def _delete_outdated(self) -> None:
         several = getattr(self, "best_ckpt_path_dict", {}).values()

@@ -61,11 +61,6 @@ class RemoteBackend(BaseStorageBackend):
         remove(filepath)
 
 
-def write_last(folder: str, checkpoint: str) -> None:
-    """Note beside remote checkpoints which is the last one; work dirs may be gone."""
-    write_file(join(folder, LAST), checkpoint.encode())
-
-
 def checkpoint_folder(out_dir: str | None, runner: Runner) -> str:
     """Return where a run saves checkpoints: the work dir, or its namesake in another folder."""
     if out_dir in (None, runner.work_dir):

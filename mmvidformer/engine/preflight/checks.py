@@ -71,7 +71,8 @@ def check_samples(
     backends = {getattr(step, "io_backend", "disk") for step in dataset.pipeline.transforms}
     if backends - {"disk", "local"}:
         return
-    items = _some(len(dataset))
+    count = min(len(dataset), MOST_FILES)  # at regular intervals
+    items = np.linspace(0, len(dataset) - 1, count, dtype=int).tolist()
     if missing := [item for item in items if _is_missing(dataset, item)]:
         resample = policy is not None and policy.on_bad_video == "resample"
         allowed = policy.max_bad_share * len(items) if resample else 0
@@ -79,13 +80,6 @@ def check_samples(
         looked = f"{len(items)} files" + " looked at" * (len(items) < len(dataset))
         what = f"{len(missing)} of {looked} are missing or have no frames"
         yield len(missing) > allowed, f"{at(missing[0])}: {what}, the first is {path!r}"
-
-
-def _some(count: int) -> list[int]:
-    """Return all numbers, or ``MOST_FILES`` of them at regular intervals and the last."""
-    if count <= MOST_FILES:
-        return list(range(count))
-    return np.linspace(0, count - 1, MOST_FILES).astype(int).tolist()
 
 
 def _is_missing(dataset: BaseDataset, item: int) -> bool:
