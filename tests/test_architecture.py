@@ -14,74 +14,32 @@ FILES = sorted(p for p in PACKAGE.rglob("*.py") if ".mim" not in p.parts)
 
 # subpackage: subpackages that it may import, besides itself
 ALLOWED = {
-    "layers": set(),
-    "storage": set(),
-    "checkpoints": {"layers", "storage"},
-    "repairs": {"layers"},
-    "registry": {"checkpoints", "repairs"},
-    "config": {"checkpoints"},
-    "models": {"checkpoints", "layers", "video"},
-    "video": {"storage"},
-    "data": {"checkpoints", "layers", "repairs", "storage", "video"},
-    "tasks": {"config", "data", "registry", "repairs", "storage", "video"},
-    "engine": {"checkpoints", "config", "data", "models", "registry", "storage", "video"},
-    "export": {"layers", "models", "storage", "tasks"},
-    "apis": {
-        "checkpoints",
-        "config",
-        "data",
-        "engine",
-        "layers",
-        "models",
-        "storage",
-        "tasks",
-        "video",
-    },
-    "finetune": {
-        "apis",
-        "checkpoints",
-        "config",
-        "data",
-        "engine",
-        "layers",
-        "registry",
-        "sinks",
-        "storage",
-        "tasks",
-        "video",
-    },
-    "sinks": {"data", "storage", "tasks", "video"},
-    "web": {
-        "apis",
-        "checkpoints",
-        "config",
-        "engine",
-        "sinks",
-        "video",
-    },
-    "cli": {
-        "apis",
-        "checkpoints",
-        "config",
-        "data",
-        "engine",
-        "export",
-        "finetune",
-        "models",
-        "sinks",
-        "storage",
-        "tasks",
-        "video",
-        "web",
-    },
-    "__main__": {"engine"},
+    room: {*others.split()}
+    for room, others in {
+        "layers": "",
+        "storage": "",
+        "checkpoints": "layers storage",
+        "repairs": "layers",
+        "registry": "checkpoints repairs",
+        "config": "checkpoints",
+        "models": "checkpoints layers video",
+        "video": "storage",
+        "data": "checkpoints layers repairs storage video",
+        "tasks": "config data registry repairs storage video",
+        "engine": "checkpoints config data models registry storage video",
+        "export": "layers models storage tasks",
+        "apis": "checkpoints config data engine layers models storage tasks video",
+        "finetune": "apis checkpoints config data engine layers registry sinks storage tasks video",
+        "sinks": "data storage tasks video",
+        "web": "apis checkpoints config engine sinks video",
+        "cli": (
+            "apis checkpoints config data engine export finetune models sinks storage tasks "
+            "video web"
+        ),
+        "__main__": "engine",
+    }.items()
 }
-BELOW_ALL = {
-    "catalog",
-    "errors",
-    "lookup",
-    "processor",
-}  # modules, which import nothing of other rooms
+BELOW_ALL = {"catalog", "errors", "lookup", "processor"}  # modules that import no room
 PURE = {"layers": {"torch", "einops"}, "checkpoints": {"torch", "numpy"}, "models": set()}
 PLUGIN = {"addresses.py", "mmengine_loader.py", "training_state.py"}  # by and for MMEngine
 MM = {"mmaction", "mmengine", "mmcv"}

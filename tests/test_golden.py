@@ -108,21 +108,15 @@ def _check_feature_fixation(path: Path, arrays: dict[str, np.ndarray], meta: dic
     fixations = {"none": None, "shared": "qkv_shared", "unshared": "qkv"}
     assert settings["fixation"] == fixations[meta["gate"]]
     stride, padding, side = meta["stride"], meta["padding"], meta["patch_size"]
-    assert settings["stem"] == dict(
-        tubelet=(1, side, side),
-        stride=(1, stride, stride),
-        padding=(0, padding, padding),
-        norm=True,
-    )
+    convolution = dict(stride=(1, stride, stride), padding=(0, padding, padding), norm=True)
+    assert settings["stem"] == dict(tubelet=(1, side, side), **convolution)
     assert settings["clip_len"] == frames
     shifts = {
         "temporal": {"type": "temporal", "divisor": meta["shift_div"]},
         "spatial": {"type": "spatial", "distance": meta["spatial_shift_size"]},
     }
     backbone = FeatureFixationTransformer(
-        **settings,
-        img_size=(height, width),
-        shifts=shifts if meta["shifts"] else {},
+        **settings, img_size=(height, width), shifts=shifts if meta["shifts"] else {}
     )
     model = nn.ModuleDict({"backbone": backbone})
     model.load_state_dict(result.state)
@@ -243,10 +237,9 @@ def _recognizer(backbone: nn.Module, state: dict[str, Tensor]) -> nn.ModuleDict:
     return model.eval()
 
 
-def _assert_equal(output: Tensor, expected: np.ndarray, tolerance: float = TOLERANCE) -> None:
-    torch.testing.assert_close(
-        output, torch.from_numpy(expected).float(), atol=tolerance, rtol=tolerance
-    )
+def _assert_equal(output: Tensor, expected: np.ndarray) -> None:
+    wanted = torch.from_numpy(expected).float()
+    torch.testing.assert_close(output, wanted, atol=TOLERANCE, rtol=TOLERANCE)
 
 
 FAMILIES: dict[str, Callable[[Path, dict[str, np.ndarray], dict], None]] = {

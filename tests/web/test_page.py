@@ -1,9 +1,7 @@
 """The served page as a client sees it."""
 
-import asyncio
 import http.client
 import json
-import os
 import shutil
 import signal
 import socket
@@ -27,8 +25,6 @@ from mmvidformer.checkpoints.download import cached_path
 from mmvidformer.errors import UserError
 from mmvidformer.registry import MODELS
 from mmvidformer.video.video import Video
-from mmvidformer.web.limits import KEPT
-from mmvidformer.web.uploads import UploadQuota
 from tests.docs.blocks import read_blocks
 from tests.video.numbered_videos import write as encode
 from tests.web.test_answers import write
@@ -276,45 +272,6 @@ def test_uploads_have_a_quota(served) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     connection.request("POST", "/gradio_api/upload", iter([b"--x\r\n"]), headers)  # in chunks
     assert connection.getresponse().status == 411
-
-
-def test_a_quota_counts_what_arrives_and_deletes_what_broke_off(tmp_path) -> None:
-    answers, going_on = [], asyncio.Event()
-
-    async def app(scope, receive, send) -> None:
-        await going_on.wait()
-        answers.append(200)
-
-    async def receive() -> dict:
-        return dict(type="http.disconnect")
-
-    async def send(message) -> None:
-        if message["type"] == "http.response.start":
-            answers.append(message["status"])
-
-    async def post(quota, megabytes: float) -> None:
-        headers = [(b"content-length", str(int(megabytes * 1e6)).encode())]
-        await quota(dict(type="http", method="POST", headers=headers), receive, send)
-
-    async def upload() -> None:
-        quota = UploadQuota(app, tmp_path, most_mb=2)
-        first = asyncio.create_task(post(quota, 1.2))
-        await asyncio.sleep(0)
-        await post(quota, 1.2)
-        assert answers == [503]
-        going_on.set()
-        await first
-        await post(quota, 1.2)
-        assert answers == [503, 200, 200]
-        for name, age in (("tmp_new", 0), ("tmp_old", KEPT + 9), ("film.mp4", KEPT + 9)):
-            (tmp_path / name).write_bytes(bytes(400_000))
-            os.utime(tmp_path / name, (time.time() - age,) * 2)
-        await post(quota, 1.2)
-        await post(quota, 1.3)
-        assert answers == [503, 200, 200, 200, 503]
-        assert {path.name for path in tmp_path.iterdir()} == {"tmp_new", "film.mp4"}
-
-    asyncio.run(upload())
 
 
 def test_only_this_machine_is_served(served) -> None:

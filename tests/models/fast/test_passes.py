@@ -25,7 +25,7 @@ from mmvidformer.models.fast.run_rules import rule_of
 from mmvidformer.models.fast.token_dropping import draw_tokens
 from mmvidformer.models.fast.training import optimize_for_training
 from mmvidformer.models.single_frames import encode_frames, encodes_frames, forward_frames
-from tests.models.test_video_transformer_compositions import draw
+from tests.models.compositions import draw
 from tests.models.tiny import ARCH, perturb
 
 PASSES: dict[str, Callable[[nn.Module], None]] = {
