@@ -32,10 +32,9 @@ from mmvidformer.tasks.shares import is_share
 
 
 def run_script(log: Path, words: list[str]) -> None:
-    """Run a script with its arguments in a process that was forked, and write what it prints."""
-    with log.open("w") as file:
-        for number in (1, 2):
-            os.dup2(file.fileno(), number)
+    """Run a script with its arguments in a forked process, and write what it prints."""
+    file = os.open(log, os.O_CREAT | os.O_WRONLY)
+    os.dup2(file, 1), os.dup2(file, 2)
     sys.path.insert(0, str(Path(__file__).parent))  # for the hook of a config
     sys.argv = words
     runpy.run_path(words[0], run_name="__main__")
@@ -54,9 +53,8 @@ def trained(make_config, train, tools, tmp_path_factory):
     options = ["--work-dir", str(work_dir), "--seed", "0"]
     log = work_dir / "printed.txt"
     words = [str(tools / "train.py"), str(cut), *options]
-    process = multiprocessing.get_context("forkserver").Process(
-        target=run_script, args=(log, words)
-    )
+    context = multiprocessing.get_context("forkserver")
+    process = context.Process(target=run_script, args=(log, words))
     process.start()
     process.join(600)
     assert process.exitcode == -signal.SIGKILL, log.read_text()
