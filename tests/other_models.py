@@ -1,6 +1,6 @@
-"""Loads files into models of other projects: ``python tests/other_models.py FOLDER [plugin]``.
+"""Loads files into models of other projects: ``python tests/other_models.py FOLDER``.
 
-Prints what each model holds afterwards. Run by ``test_conversion.py`` with the plugin and without.
+Prints what each model holds afterwards, first without the plugin and then with it.
 """
 
 import hashlib
@@ -11,8 +11,6 @@ from mmvidformer.repairs import drn, multimodal
 
 drn.repair()  # else MMAction2 has no models
 multimodal.repair()
-if sys.argv[2:]:
-    import mmvidformer.registry  # noqa: F401
 
 import timm  # noqa: E402
 import torch  # noqa: E402
@@ -76,9 +74,8 @@ NAMES = (
 )
 
 
-def main() -> None:
+def load_all(folder: Path) -> None:
     """Load each file into each model."""
-    folder = Path(sys.argv[1])
     for file in NAMES:
         torch.manual_seed(0)
         state = make(file).state_dict()
@@ -97,4 +94,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    load_all(Path(sys.argv[1]))
+    assert "mmvidformer.registry" not in sys.modules
+    import mmvidformer.registry  # noqa: F401
+
+    load_all(Path(sys.argv[1]))

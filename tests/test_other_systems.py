@@ -91,19 +91,28 @@ def run(commands: list[list[str]], folder: Path, before: str = "", **variables: 
     return printed
 
 
-def test_where_nothing_can_be_forked(tmp_path: Path) -> None:
-    """A video that is none is seen by a process of its own, too."""
+def test_neither_forks_nor_most_letters(tmp_path: Path) -> None:
+    """A video that is none is seen by a process of its own, too.
+
+    Files are UTF-8 all the same, and what the terminal cannot show ends no command.
+    """
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     (tmp_path / "videos").mkdir()
     shutil.copy(VIDEO, tmp_path / "videos" / "good.mp4")
     (tmp_path / "videos" / "bad.mp4").write_bytes(b"no video")
+    names = "\n".join(f"→ {number}" for number in range(9))
+    (tmp_path / "names.txt").write_text(names, encoding="utf-8")
     commands = [
-        ["demo", "camera_motion", str(VIDEO), "--csv", "segments.csv"],
+        ["demo", "camera_motion", str(VIDEO), "--classes", "names.txt", "--csv", "rows.csv"],
         ["label", "camera_motion", "videos", "--workers", "1", "--out", "rows"],
         ["data", "check", "videos", "--workers", "1"],
     ]
-    printed = run(commands, tmp_path, AS_WINDOWS)
-    assert (tmp_path / "segments.csv").stat().st_size
+    plain = dict(LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    plain["PYTHONIOENCODING"] = "cp1252"  # of Windows: a letter that it lacks is an error
+    printed = run(commands, tmp_path, AS_WINDOWS, **plain)
+    assert "'rows.csv'] 0" in printed
+    rows = [*csv.DictReader((tmp_path / "rows.csv").open(encoding="utf-8"))]
+    assert rows and all(row["label"].startswith("→ ") for row in rows)
     assert {row["video"] for row in parquet.read_table(tmp_path / "rows").to_pylist()} == {
         "good.mp4"
     }
@@ -145,16 +154,3 @@ def test_a_service_where_nothing_can_be_forked(tmp_path: Path) -> None:
     assert done.returncode == 130 and "Traceback" not in done.stderr, done.stderr
     own, served = map(json.loads, done.stdout.splitlines())
     assert own == served and len(own) > 3
-
-
-def test_an_encoding_without_most_letters(tmp_path: Path) -> None:
-    """Files are UTF-8 all the same, and what the terminal cannot show ends no command."""
-    (tmp_path / "names.txt").write_text(
-        "\n".join(f"→ {number}" for number in range(9)), encoding="utf-8"
-    )
-    command = ["demo", "camera_motion", str(VIDEO), "--classes", "names.txt", "--csv", "rows.csv"]
-    plain = dict(LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
-    plain["PYTHONIOENCODING"] = "cp1252"  # of Windows: a letter that it lacks is an error
-    assert "'rows.csv'] 0" in run([command], tmp_path, **plain)
-    rows = [*csv.DictReader((tmp_path / "rows.csv").open(encoding="utf-8"))]
-    assert rows and all(row["label"].startswith("→ ") for row in rows)

@@ -7,6 +7,7 @@ import os
 import pickle
 import time
 from http.client import IncompleteRead
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import huggingface_hub
@@ -194,9 +195,16 @@ def test_hostile_pickles_are_kept_but_never_run(web, tmp_path: Path, monkeypatch
     assert not Path("was_run").exists()
 
 
+def begin(cache: str, ready: Barrier) -> None:
+    """Wait for the other processes, which have the variables of the first test."""
+    os.environ["TORCH_HOME"] = cache
+    ready.wait(300)
+
+
 def test_processes_fetch_a_file_once(web) -> None:
     url = web.add("/a.pth", weights(SIZE // 8))
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
+    context = multiprocessing.get_context("forkserver")
+    with context.Pool(4, begin, (os.environ["TORCH_HOME"], context.Barrier(4))) as pool:
         found = pool.map(fetch, [url] * 4, chunksize=1)
     assert len(set(found)) == 1 and web.fetched["/a.pth"] == 1
 
