@@ -15,6 +15,7 @@ from mmengine.logging import HistoryBuffer
 
 from mmvidformer.config import get_config
 from mmvidformer.config.shipped import PACKAGE
+from tests.tiny_data import TinyVideos
 
 # Of MMEngine: what configs are, and what ``mmengine.config`` imports itself.
 CONFIGS = {"config", "fileio", "logging", "registry", "utils", "version"}
@@ -119,8 +120,23 @@ def printed(shared: dict, tmp_path_factory: pytest.TempPathFactory) -> dict:
         for folder in {[*shared]}:
             shared = mmvidformer.apis.Recognizer.from_pretrained(folder, device="cpu")
             names[folder] = [name for _, name, _ in shared({str(VIDEO)!r}).top(3)]
+        # HORST's necks have a layer of timm.
+        HIDDEN = tuple(name for name in HIDDEN if name not in ("timm", "torchvision"))
+        from mmengine.registry import DefaultScope
+        from mmvidformer.models import FeatureFixationTransformer, Horst, TimeSformer, ViViT
+
+        sizes = dict(arch=dict(embed_dims=16, depth=1, num_heads=2), img_size=16, clip_len=2)
+        clip = torch.zeros(1, 3, 2, 16, 16)
+        features = (
+            ViViT(stem=dict(tubelet=(2, 8, 8)), **sizes)(clip),
+            mmvidformer.optimize_for_inference(TimeSformer(**sizes))(clip),
+            FeatureFixationTransformer(**sizes)(clip),
+            Horst(3, [4])(clip.transpose(1, 2))[0].y,
+        )
+        shapes = [tuple(feature.shape) for feature in features]
+        assert DefaultScope.get_current_instance() is None
         result = dict(counts=counts, labels=whole.labels, windows=len(windows), read=read)
-        print(json.dumps(result | dict(names=names, own=own)))
+        print(json.dumps(result | dict(names=names, own=own, shapes=shapes)))
     """
     return json.loads(run(code, folder))
 
@@ -151,7 +167,12 @@ def test_a_shared_folder_answers(printed: dict, shared: dict) -> None:
     assert printed["names"] == shared
 
 
-# A command, and what it writes; those that draw come last.
+def test_backbones(printed: dict) -> None:
+    """They need neither a scope nor the models of MMAction2."""
+    assert printed["shapes"] == [[1, 16], [1, 16], [1, 2, 2, 2, 16], [1, 2, 4, 16, 16]]
+
+
+# A command, and what it writes; those that draw come last, and of a video that is short.
 WRITTEN = {
     "demo camera_motion VIDEO --csv a.csv --json a.jsonl": "a.*",
     "label camera_motion VIDEO --out rows": "rows/*.parquet",
@@ -161,12 +182,12 @@ WRITTEN = {
     "speed camera_motion --clips 1 --rounds 1 --json a.json": "a.json",
 }
 DRAWN = {
-    "demo camera_motion VIDEO --timeline b.png --out b.mp4": "b.*",
-    "plot rollout camera_motion published://camera_motion VIDEO --out b": "b/*.png",
+    "demo camera_motion SHORT --timeline b.png --out b.mp4": "b.*",
+    "plot rollout camera_motion published://camera_motion SHORT --out b": "b/*.png",
 }
 
 
-def test_commands(tmp_path: Path) -> None:
+def test_commands(tiny_videos: TinyVideos, tmp_path: Path) -> None:
     """One after another, also in processes that they start, which import this main module."""
     code = f"""
         if __name__ == "__main__":
@@ -181,7 +202,8 @@ def test_commands(tmp_path: Path) -> None:
                     sys.exit(command)
     """
     script = tmp_path / "blocked.py"
-    text = (textwrap.dedent(BLOCK) + textwrap.dedent(code)).replace("VIDEO", str(VIDEO))
+    text = textwrap.dedent(BLOCK) + textwrap.dedent(code)
+    text = text.replace("VIDEO", str(VIDEO)).replace("SHORT", str(tiny_videos.root / "val_0.mp4"))
     script.write_text(text, encoding="utf-8")
     result = subprocess.run(
         [sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True, cwd=tmp_path
