@@ -59,9 +59,12 @@ def segments() -> tuple[dict, dict]:
 
 
 def boxes() -> tuple[list[tuple], list[tuple]]:
-    """Rows of truth, as in AVA's files, and of found boxes, with scores of four digits."""
+    """Rows of truth, as in AVA's files, and of found boxes, with scores of four digits.
+
+    A class has no equal scores, whose order the official code leaves to NumPy's version.
+    """
     rng = np.random.RandomState(1)
-    truth, found = [], []
+    truth, found, taken = [], [], set()
     for number in range(VIDEOS):
         for second in range(rng.randint(1, 4)):
             where = f"v{number}", 902 + second
@@ -73,8 +76,12 @@ def boxes() -> tuple[list[tuple], list[tuple]]:
                 for _ in range(rng.randint(1, 3)):
                     near = (box + rng.randint(-80, 81, size=4) / 1000).clip(0, 1).round(3)
                     for label in range(1, 5):
-                        score = round(0.3 * rng.rand() + 0.6 * (label in own) * rng.rand(), 4)
-                        found.append((*where, *near, label, score + 0.0001))
+                        score = 0.3 * rng.rand() + 0.6 * (label in own) * rng.rand()
+                        digits = round(10_000 * score) + 1
+                        while (label, digits) in taken:
+                            digits += 1
+                        taken.add((label, digits))
+                        found.append((*where, *near, label, digits / 10_000))
     return truth, found
 
 
