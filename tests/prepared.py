@@ -22,6 +22,9 @@ PRELOADED = [
     "mmvidformer.engine.launch",
     "mmvidformer.models.registration",
     "mmvidformer.video.check_files",
+    "mmvidformer.web.models",
+    "mmvidformer.web.rows",
+    "mmvidformer.web.shared_models",
     "timm.data",
 ]
 forkserver.set_forkserver_preload(PRELOADED)

@@ -72,7 +72,7 @@ def troubled(model, tmp_path) -> list[str]:
 
 REASONS = {
     "kill.mp4": "it ended the process that read it (SIGKILL)",
-    "hang.mp4": "nothing could be read for 6 s",
+    "hang.mp4": "nothing could be read for 3 s",
     "memory.mp4": "its header asks for more memory than there is",
     "empty.mp4": "the file is empty",
     "folder.mp4": "it is a folder",
@@ -90,7 +90,7 @@ def test_the_command_goes_on(command, main_of, troubled, hostile, tmp_path, caps
     pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     name, *options = command.split()
     out = tmp_path / "out"
-    options += ["--workers", "2", "--time-limit", "6", "--out", str(out)]
+    options += ["--workers", "2", "--time-limit", "3", "--out", str(out)]
     assert main_of(name)([*troubled, str(hostile), *options]) == 1
     assert "14 answered, 0 answered before, 6 failed" in capsys.readouterr().out
     failures = failures_of(out)
@@ -109,7 +109,7 @@ def test_files_of_features_are_named_as_the_videos_are(
     main_of, troubled, hostile, tmp_path
 ) -> None:
     out = tmp_path / "out"
-    options = ["--files", "--workers", "2", "--time-limit", "6", "--out", str(out)]
+    options = ["--files", "--workers", "2", "--time-limit", "3", "--out", str(out)]
     assert main_of("features")([*troubled, str(hostile), *options]) == 1
     assert failures_of(out).keys() == REASONS.keys()
     assert len([*out.glob("*.npy")]) == 14

@@ -1,18 +1,17 @@
-"""Models of the page whose process hangs, crashes, stops or answers when it looks at a video."""
+"""Models whose process hangs, crashes, stops or answers; no process imports PyTorch for them."""
 
 import os
 import re
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mmvidformer.apis import Prediction, Recognizer
 from mmvidformer.engine.offer_options import Limits
 from mmvidformer.errors import UserError
-from mmvidformer.tasks.changes import TooInexact
-from mmvidformer.web.models import Model
+
+if TYPE_CHECKING:
+    from mmvidformer.apis import Recognizer
 
 
 class BadModel(NamedTuple):
@@ -37,6 +36,10 @@ def _import_nothing(deed: str) -> None:
     raise ImportError(deed)
 
 
+class Inexact(UserError, RuntimeError):
+    """As ``TooInexact``."""
+
+
 class BadRecognizer:
     """See ``BadModel``."""
 
@@ -53,40 +56,21 @@ class BadRecognizer:
         if self.deed == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.deed == "stop":
-            raise TooInexact("int8: 2 of 16 answers changed")
+            raise Inexact("int8: 2 of 16 answers changed")
         raise UserError(f"process {os.getpid()}")
 
 
-def class_names(recognizer: Recognizer | BadRecognizer, limits: Limits) -> Iterator[list[str]]:
+def class_names(recognizer: "Recognizer | BadRecognizer", limits: Limits) -> Iterator[list[str]]:
     """A work of the process: the names of the classes, of the first output."""
     yield list(next(iter(recognizer.names.values())))
+
+
+def look_at(recognizer: BadRecognizer, limits: Limits, video: Path) -> Iterator[None]:
+    """A work of the process: do what the model does."""
+    yield recognizer.task
 
 
 def hang_at_once(recognizer: BadRecognizer, limits: Limits) -> Iterator[None]:
     """A work of the process: tell that it hangs, and do so."""
     print("it hangs", flush=True)
     yield recognizer.task
-
-
-class TrapModel(Model):
-    """A good model, but for videos whose suffix is a deed: ``.hang``, ``.crash``, ``.slow``."""
-
-    def load(self) -> Recognizer:
-        """Return the model."""
-        recognizer = super().load()
-        recognizer.__class__ = TrapRecognizer
-        return recognizer
-
-
-class TrapRecognizer(Recognizer):
-    """See ``TrapModel``."""
-
-    def answers(self, video: Path, *arguments: Any, **options: Any) -> Iterator[Prediction]:
-        """Answer, or do what the suffix says."""
-        if video.suffix in (".hang", ".crash"):
-            BadRecognizer(video.suffix[1:]).task  # noqa: B018
-        for prediction in super().answers(video, *arguments, **options):
-            time.sleep(0.5 * (video.suffix == ".slow"))
-            yield prediction
-        if video.suffix == ".late":
-            raise UserError(f"{video}: it ends too early")

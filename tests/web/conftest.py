@@ -11,8 +11,10 @@ from mmengine.registry import DefaultScope
 from mmvidformer.apis import Recognizer
 from mmvidformer.engine.offer_options import Limits, ServeOptions
 from mmvidformer.registry import MODELS
-from tests.web.bad_models import TrapModel
+from mmvidformer.video.processes import clean_context
+from mmvidformer.web import process
 from tests.web.serving import Served
+from tests.web.trap_models import TrapModel
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +38,18 @@ def models(tiny) -> dict[str, TrapModel]:
 
 
 @pytest.fixture(scope="module")
-def served(models, tmp_path_factory) -> Iterator[Served]:
+def forked() -> Iterator[None]:
+    """Processes are forked by the server of the tests, which has imported what they need.
+
+    The commands start theirs anew: ``test_serve_command.py``, ``test_page.py``.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "_PROCESSES", clean_context())
+        yield
+
+
+@pytest.fixture(scope="module")
+def served(models, tmp_path_factory, forked) -> Iterator[Served]:
     """A server of two processes, and of one for a stream."""
     Server = pytest.importorskip("mmvidformer.web.server").Server
     limits = Limits(max_mb=0.5, max_seconds=3)

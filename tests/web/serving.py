@@ -7,10 +7,14 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
 
+import pytest
+
 from mmvidformer.apis import Recognizer
+from mmvidformer.web import shared_models
 
 
 class Reply(NamedTuple):
@@ -76,16 +80,28 @@ def expected_rows(recognizer: Recognizer, tiny_videos, **options: Any) -> list[d
 
 
 @contextmanager
-def hurry(served: Served) -> Iterator[None]:
-    """Let the server give up after 3 seconds: of answers that never come, and not of others."""
+def hurry(served: Served, seconds: float) -> Iterator[None]:
+    """Let the server give up after so long: of answers that never come, and not of others."""
     server, limits = served.server, served.server.limits
-    server.limits = replace(limits, max_wait=3)
+    server.limits = replace(limits, max_wait=seconds)
     for process in server.pool.processes:
         process.limits = server.limits
     yield
     server.limits = limits
     for process in server.pool.processes:
         process.limits = limits
+
+
+@contextmanager
+def no_restart() -> Iterator[None]:
+    """Let no process of models start again until the end, and then at once."""
+    may_start = threading.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_models, "time", SimpleNamespace(sleep=lambda pause: may_start.wait()))
+        try:
+            yield
+        finally:
+            may_start.set()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

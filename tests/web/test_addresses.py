@@ -12,6 +12,7 @@ import pytest
 
 from mmvidformer.engine.offer_options import Limits, address_prefix
 from mmvidformer.errors import UserError
+from mmvidformer.video.processes import clean_context
 from mmvidformer.web.addresses import fetch_video, is_allowed
 from mmvidformer.web.process import AnswerProcess
 from mmvidformer.web.rows import answer_rows
@@ -121,10 +122,11 @@ def test_a_public_name_does_not_lead_into_a_private_network(host, monkeypatch, t
                 fetch_video(f"{prefix}a.mp4", [prefix], video, 1)
 
 
-def test_an_address_that_hangs_is_given_up(host: str, tmp_path: Path) -> None:
-    process = AnswerProcess({"any": BadModel("none")}, Limits(max_wait=2))
+def test_an_address_that_hangs_is_given_up(host: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("mmvidformer.web.process._PROCESSES", clean_context())
+    process = AnswerProcess({"any": BadModel("none")}, Limits(max_wait=1))
     asked = Asked(address=f"{host}/videos/hang")
     work = answer_rows, tmp_path / "video", "hang", asked, [f"{host}/videos/"]
-    with pytest.raises(UserError, match="the video took longer than 2 s and was given up"):
+    with pytest.raises(UserError, match="the video took longer than 1 s and was given up"):
         list(process.ask("any", *work))
     assert process.started is None

@@ -17,7 +17,7 @@ from mmvidformer.apis import Recognizer
 from mmvidformer.engine.offer_options import ServeOptions
 from mmvidformer.registry import MODELS
 from mmvidformer.web.models import Model
-from tests.web.serving import Served, wait_for
+from tests.web.serving import Served, no_restart, wait_for
 
 FRAMES = 12
 KEYS = ("video", "start", "end", "label")
@@ -39,7 +39,7 @@ def model(tmp_path_factory) -> Model:
 
 
 @pytest.fixture(scope="module")
-def served(model, tmp_path_factory) -> Iterator[Served]:
+def served(model, tmp_path_factory, forked) -> Iterator[Served]:
     """A server of two streams at most."""
     Server = pytest.importorskip("mmvidformer.web.server").Server
     options = ServeOptions(workers=1, streams=2)
@@ -114,11 +114,12 @@ def test_a_model_that_is_killed_ends_its_streams_and_answers_the_next(served, ex
         client.send(4)
     shared = served.server.shared[0].process
     old = shared.started
-    kill(old)
-    for client in clients:
-        reason = "the process of the model has ended, and starts again"
-        assert client.send(3) == (500, [{"error": reason}])  # the next step, of 0.1 s
-        assert client.send(1)[0] == 404
+    with no_restart():
+        kill(old)
+        for client in clients:
+            reason = "the process of the model has ended, and starts again"
+            assert client.send(3) == (500, [{"error": reason}])  # the next step, of 0.1 s
+            assert client.send(1)[0] == 404
     wait_for(lambda: shared.started not in (old, None) and shared._is_idle)
     for seed in range(2):
         client = Client(served, seed)

@@ -11,21 +11,21 @@ from mmengine.config import Config
 from mmvidformer.checkpoints.download import cached_path, fetch, is_cached
 from mmvidformer.engine.offer_options import Limits
 from mmvidformer.errors import UserError
+from mmvidformer.video.processes import clean_context
 from mmvidformer.web.answers import answer_page
 from mmvidformer.web.models import Model, fetch_models, models_here
 from mmvidformer.web.process import AnswerProcess
-from tests.web.bad_models import BadModel, class_names
-from tests.web.test_answers import write
+from tests.web.bad_models import BadModel, class_names, look_at
 
 
 def reason(process: AnswerProcess, name: str, video: Path) -> str:
     with pytest.raises(ValueError) as caught:
-        list(process.ask(name, answer_page, video, str(video.parent)))
+        list(process.ask(name, look_at, video))
     return str(caught.value)
 
 
 def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) -> None:
-    video = write(tmp_path / "video.mp4", frames=4)
+    video = tmp_path / "video.mp4"
     models = {deed: BadModel(deed) for deed in ("hang", "crash", "stop", "pid")}
     process = AnswerProcess(models, Limits())
     before = {*multiprocessing.active_children()}
@@ -34,8 +34,8 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_video_answered(tmp_path) ->
     first = reason(process, "pid", video)
     assert reason(process, "stop", video) == "int8: 2 of 16 answers changed"
     assert reason(process, "pid", video) == first  # the same process
-    process.limits = replace(process.limits, max_wait=3)
-    assert reason(process, "hang", video) == "the video took longer than 3 s and was given up"
+    process.limits = replace(process.limits, max_wait=0.5)
+    assert reason(process, "hang", video) == "the video took longer than 0.5 s and was given up"
     assert {*multiprocessing.active_children()} <= before
     process.limits = replace(process.limits, max_wait=300)
     second = reason(process, "pid", video)
@@ -83,8 +83,9 @@ list(AnswerProcess({"bad": BadModel("hang")}, Limits()).ask("bad", hang_at_once)
     assert server.communicate(timeout=60)[0] == ""
 
 
-def test_a_visitor_who_leaves_ends_the_work(tiny_videos, tmp_path) -> None:
+def test_a_visitor_who_leaves_ends_the_work(tiny_videos, tmp_path, monkeypatch) -> None:
     """After the part that is in work; the process then answers the next one."""
+    monkeypatch.setattr("mmvidformer.web.process._PROCESSES", clean_context())
     video = tiny_videos.root / "val_0.mp4"
     config = Config.fromfile(Path(__file__).parents[1] / "cli" / "tiny_vivit.py")
     process = AnswerProcess({"tiny": Model(config=config, int8=True)}, Limits())

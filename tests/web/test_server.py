@@ -14,9 +14,10 @@ import pytest
 
 from mmvidformer.engine.offer_options import ServeOptions
 from tests.video.numbered_videos import write as encode
-from tests.web.serving import Served, expected_rows, hurry, wait_for
+from tests.web.serving import Served, expected_rows, hurry, no_restart, wait_for
 
 Server = pytest.importorskip("mmvidformer.web.server").Server
+pytestmark = pytest.mark.usefixtures("forked")
 
 
 def form(video: bytes, title: str) -> tuple[bytes, dict[str, str]]:
@@ -116,9 +117,10 @@ def bomb() -> bytes:
 def test_hostile_files_are_refused_and_the_next_answered(
     served, video, change, status, message
 ) -> None:
+    content = change(video)
     for reply in (
-        served.ask("/predict?name=x.mp4", change(video)),
-        served.ask("/predict", *form(change(video), "x.mp4")),
+        served.ask("/predict?name=x.mp4", content),
+        served.ask("/predict", *form(content, "x.mp4")),
     ):
         assert reply.status == status and message in reply.rows[0]["error"]
         assert str(served.server.folder) not in reply.rows[0]["error"]
@@ -127,9 +129,10 @@ def test_hostile_files_are_refused_and_the_next_answered(
 
 def test_a_model_whose_process_ends_is_loaded_again(served, video, recognizer, tiny_videos) -> None:
     process, _ = served.server.shared[0].process.started
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    reply = served.ask("/predict", video)
+    with no_restart():
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        reply = served.ask("/predict", video)
     assert (reply.status, reply.rows) == (
         500,
         [{"error": "the process of the model has ended, and starts again"}],
@@ -144,9 +147,10 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_answered(served, video) -> 
     crashed = served.ask("/predict?name=a.crash", video)
     message = "the video crashed the process that reads it (SIGSEGV)"
     assert crashed.status == 500 and crashed.rows == [{"error": message}]
-    with hurry(served):
+    wait_for(lambda: len(*served.server.pool._idle) == 2)
+    with hurry(served, 1):
         given_up = served.ask("/predict?name=a.hang", video)
-    message = "the video took longer than 3 s and was given up"
+    message = "the video took longer than 1 s and was given up"
     assert given_up.status == 500 and given_up.rows == [{"error": message}]
     replies = [served.ask("/predict", video) for _ in range(3)]
     assert [reply.status for reply in replies] == [200] * 3
@@ -202,19 +206,27 @@ def test_a_client_who_leaves_ends_its_work(
         assert served.ask("/predict?name=a.mp4", video).rows == expected
 
 
-def test_uploads_that_stop_or_break_off_are_given_up(served, video) -> None:
+def test_uploads_that_stop_or_break_off_are_given_up(served, video, monkeypatch) -> None:
+    monkeypatch.setattr("mmvidformer.web.uploads.PATIENCE", 0.1)  # the rest never comes
     head = b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\nxx"
-    with hurry(served), socket.create_connection(("127.0.0.1", served.port)) as slow:
-        slow.sendall(head)
+    with socket.create_connection(("127.0.0.1", served.port)) as other:
+        other.sendall(head)
         with socket.create_connection(("127.0.0.1", served.port)) as gone:
             gone.sendall(head)
             wait_for(lambda: served.server.pool.inside == 2)
         wait_for(lambda: served.server.pool.inside == 1)
+    wait_for(lambda: served.server.pool.inside == 0)
+    with (
+        hurry(served, 0.1),
+        socket.create_connection(("127.0.0.1", served.port)) as slow,
+    ):
+        slow.sendall(head)
         assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
     wait_for(lambda: not [*served.server.folder.iterdir()])
 
 
-def test_large_headers_and_uploads_of_unknown_length_are_refused(served) -> None:
+def test_large_headers_and_uploads_of_unknown_length_are_refused(served, monkeypatch) -> None:
+    monkeypatch.setattr("mmvidformer.web.uploads.PATIENCE", 0.1)  # what is refused never ends
     for head, status in (
         (b"X: " + b"x" * 200_000, b"400"),
         (b"Transfer-Encoding: chunked", b"411"),
@@ -263,31 +275,3 @@ def test_only_health_and_the_description_need_no_token(models, tmp_path) -> None
     answered = {path for _, path in statuses} - refused
     assert answered == {"/health", "/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"}
     assert {statuses["POST", "/streams/{key}"], statuses["DELETE", "/streams/{key}"]} == {401}
-
-
-def test_each_device_has_a_process_and_as_many_readers(models, video, tmp_path) -> None:
-    """Here they are the CPU twice; requests go where the fewest are."""
-    options = ServeOptions(device="cpu,cpu", workers=2, streams=3)
-    server = Server(models, options, tmp_path)
-    first, second = (shared.readers for shared in server.shared)
-    assert first["tiny"].address != second["tiny"].address
-    assert [process.models for process in server.pool.processes] == [first, first, second, second]
-    streams = [pool.processes[0].models for pool in server.streams.pools]
-    assert streams == [first, second, first]
-
-
-def test_requests_go_to_the_device_with_the_fewest(models, video, tmp_path) -> None:
-    served = Served(Server(models, ServeOptions(device="cpu,cpu", workers=2), tmp_path))
-    try:
-        assert served.ask("/predict", video).status == 200
-        idle = served.server.pool._idle
-        with ThreadPoolExecutor(2) as threads:
-            asked = [threads.submit(served.ask, "/predict?name=a.slow", video) for _ in range(2)]
-            wait_for(lambda: served.server.pool.running == 2)
-            assert [len(processes) for processes in idle] == [1, 1]
-            assert [reply.result().status for reply in asked] == [200, 200]
-        wait_for(lambda: [len(processes) for processes in idle] == [2, 2])
-        rows = [served.ask("/predict?name=a.mp4", video).rows for _ in range(4)]
-        assert rows == rows[:1] * 4
-    finally:
-        served.stop()
