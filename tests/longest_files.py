@@ -7,7 +7,7 @@ import pytest
 HERE = Path(__file__).parent
 # Those of five seconds of work or waiting and more, about the longest first.
 FILES = """
-    storage/test_object_storage.py registry/test_repairs.py web/test_server.py test_border.py
+    storage/test_object_storage.py registry/test_repairs.py test_border.py
     cli/test_border_of_models.py cli/test_paths_agree.py
     export/test_export.py cli/test_tools_of_mmaction2.py export/test_int8.py
     engine/test_preflight.py
@@ -17,7 +17,7 @@ FILES = """
     cli/test_finetune.py cli/test_finetune_folds.py cli/test_hostile_videos.py
     engine/test_draws_of_ranks.py cli/test_task_streams.py cli/test_addresses.py
     cli/test_behavior.py cli/test_demo.py cli/test_configs_of_mmaction2.py
-    web/test_page.py web/test_serve_command.py apis/test_complexity.py
+    web/test_page.py web/test_serve_command.py web/test_server.py apis/test_complexity.py
     models/fast/test_passes.py cli/test_finetune_probes.py
     cli/test_boxes.py cli/test_buckets.py cli/test_label.py docs/test_site.py test_imports.py
 """.split()

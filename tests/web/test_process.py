@@ -93,6 +93,7 @@ def test_a_visitor_who_leaves_ends_the_work(tiny_videos, tmp_path, monkeypatch) 
     assert next(answers) == (1, "windows")
     answers.close()
     assert process.started and process.kills == 0
+    assert not (tmp_path / "rollout.mp4").exists()  # which comes last
     (names,) = process.ask("tiny", class_names)
     assert names == ["0", "1", "2"]
     process.kill()
