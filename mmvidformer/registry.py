@@ -18,9 +18,10 @@ from ``mmvidformer.catalog``, which does without MMAction2.
 import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 import logging
+import sys
 
 from mmaction import registry as _mmaction
-from mmengine.logging import print_log
+from mmengine.logging import MMLogger, print_log
 from mmengine.registry import Registry, root
 
 from mmvidformer import catalog
@@ -37,6 +38,7 @@ class _ToMMEngine(logging.Handler):
         print_log(record.getMessage(), logger="current", level=record.levelno)
 
 
+MMLogger.get_current_instance().handlers[0].setStream(sys.stderr)  # beside answers
 logging.getLogger("mmvidformer").addHandler(_ToMMEngine(logging.INFO))
 logging.getLogger("mmvidformer").setLevel(logging.INFO)
 

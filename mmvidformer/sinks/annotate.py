@@ -14,7 +14,8 @@ from mmvidformer.tasks.prediction import Prediction
 PANEL = 300  # width of the panel with the classes
 LINE, MARGIN = 24, 28
 TEXT, SMALL_TEXT = 14, 12  # pixels of a letter, and of those at boxes
-MIN_HEIGHT, MAX_HEIGHT = 360, 720  # of the frame; letters keep their size
+# Of the frame; letters keep their size. Encoders have limits, so that strips are lower.
+MIN_HEIGHT, MAX_HEIGHT, MAX_WIDTH = 360, 720, 4096
 # Of tracks: dark enough for white letters.
 COLORS = (
     (60, 110, 190),
@@ -83,7 +84,7 @@ def annotate_frame(
     The size of an image depends on the size of the frame and the number of bars.
 
     Args:
-        frame: RGB (H, W, 3), uint8; shown 360 to 720 pixels high.
+        frame: RGB (H, W, 3), uint8; shown 360 to 720 pixels high, strips lower.
         heading: Text above the frame.
         bars: Most likely classes.
         overlay: Picture of the frame's size.
@@ -93,7 +94,7 @@ def annotate_frame(
         RGB (height, width, 3), uint8; both even, as MPEG-4 needs them.
     """
     pictures = [frame] if overlay is None else [frame, overlay]
-    scale = min(max(1.0, MIN_HEIGHT / len(frame)), MAX_HEIGHT / len(frame))
+    scale = min(_enlargement(frame), MAX_HEIGHT / len(frame))
     height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
     left = width * len(pictures)
     rows = sum(LINE * (len(group.classes) + 1) + LINE // 2 for group in bars)
@@ -132,7 +133,7 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction]) -> np.ndarr
     Returns:
         RGB (height, width, 3), uint8; both even.
     """
-    scale = max(1.0, MIN_HEIGHT / len(frame))
+    scale = _enlargement(frame)
     height, width = (2 * round(n * scale / 2) for n in frame.shape[:2])
     image = cv2.resize(frame, (width, height))
     for prediction in predictions:
@@ -152,6 +153,10 @@ def draw_boxes(frame: np.ndarray, predictions: Sequence[Prediction]) -> np.ndarr
             cv2.rectangle(image, (x1, top_y), (x1 + wide + 6, top_y + 16), color, cv2.FILLED)
             _write(image, text, (x1 + 3, top_y + 12), wide, size=SMALL_TEXT)
     return image
+
+
+def _enlargement(frame: np.ndarray) -> float:
+    return max(1.0, min(MIN_HEIGHT / len(frame), MAX_WIDTH / frame.shape[1]))
 
 
 def _write(

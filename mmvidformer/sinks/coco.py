@@ -47,7 +47,7 @@ class Coco(VideoSink):
         for box in video.boxes:
             if box.frame != last_frame:
                 image: dict[str, Any] = dict(id=len(self._images) + 1, **size)
-                image["file_name"] = f"{Path(video.path).stem}/{box.frame:06}.jpg"
+                image["file_name"] = f"{spell(Path(video.path).stem)}/{box.frame:06}.jpg"
                 image |= dict(video_id=len(self._videos), frame_id=box.frame)
                 self._images.append(image)
                 last_frame = box.frame

@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 from mmvidformer.sinks.base import SinkOptions
 from mmvidformer.sinks.videos import SinkBox, SinkVideo, VideoSink, list_labels, list_runs
 from mmvidformer.storage.atomic import open_rows
+from mmvidformer.storage.names import spell
 from mmvidformer.tasks.prediction import Prediction
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
@@ -33,7 +34,7 @@ class Cvat(VideoSink):
 
     def begin_video(self, video: SinkVideo, prediction: Prediction | None) -> None:
         """Open the file of a video, and write what it is about."""
-        file = self.file_of(self.target, video)
+        file, name = self.file_of(self.target, video), escape(spell(Path(video.path).name))
         self._file = self._of_video.enter_context(open_rows(file, self._force))
         self._count = 0
         count = len(video.frames)
@@ -45,19 +46,19 @@ class Cvat(VideoSink):
             "  <version>1.1</version>",
             "  <meta>",
             "    <task>",
-            f"      <name>{escape(Path(video.path).name)}</name>",
+            f"      <name>{name}</name>",
             f"      <size>{count}</size>",
             "      <mode>interpolation</mode>",
             "      <start_frame>0</start_frame>",
             f"      <stop_frame>{count - 1}</stop_frame>",
             "      <labels>",
-            *(f"        <label><name>{escape(name)}</name></label>" for name in labels),
+            *(f"        <label><name>{escape(label)}</name></label>" for label in labels),
             "      </labels>",
             "      <original_size>",
             f"        <width>{video.width}</width>",
             f"        <height>{video.height}</height>",
             "      </original_size>",
-            f"      <source>{escape(Path(video.path).name)}</source>",
+            f"      <source>{name}</source>",
             "    </task>",
             "  </meta>",
         ]

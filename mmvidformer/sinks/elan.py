@@ -55,10 +55,10 @@ class Elan(VideoSink):
         root.set("xsi:noNamespaceSchemaLocation", SCHEMA)
         header = SubElement(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
         place = Path(os.path.abspath(video.path))
-        relative = name_from(file.parent, place)
+        relative = quote(os.fsencode(name_from(file.parent, place)))
         mime = MIME_TYPES.get(place.suffix.lower(), "video/unknown")
         address = {"MEDIA_URL": place.as_uri(), "MIME_TYPE": mime}
-        SubElement(header, "MEDIA_DESCRIPTOR", address, RELATIVE_MEDIA_URL=f"./{quote(relative)}")
+        SubElement(header, "MEDIA_DESCRIPTOR", address, RELATIVE_MEDIA_URL=f"./{relative}")
         order = SubElement(root, "TIME_ORDER")
         segments = FoundSegment.merge(video.segments)
         _write_slots(order, segments, video)

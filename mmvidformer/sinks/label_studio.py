@@ -147,7 +147,7 @@ class LabelStudio(VideoSink):
         """Return where Label Studio finds a video in its storage of local files."""
         folder, place = os.path.abspath(self.target.parent), os.path.abspath(path)
         inside = Path(place).is_relative_to(folder)
-        return LOCAL_FILES + quote(name_from(folder if inside else "/", place))
+        return LOCAL_FILES + quote(os.fsencode(name_from(folder if inside else "/", place)))
 
 
 def _interface_of(target: Path) -> Path:

@@ -1,5 +1,7 @@
 """Backbones and layers by name, from each scope that a config can have."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -85,6 +87,13 @@ def test_timesformer_of_mmaction_is_unchanged() -> None:
     ours = MODELS.get("mmvidformer.TimeSformer")
     assert theirs.__module__ == "mmaction.models.backbones.timesformer"
     assert ours.__module__ == "mmvidformer.models.timesformer"
+
+
+def test_without_a_run_logs_stand_beside_answers() -> None:
+    code = "import mmvidformer.registry, logging; logging.getLogger('mmvidformer').warning('told')"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout == "" and "WARNING - told" in result.stderr
 
 
 def test_layers_are_registered() -> None:

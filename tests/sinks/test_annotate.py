@@ -12,6 +12,7 @@ from mmvidformer.apis import Prediction
 from mmvidformer.sinks.annotate import (
     Bars,
     annotate_frame,
+    draw_boxes,
     list_bars,
     prediction_bars,
 )
@@ -62,6 +63,12 @@ def test_frames_are_shown_at_a_readable_size(height: int, shown: int) -> None:
     image = annotate_frame(np.zeros((height, 2 * height, 3), np.uint8), "", BARS)
     assert image.shape[:2] == (28 + shown, 2 * shown + 300)
     assert not any(side % 2 for side in image.shape[:2])
+
+
+def test_strips_are_enlarged_as_far_as_encoders_go() -> None:
+    strip = np.zeros((4, 2000, 3), np.uint8)
+    assert annotate_frame(strip, "", BARS).shape[1] == 4096 + 300
+    assert draw_boxes(strip, []).shape == (8, 4096, 3)
 
 
 def test_bars_of_a_prediction() -> None:

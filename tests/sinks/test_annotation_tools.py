@@ -1,6 +1,7 @@
 """Outputs for annotation tools: there and back, and as the tools' own code reads them."""
 
 import json
+import os
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -235,6 +236,16 @@ def test_a_video_that_ends_in_a_fault_keeps_its_part(name, file, videos) -> None
                 sink.end()
     rows = read(videos / file, videos, "segments", *SPAN)
     assert rows == [cells_of(first, *SPAN), cells_of(last, *SPAN)]
+
+
+@pytest.mark.parametrize(("name", "file"), [*FILES, ("coco", "o.json")])
+def test_names_that_are_not_utf8_are_spelled(name, file, videos) -> None:
+    video, target = videos / os.fsdecode(b"caf\xe9.mp4"), videos / file
+    (videos / "a & b.mp4").rename(video)
+    where = dict(task="boxes", box=(0.0, 0.0, 1.0, 1.0)) if name == "coco" else {"task": "segments"}
+    write(name, target, [predict(video, 0, seconds=(0.5, 0.5), **where)])
+    text = next(path for path in (target, *target.glob("*")) if path.is_file()).read_text("utf-8")
+    assert r"caf\xe9" in text.replace("\\\\", "\\") or "caf%E9.mp4" in text
 
 
 def behaviors(videos: Path, task: str) -> list[Prediction]:
