@@ -55,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Convert the checkpoint and return the exit status."""
     options = parse_options(ConvertOptions, argv, __doc__)
     from mmvidformer.apis.checkpoint_config import config_of_checkpoint
+    from mmvidformer.apis.saved_config import read_saved_config
     from mmvidformer.checkpoints import convert_file
+    from mmvidformer.checkpoints.download import fetch
     from mmvidformer.checkpoints.huggingface import FILES
     from mmvidformer.checkpoints.partial import base_file
 
@@ -70,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_outputs({**vars(options), "files": inputs}, targets, "target", "config_out")
     print(convert_file(**arguments))
     try:
-        fitting = config_of_checkpoint(options.target, options.num_heads)
+        model = options.source if read_saved_config(fetch(options.source)) else options.target
+        fitting = config_of_checkpoint(model, options.num_heads)
     except ValueError as error:
         if config:
             raise UserError(f"{target} is written, but not {config}: {error}") from error

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -47,6 +48,21 @@ def test_a_run_becomes_a_folder(run: Path, own: str, main_of, tmp_path: Path, ca
     assert read.scores["class"] == pytest.approx(expected.scores["class"], abs=1e-5)
     with pytest.raises(FileExistsError, match="exists already"):
         main_of("push")([str(run), "--out", str(out)])
+
+
+def test_a_folder_is_converted_with_its_config(
+    run: Path, own: str, main_of, tmp_path: Path
+) -> None:
+    """Also of models whose weights do not tell their sizes."""
+    folder, weights, config = (str(tmp_path / name) for name in ("folder", "a.pth", "a.py"))
+    assert main_of("push")([str(run), "--out", folder]) == 0
+    assert main_of("convert")([folder, weights, "--config-out", config]) == 0
+    video = str(Path(own) / "val_0.mp4")
+    expected = Recognizer.from_pretrained(folder, device="cpu")(video)
+    recognizer = Recognizer(config, weights, device="cpu")
+    assert recognizer.names == {"class": ["red", "green", "blue"]}
+    read = recognizer(video)
+    np.testing.assert_array_equal(read.scores["class"], expected.scores["class"])
 
 
 def test_a_result_that_was_cut_off_is_named(tmp_path: Path, main_of) -> None:
