@@ -4,6 +4,7 @@ import io
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import NamedTuple
 
@@ -70,14 +71,7 @@ def main(argv: Sequence[str] | None = None, program: Program = MMVIDFORMER) -> i
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may be any bytes
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        try:
-            return run_command(argv, program)
-        finally:
-            print(end="", flush=True)  # what is left in its buffer: Python would fail to, at exit
-    except BrokenPipeError:
-        from mmvidformer.engine.errors import end_without_reader
-
-        end_without_reader()
+        return run_command(argv, program)
     except KeyboardInterrupt:  # while modules are imported; later, ``run_tool`` ends processes
         print("interrupted", file=sys.stderr)
         return 130
@@ -85,20 +79,20 @@ def main(argv: Sequence[str] | None = None, program: Program = MMVIDFORMER) -> i
 
 def run_command(argv: Sequence[str] | None, program: Program) -> int:
     """Import and run a command, as ``main`` does."""
+    # Not above: processes that check a video import this module, and need no PyTorch.
+    from mmvidformer.engine.errors import run_tool
+    from mmvidformer.errors import UserError
+    from mmvidformer.lookup import look_up
+
     args = list(sys.argv[1:] if argv is None else argv)
     if args == ["--version"]:
-        print(f"mmvidformer {mmvidformer.__version__}")
-        return 0
+        return run_tool(partial(print, f"mmvidformer {mmvidformer.__version__}"))
     words: list[str] = []
     commands: Mapping | str = program.commands
     while isinstance(commands, Mapping):
         if not args or args[0] in ("-h", "--help"):
-            print(list_commands([program.name, *words], commands))
-            return 0 if args else 2
-        # Not above: processes that check a video import this module, and need no PyTorch.
-        from mmvidformer.errors import UserError
-        from mmvidformer.lookup import look_up
-
+            text = list_commands([program.name, *words], commands)
+            return run_tool(partial(print, text)) or (0 if args else 2)
         try:
             commands = look_up(commands, args[0], "command")
         except UserError as error:
@@ -108,8 +102,6 @@ def run_command(argv: Sequence[str] | None, program: Program) -> int:
     warnings.filterwarnings("ignore", "Fail to import ``MultiScale")  # of mmcv-lite
     # MMEngine reloads that module for each of MMAction2's configs.
     warnings.filterwarnings("ignore", "pkg_resources is deprecated")
-    from mmvidformer.engine.errors import run_tool
-
     command = import_module(".".join([program.room, *words]))
     sys.argv[:] = [" ".join([program.name, *words]), *args]  # argparse prints the name
     return run_tool(command.main)

@@ -219,8 +219,8 @@ class Recognizer(LoadedModel):
                 of what follows.
 
         Raises:
-            UserError: If a frame cannot be read, window, stride or fps is not positive, the delay
-                of steps is longer than a clip, or an option is not for the task.
+            UserError: If a frame cannot be read or has another size, window, stride or fps is not
+                positive, the delay of steps is longer than a clip, or an option is not for it.
             ConnectionError: If a camera or an address ends before its time.
 
         Errors are raised when the first prediction is asked for.

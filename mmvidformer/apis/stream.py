@@ -216,12 +216,15 @@ class FrameRunner:
         frames, cuts = source, list[int]()
         if isinstance(source, FrameSource):
             frames, cuts = self.pipeline.read(source), source.cuts
-        start, last = None, -1
+        start, last, size = None, -1, None
         for frame in frames:
             is_cut = any(last < number <= frame.number for number in cuts)
             is_over = restart and start is not None and frame.seconds - start > restart - 1e-6
             is_first = start is None or is_cut or bool(is_over)
+            if not is_first and frame.inputs.shape[-2:] != size:
+                raise UserError(f"frame {frame.number} has not the size of those before it")
             start, last = frame.seconds if is_first else start, frame.number
+            size = frame.inputs.shape[-2:]
             scores = run(Step(frame.inputs, is_first))
             numbers = range(len(self.times_ahead))
             by_time = [{task: rows[n] for task, rows in scores.items()} for n in numbers]

@@ -40,8 +40,12 @@ def run_tool(main: Callable[[], int | None]) -> int:
     # On a full disk each line of a log file would be a traceback.
     logging.raiseExceptions = DEBUG in os.environ
     try:
-        status = main() or 0
-        print(end="", flush=True)  # here, since a process of a group does not return
+        try:
+            status = main() or 0
+        except SystemExit:
+            print(end="", flush=True)
+            raise
+        print(end="", flush=True)  # what is left in its buffer: Python would fail to, at exit
         if group := joined_group():
             leave_group(group, status)
         return status
@@ -56,7 +60,9 @@ def run_tool(main: Callable[[], int | None]) -> int:
         end_process(130)
     except Exception as error:
         if isinstance(error, BrokenPipeError) and not lost_part(error):
-            end_without_reader()
+            # Who reads the output, such as ``head``, has enough.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            end_process(READER_GONE_STATUS)
         if LAUNCHED in os.environ and DEBUG not in os.environ and lost_part(error) == GONE:
             end_process(GONE_STATUS)
         mistake = is_mistake(error)
@@ -102,12 +108,6 @@ def leave_group(distributed: ModuleType, status: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-def end_without_reader() -> NoReturn:
-    """End this process: who reads its output, such as ``head``, has enough."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    end_process(READER_GONE_STATUS)
 
 
 def end_process(status: int) -> NoReturn:

@@ -21,12 +21,7 @@ def print_table(
     rows, table = list(rows), Table(*columns, title=title)
     for row in rows:
         table.add_row(*row)
-    _Console(width=None if sys.stdout.isatty() else 180).print(table)
+    Console(width=None if sys.stdout.isatty() else 180).print(table)
     if file is not None:
         with write_atomically(file) as part, part.open("w", encoding="utf-8", newline="") as out:
             csv.writer(out).writerows([columns, *rows])
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise  # while rich handles the error: the tools have one status for it

@@ -162,7 +162,7 @@ def _write(
 ) -> VideoLists:
     """Write the lists of the splits, the groups of the videos, and how long they are."""
     if "train" not in splits.values():
-        raise UserError("no video is for training")
+        raise UserError(f"{annotations.file} has no video for training")
     stated, folder = annotations.table.folder.absolute(), annotations.table.folder.resolve()
     paths = {}
     for video in splits:

@@ -169,6 +169,15 @@ def test_restart_forgets(small: Callable, load: Callable) -> None:
         next(recognizer.frame_by_frame(frames, restart=0))
 
 
+def test_frames_of_another_size_need_a_new_state(small: Callable, load: Callable) -> None:
+    recognizer = load(small("horst_early_motion"))
+    sizes = [(32, 32), (32, 32), (32, 48)]
+    frames = [StreamFrame(i, i / 2, torch.zeros(1, 3, 1, *s).byte()) for i, s in enumerate(sizes)]
+    with pytest.raises(ValueError, match="frame 2 has not the size of those before"):
+        list(recognizer.frame_by_frame(frames))
+    assert len(list(recognizer.frame_by_frame(frames, restart=1))) == 3
+
+
 def test_state_and_frames_held_do_not_grow(small: Callable, load: Callable) -> None:
     """Frames are taken when their prediction is asked for, and the model keeps nothing."""
     recognizer = load(small("horst_early_motion"))

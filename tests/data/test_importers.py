@@ -61,6 +61,11 @@ def test_other_files_are_named(tmp_path: Path) -> None:
         open_annotations(tmp_path / "a.json")
     with pytest.raises(FileNotFoundError, match=r"b\.json does not exist"):
         open_annotations(tmp_path / "b.json")
+    for content in (b"", b"\xef\xbb\xbf\r\n\r\n"):
+        (tmp_path / "a.json").write_bytes(content)
+        with pytest.raises(ValueError, match=r"a\.json is empty"):
+            open_annotations(tmp_path / "a.json")
+    (tmp_path / "a.json").unlink()
     assert find_format(tmp_path) == "class-folders"
 
 

@@ -43,7 +43,7 @@ def test_lists_may_mix_absolute_and_relative_paths(tmp_path) -> None:
 def test_invalid_lists(tmp_path) -> None:
     with pytest.raises(ValueError, match="lists cannot hold; rename it"):
         split([("a\tb.mp4", "run", "train")], tmp_path)
-    with pytest.raises(ValueError, match="no video is for training"):
+    with pytest.raises(ValueError, match="no video for training"):
         split([("a.mp4", "run", "val")], tmp_path)
     with pytest.raises(FileNotFoundError, match="mmvidformer data list writes"):
         read_task_lists(tmp_path, "classes")

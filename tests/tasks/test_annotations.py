@@ -171,7 +171,8 @@ def test_labels_become_the_lists_of_mmaction2(write, tmp_path) -> None:
     [
         (["a.mp4 1 train", "a.mp4 2 val"], "line 3: a.mp4 is in two splits"),
         (["a.mp4 1 later"], "split must be train, val or test, got 'later'"),
-        (["a.mp4 1 val"], "no video is for training"),
+        (["a.mp4 1 val"], "no video for training"),
+        ([], "all.csv has no video for training"),
     ],
 )
 def test_wrong_splits(write, tmp_path, rows, error) -> None:

@@ -78,6 +78,8 @@ def open_annotations(
         raise UserError(f"{path} {what}; a line is PATH NUMBER, or {hint}")
     elif export.table is not None:
         table = export.table
+        if not table.columns:
+            raise UserError(f"{path} is empty")
     else:
         root = "" if export.xml is None else f", but XML <{export.xml.tag}>"
         known = ", ".join(IMPORTERS)
