@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 from torch.distributed import distributed_c10d
-import mmvidformer.registry
+import mmvidformer.repairs
 
 threads, rounds, *interfaces = sys.argv[1:]
 if int(threads):  # else as many as the repair gives

@@ -149,9 +149,9 @@ def test_a_run_that_has_nothing_yet_may_begin_with_other_settings(commands, fold
 
 def test_a_command_that_fails_is_named(tmp_path: Path) -> None:
     with pytest.raises(
-        ChildProcessError, match=r"train nothing failed: error: no shipped config.*log"
+        ChildProcessError, match=r"trains vivit failed: error: no command named .trains.*log"
     ):
-        runs._run(tmp_path / "x.log", "train", "nothing")
+        runs._run(tmp_path / "x.log", "trains", "vivit")
 
 
 @pytest.mark.parametrize(
