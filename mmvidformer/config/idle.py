@@ -4,6 +4,7 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from mmengine.config import Config
@@ -18,6 +19,8 @@ SETTINGS = {
     *("default_hooks", "custom_hooks", "env_cfg", "default_scope", "randomness"),
     *("log_processor", "log_level", "visualizer", "experiment_name"),
 }
+# For each base of MMAction2, MMEngine reads all of its metafiles.
+_find_path = cache(Config._get_cfg_path)
 
 
 def idle_variables(path: str, overrides: Iterable[str] = ()) -> list[str]:
@@ -71,16 +74,13 @@ def _find_idle(file: str, chain: Sequence[str]) -> Iterator[tuple[str, str, set[
 
 
 def _bases(file: str) -> list[str]:
-    paths = [Config._get_cfg_path(base, file)[0] for base in Config._get_base_files(file)]
-    return [os.path.normpath(path) for path in paths]
+    names = Config._get_base_files(file)
+    return [os.path.normpath(_find_path(name, file)[0]) for name in names]
 
 
 def _chain(file: str) -> list[str]:
     """Return a config file, its bases, and theirs."""
-    chain = [file]
-    for base in _bases(file):
-        chain += _chain(base)
-    return chain
+    return [file, *(path for base in _bases(file) for path in _chain(base))]
 
 
 def _uses(files: Iterable[str]) -> dict[str, set[str]]:
