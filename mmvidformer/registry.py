@@ -38,7 +38,9 @@ class _ToMMEngine(logging.Handler):
         print_log(record.getMessage(), logger="current", level=record.levelno)
 
 
-MMLogger.get_current_instance().handlers[0].setStream(sys.stderr)  # beside answers
+_log = MMLogger.get_current_instance()
+if _log.instance_name == "mmengine":  # not that of a run: it stands beside answers
+    _log.handlers[0].setStream(sys.stderr)
 logging.getLogger("mmvidformer").addHandler(_ToMMEngine(logging.INFO))
 logging.getLogger("mmvidformer").setLevel(logging.INFO)
 

@@ -33,7 +33,7 @@ class FoldsRecord:
         names = sorted({*self.command, *content["command"]})
         changed = [name for name in names if self.command.get(name) != content["command"].get(name)]
         if changed:
-            what = f"is of a command with another {', '.join(changed)}; --force starts again"
+            what = f"is of a command with other options: {', '.join(changed)}; --force starts again"
             raise FileThere(f"{self.file} {what}")
         return content["rows"]
 

@@ -89,7 +89,7 @@ def check_settings(
     names = sorted({*recorded, *settings})
     differ = [name for name in names if recorded.get(name, unknown) != settings.get(name, unknown)]
     if differ:
-        what = f"{results} has results with another {', '.join(differ)} ({record})"
+        what = f"{results} has results of other settings: {', '.join(differ)} ({record})"
         raise FileThere(f"{what}; use another place")
 
 

@@ -140,7 +140,7 @@ def check_tracks(main_of, model: list[str], video: str, tmp_path: Path, monkeypa
     assert [row["track"] for row in rows] == [1, 2] * 10  # five times a second, for 2 s
     monkeypatch.setattr(load, lambda _: None)
     assert main_of("label")(command) == 0  # nothing is left to do
-    with pytest.raises(FileExistsError, match="has results with another rate"):
+    with pytest.raises(FileExistsError, match="has results of other settings: rate"):
         main_of("label")([*command, "--rate", "2"])
     with pytest.raises(ValueError, match="a rate is of persons that are detected, got 4; leave it"):
         main_of("label")([*command[:-1], str(tmp_path / "z"), *boxes, "--rate", "4"])
@@ -206,7 +206,7 @@ def check_labels(main_of, model: list[str], videos: Path, tmp_path: Path) -> Non
     rows = {row["video"]: row["x1"] for row in pq.read_table(out).to_pylist()}
     assert rows == pytest.approx({"val_2.mp4": 0.2, "val_3.mp4": 0.3})
     file.write_text(file.read_text().replace("0.3,0.2", "0.4,0.2"))
-    with pytest.raises(FileExistsError, match="has results with another boxes"):
+    with pytest.raises(FileExistsError, match="has results of other settings: boxes"):
         main_of("label")(command)
     file.write_text("Clip,time,x1,y1,x2,y2\nval_3,1,0.3,0.2,0.9,0.8\n")
     options = [*command[:-1], str(tmp_path / "others"), "--columns", "video=Clip"]

@@ -90,7 +90,7 @@ def test_labels(main_of, model, folder, out, tmp_path, capsys) -> None:
     for name in names[2:]:
         (tmp_path / name).write_bytes(read_file(f"{out}/{name}"))
         assert parquet.read_table(tmp_path / name) == parquet.read_table(tmp_path / "labels" / name)
-    with pytest.raises(FileExistsError, match="has results with another .*window"):
+    with pytest.raises(FileExistsError, match="has results of other settings: .*window"):
         main_of("label")([*command, out, "--window", "1"])
 
 

@@ -50,7 +50,7 @@ def test_options_that_are_given_or_taken_back(command, main_of, model, videos, t
                 continue
             name = (set(options) ^ set(others)) - {"1", "0.5", "0", "4", "none"}
             what = "|".join(option.removeprefix("--") for option in name)
-            with pytest.raises(FileExistsError, match=f"has results with another .*({what})"):
+            with pytest.raises(FileExistsError, match=f"has results of other settings: .*({what})"):
                 main_of(command)([*plain, *others])
 
 
@@ -63,7 +63,7 @@ def test_names_of_classes_count_and_their_file_does_not(main_of, model, videos, 
     assert main_of("label")([*command, "--classes", str(names)]) == 0
     assert main_of("label")([*command, "--classes", str(same)]) == 0
     names.write_text("red\ngreen\nyellow\n")
-    with pytest.raises(FileExistsError, match="another classes"):
+    with pytest.raises(FileExistsError, match="other settings: classes"):
         main_of("label")([*command, "--classes", str(names)])
 
 
@@ -78,7 +78,7 @@ def test_weights_count_by_content(command, main_of, model, videos, tmp_path) -> 
     content = torch.load(copy)
     content["state_dict"]["cls_head.fc_cls.bias"] += 1
     torch.save(content, copy)
-    with pytest.raises(FileExistsError, match="another checkpoint"):
+    with pytest.raises(FileExistsError, match="other settings: checkpoint"):
         main_of(command)([config, str(copy), *options])
 
 
@@ -88,7 +88,7 @@ def test_a_damaged_record(tmp_path) -> None:
     check_settings(tmp_path, dict(a=1, b=(2, 3)), has_results=False)
     check_settings(tmp_path, dict(a=1, b=[2, 3]), has_results=True)
     for other in (dict(a=1), dict(a=1, b=[2, 3], c=None), dict(a=None, b=[2, 3])):
-        with pytest.raises(FileExistsError, match="has results with another [abc] "):
+        with pytest.raises(FileExistsError, match="has results of other settings: [abc] "):
             check_settings(tmp_path, other, has_results=True)
     (tmp_path / "_settings.json").write_text(json.dumps(dict(a=1))[:4])
     with pytest.raises(ValueError, match="_settings.json is damaged"):
@@ -215,5 +215,5 @@ def test_rows_of_other_columns_are_refused(tmp_path) -> None:
             if table.missing():
                 row = dict(video="a.mp4", score=1.0)
                 table.write_part([Answer("a.mp4", [row])])
-    with pytest.raises(FileExistsError, match="has results with another columns"):
+    with pytest.raises(FileExistsError, match="has results of other settings: columns"):
         ParquetTable(str(tmp_path), dict(video=str, probability=float), settings, names)

@@ -183,7 +183,7 @@ def test_a_table_of_windows_goes_on_where_it_stopped(
     table.write_bytes(whole + b"\n")  # as editors do
     assert demo(main_of, model, folder, *options) == 1 and not computed
     options[3] = 0.25
-    with pytest.raises(FileExistsError, match=r"windows.csv has results with another stride \("):
+    with pytest.raises(FileExistsError, match=r"results of other settings: stride \("):
         demo(main_of, model, folder, *options)
     assert table.read_bytes() == whole + b"\n"
     table.write_text("video,label\na.mp4,left\n")

@@ -195,7 +195,7 @@ def test_rows_of_other_settings_are_not_continued(main_of, model, tiny_videos, t
         (model, ["--cfg-options", "model.cls_head.dropout_ratio=0.25"], "config"),
         (other_model, [], "checkpoint"),
     ):
-        with pytest.raises(FileExistsError, match=rf"w.csv has results with another {setting} \("):
+        with pytest.raises(FileExistsError, match=rf"results of other settings: {setting} \("):
             demo(main_of, other, video, *options, *more)
     (tmp_path / "w.csv.settings.json").unlink()
     with pytest.raises(FileExistsError, match="w.csv has results of unknown settings"):

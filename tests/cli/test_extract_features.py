@@ -33,9 +33,9 @@ def test_features_are_written_once_and_completely(main_of, model, folder, tmp_pa
     assert "1 answered, 1 answered before, 0 failed" in capsys.readouterr().out
     assert (out / "_failed.csv").read_text() == "video,reason\n"
     assert not list(out.rglob(".*"))
-    with pytest.raises(FileExistsError, match="another tokens .*_settings.json.; use another"):
+    with pytest.raises(FileExistsError, match="other settings: tokens .*_settings.json.; use"):
         main([*command, "--tokens"])
-    with pytest.raises(FileExistsError, match="another config .*_settings.json"):
+    with pytest.raises(FileExistsError, match="other settings: config .*_settings.json"):
         main([*command, "--cfg-options", "model.backbone.pool=cls"])
 
 

@@ -74,11 +74,11 @@ def test_all_folds(main_of, make_folds, pretrained, tmp_path, capsys) -> None:
     assert "fold 2 is in" in said and "fold 3 ..." in said
     assert (work_dir / "folds.csv").read_text() == table
     assert (work_dir / "fold_1" / "epoch_1.pth").stat().st_mtime_ns == kept
-    with pytest.raises(FileExistsError, match="of a command with another epochs; --force"):
+    with pytest.raises(FileExistsError, match="of a command with other options: epochs; --force"):
         main_of("finetune")(run_options(pretrained, data, work_dir, *TRAIN, "--epochs", "2"))
     list_file = Path(data) / "fold_1" / "train.txt"
     list_file.write_text(list_file.read_text().rpartition("\n/")[0] + "\n")
-    with pytest.raises(FileExistsError, match="of a command with another lists; --force"):
+    with pytest.raises(FileExistsError, match="of a command with other options: lists; --force"):
         main_of("finetune")(run_options(pretrained, data, work_dir, *TRAIN))
 
 

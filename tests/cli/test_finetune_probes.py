@@ -65,7 +65,7 @@ def test_probes_from_the_same_features(main_of, test, own, pretrained, tmp_path,
     interval = [f"{x}_dataloader.dataset.pipeline.1.frame_interval=1" for x in ("val", "test")]
     for changed, what in ((interval, "pipeline"), ([pixels], "pixels")):
         run = ["--method", "knn", "--work-dir", str(tmp_path / what), "--cfg-options", *changed]
-        with pytest.raises(FileExistsError, match=f"results with another {what}"):
+        with pytest.raises(FileExistsError, match=f"results of other settings: {what}"):
             main_of("finetune")([*options, *run])
 
 

@@ -28,7 +28,7 @@ def test_features(main_of, model, folder, tmp_path, capsys, tokens) -> None:
     exact = features(main_of, command, tmp_path / "exact", *tokens)
     rounded = features(main_of, command, tmp_path / "int8", "--int8", *tokens)
     assert 0 < np.abs(rounded - exact).max() < 0.1 * np.abs(exact).max()
-    with pytest.raises(FileExistsError, match="another int8"):
+    with pytest.raises(FileExistsError, match="other settings: int8"):
         main_of("features")([*command, "--out", str(tmp_path / "exact"), "--int8", *tokens])
 
 

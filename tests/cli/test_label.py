@@ -117,9 +117,9 @@ def test_mistakes(label, model, folder, tiny_videos, tmp_path, monkeypatch) -> N
         (["--cfg-options", "model.cls_head.num_classes=3", "model.backbone.pool=cls"], "config"),
         (["--window", "1"], "columns, window"),
     ):
-        with pytest.raises(FileExistsError, match=f"another {what} .*_settings.json.; use another"):
+        with pytest.raises(FileExistsError, match=f"other settings: {what} .*_settings.json.; use"):
             label([*command, *changes])
-    with pytest.raises(FileExistsError, match="another input"):
+    with pytest.raises(FileExistsError, match="other settings: input"):
         label([*model, str(tiny_videos.root), "--out", str(out)])
     with pytest.raises(UserError, match="models of windows take no boxes, got ava.csv"):
         label([*model, str(folder), "--out", str(tmp_path / "new"), "--boxes", "ava.csv"])

@@ -89,11 +89,15 @@ def test_timesformer_of_mmaction_is_unchanged() -> None:
     assert ours.__module__ == "mmvidformer.models.timesformer"
 
 
-def test_without_a_run_logs_stand_beside_answers() -> None:
+@pytest.mark.parametrize("run", [False, True])
+def test_without_a_run_logs_stand_beside_answers(run: bool) -> None:
     code = "import mmvidformer.registry, logging; logging.getLogger('mmvidformer').warning('told')"
+    if run:
+        code = f"from mmengine.logging import MMLogger; MMLogger.get_instance('run'); {code}"
     command = [sys.executable, "-W", "ignore", "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert result.stdout == "" and "WARNING - told" in result.stderr
+    shown, other = (result.stderr, result.stdout)[:: -1 if run else 1]
+    assert other == "" and "WARNING - told" in shown
 
 
 def test_layers_are_registered() -> None:

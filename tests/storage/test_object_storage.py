@@ -155,7 +155,7 @@ def test_a_passing_fault_is_no_bad_video(shards, storage, monkeypatch, fault, we
     dataset = SafeDataset(ShardedVideoDataset(address, PIPELINE), on_bad_video="raise")
     if fault == "slow":
         monkeypatch.setattr(storage, "pause", 6)
-        monkeypatch.setattr(files, "TIME_LIMIT", 1)
+        monkeypatch.setattr(files, "TIME_LIMIT", 2)
     storage.faults.extend([fault] * 2)
     assert torch.equal(inputs(dataset, 1), inputs(local, 1))
     assert not storage.faults
