@@ -119,7 +119,7 @@ REFUSED = {
     "an old encoding": (PLAIN.replace("run", "\u8d70").encode("shift_jis"), "must be text"),
     "a byte of zero": (PLAIN.replace("run", "\0"), "bytes of zero"),
     "Excel 2003": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504), "is a spreadsheet; save it"),
-    "nothing": ("", "has no column video"),
+    "nothing": ("", "is empty"),
 }
 
 
