@@ -2,7 +2,7 @@
 # Install the package with its test dependencies, then run the linter and the fast CPU tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-echo "The tests take 7 GB of disk and 10 minutes on two idle cores of an AMD EPYC, more on busy ones"
+echo "The tests take 7 GB of disk and 7 minutes on two idle cores of an AMD EPYC, more on busy ones"
 bash tools/setup_env.sh lite,test
 PATH="$(cd "${VENV:-.venv}/bin" && pwd):$PATH"
 PYTHON=python # from the environment
