@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import util
 from pathlib import Path
 from types import ModuleType
 
@@ -111,7 +112,13 @@ def handlers_of_a_test() -> Iterator[None]:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Let a process of xdist end at once: Python takes seconds to free what the system frees."""
     if hasattr(session.config, "workerinput"):
-        atexit.register(os._exit, 0)
+        atexit.register(end_at_once)
+
+
+def end_at_once() -> None:
+    """End this process, after what ``multiprocessing`` does then, as to remove its folders."""
+    util._exit_function()
+    os._exit(0)
 
 
 def pytest_collection() -> None:

@@ -25,7 +25,7 @@ class Proxy(ThreadingHTTPServer):
         stalls: Of an upload whose address ends so, a part is read, and nothing else happens.
         stalled: Set when an upload stalls.
         pause: Seconds of a slow answer.
-        sent: Bytes of the answers' contents.
+        sent: Bytes of the answers' contents, but for slow ones.
         gets: Number of GET requests.
     """
 
@@ -99,7 +99,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "truncated":
             content = content[: len(content) // 2]
             self.close_connection = True
-        self.server.sent += len(content)  # before the client goes on
+        if fault != "slow":  # whose client has gone, and maybe the test
+            self.server.sent += len(content)  # before the client goes on
         self.wfile.write(content)
 
     def _stall(self) -> None:

@@ -7,7 +7,6 @@ import os
 import pickle
 import time
 from http.client import IncompleteRead
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import huggingface_hub
@@ -195,7 +194,7 @@ def test_hostile_pickles_are_kept_but_never_run(web, tmp_path: Path, monkeypatch
     assert not Path("was_run").exists()
 
 
-def begin(cache: str, ready: Barrier) -> None:
+def begin(cache: str, ready: "multiprocessing.synchronize.Barrier") -> None:
     """Wait for the other processes, which have the variables of the first test."""
     os.environ["TORCH_HOME"] = cache
     ready.wait(300)
@@ -246,11 +245,8 @@ def test_several_files_of_weights(web, tmp_path: Path) -> None:
         (folder / name).write_bytes(weights())
     web.add_repository("org/name", folder)
     path = fetch("hf://org/name")
-    assert {file.name for file in path.iterdir()} == {
-        "model-00001-of-00002.safetensors",
-        "model-00002-of-00002.safetensors",
-        "model.safetensors.index.json",
-    }
+    parts = {f"model-0000{number}-of-00002.safetensors" for number in (1, 2)}
+    assert {file.name for file in path.iterdir()} == {*parts, "model.safetensors.index.json"}
     assert torch.equal(load_checkpoint(path).state["a"], tensors["a"])
 
 

@@ -80,16 +80,12 @@ def expected_rows(recognizer: Recognizer, tiny_videos, **options: Any) -> list[d
 
 
 @contextmanager
-def hurry(served: Served, seconds: float) -> Iterator[None]:
-    """Let the server give up after so long: of answers that never come, and not of others."""
-    server, limits = served.server, served.server.limits
-    server.limits = replace(limits, max_wait=seconds)
-    for process in server.pool.processes:
-        process.limits = server.limits
-    yield
-    server.limits = limits
-    for process in server.pool.processes:
-        process.limits = limits
+def hurry(seconds: float, *waiting: Any) -> Iterator[None]:
+    """Let a server give up after so long of an upload that never ends, or processes of a work."""
+    with pytest.MonkeyPatch.context() as patch:
+        for one in waiting:
+            patch.setattr(one, "limits", replace(one.limits, max_wait=seconds))
+        yield
 
 
 @contextmanager

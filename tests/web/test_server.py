@@ -148,7 +148,7 @@ def test_what_hangs_or_crashes_is_ended_and_the_next_answered(served, video) -> 
     message = "the video crashed the process that reads it (SIGSEGV)"
     assert crashed.status == 500 and crashed.rows == [{"error": message}]
     wait_for(lambda: len(*served.server.pool._idle) == 2)
-    with hurry(served, 1):
+    with hurry(1, *served.server.pool.processes):
         given_up = served.ask("/predict?name=a.hang", video)
     message = "the video took longer than 1 s and was given up"
     assert given_up.status == 500 and given_up.rows == [{"error": message}]
@@ -216,10 +216,8 @@ def test_uploads_that_stop_or_break_off_are_given_up(served, video, monkeypatch)
             wait_for(lambda: served.server.pool.inside == 2)
         wait_for(lambda: served.server.pool.inside == 1)
     wait_for(lambda: served.server.pool.inside == 0)
-    with (
-        hurry(served, 0.1),
-        socket.create_connection(("127.0.0.1", served.port)) as slow,
-    ):
+    address = "127.0.0.1", served.port
+    with hurry(0.1, served.server), socket.create_connection(address) as slow:
         slow.sendall(head)
         assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
     wait_for(lambda: not [*served.server.folder.iterdir()])
