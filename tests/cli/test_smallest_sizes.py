@@ -65,7 +65,7 @@ def sizes() -> Iterator[object]:
             yield pytest.param(task, size, marks=[pytest.mark.slow] * (number > 0))
 
 
-@pytest.mark.parametrize(("task", "size"), sizes())
+@pytest.mark.parametrize(("task", "size"), list(sizes()))
 def test_from_annotations_to_an_answer(
     task: str, size: str, main_of, test, make_config, tiny_videos, tmp_path: Path, capsys
 ) -> None:
