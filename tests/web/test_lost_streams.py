@@ -121,7 +121,7 @@ def test_a_model_that_is_killed_ends_its_streams_and_answers_the_next(served, ex
             assert client.send(3) == (500, [{"error": reason}])  # the next step, of 0.1 s
             assert client.send(1)[0] == 404
     wait_for(lambda: shared.started not in (old, None) and shared._is_idle)
-    for seed in range(2):
-        client = Client(served, seed)
+    for client, rows in zip([Client(served, seed) for seed in range(2)], expected, strict=True):
         client.send(FRAMES)
-        check_rows(client.rows, expected[seed])
+        check_rows(client.rows, rows)
+        assert served.ask(client.path, method="DELETE").status == 200
