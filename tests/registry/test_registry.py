@@ -90,7 +90,7 @@ def test_timesformer_of_mmaction_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize("run", [False, True])
-def test_without_a_run_logs_stand_beside_answers(run: bool) -> None:
+def test_logs_but_those_of_a_run_stand_beside_answers(run: bool) -> None:
     code = "import mmvidformer.registry, logging; logging.getLogger('mmvidformer').warning('told')"
     if run:
         code = f"from mmengine.logging import MMLogger; MMLogger.get_instance('run'); {code}"

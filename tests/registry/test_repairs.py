@@ -150,7 +150,7 @@ def test_multimodal_models_of_mmpretrain_are_disabled_without_a_warning(tmp_path
     assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", ["False"])
 
 
-def test_compiled_parts_of_mmcv_are_found_on_python_3_14(tmp_path: Path) -> None:
+def test_a_wrong_mmcv_is_explained_and_a_right_one_works_on_python_3_14(tmp_path: Path) -> None:
     """Without the repair it fails; if it no longer does after an update, remove the repair.
 
     MMAction2 explains a wrong mmcv before, and the registry does without transformers, too.
