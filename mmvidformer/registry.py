@@ -18,10 +18,9 @@ from ``mmvidformer.catalog``, which does without MMAction2.
 import mmvidformer.repairs  # noqa: F401  isort: skip  (repairs MMAction2 first)
 
 import logging
-import sys
 
 from mmaction import registry as _mmaction
-from mmengine.logging import MMLogger, print_log
+from mmengine.logging import print_log
 from mmengine.registry import Registry, root
 
 from mmvidformer import catalog
@@ -38,9 +37,6 @@ class _ToMMEngine(logging.Handler):
         print_log(record.getMessage(), logger="current", level=record.levelno)
 
 
-_log = MMLogger.get_current_instance()
-if _log.instance_name == "mmengine":  # not that of a run: it stands beside answers
-    _log.handlers[0].setStream(sys.stderr)
 logging.getLogger("mmvidformer").addHandler(_ToMMEngine(logging.INFO))
 logging.getLogger("mmvidformer").setLevel(logging.INFO)
 

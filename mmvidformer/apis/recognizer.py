@@ -219,8 +219,9 @@ class Recognizer(LoadedModel):
                 of what follows.
 
         Raises:
-            UserError: If a frame cannot be read or has another size, window, stride or fps is not
-                positive, the delay of steps is longer than a clip, or an option is not for it.
+            UserError: If a frame cannot be read, or has another size than those before it; window,
+                stride or fps is not positive; the delay of steps is longer than a clip; or an
+                option is not for the task.
             ConnectionError: If a camera or an address ends before its time.
 
         Errors are raised when the first prediction is asked for.

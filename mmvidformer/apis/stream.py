@@ -221,14 +221,13 @@ class FrameRunner:
             is_cut = any(last < number <= frame.number for number in cuts)
             is_over = restart and start is not None and frame.seconds - start > restart - 1e-6
             is_first = start is None or is_cut or bool(is_over)
-            if not is_first and frame.inputs.shape[-2:] != size:
-                raise UserError(f"frame {frame.number} has not the size of those before it")
+            height_width = tuple(frame.inputs.shape[-2:])
+            if not is_first and height_width != size:
+                this = f"frame {frame.number} has height and width {height_width}"
+                raise UserError(f"{this}, those before it {size}; a stream has one size")
             start, last = frame.seconds if is_first else start, frame.number
-            size = frame.inputs.shape[-2:]
-            scores = run(Step(frame.inputs, is_first))
-            numbers = range(len(self.times_ahead))
-            by_time = [{task: rows[n] for task, rows in scores.items()} for n in numbers]
-            yield frame, start, by_time
+            size = height_width
+            yield frame, start, self._by_time(run(Step(frame.inputs, is_first)))
 
     @torch.no_grad()
     def step(
@@ -258,3 +257,9 @@ class FrameRunner:
                 scores = self.task.frame_scores(model.cls_head, output, self.steps_ahead)
                 results[number] = scores, state
         return [results[number] for number in range(len(requests))]
+
+    def _by_time(self, scores: Scores) -> list[Scores]:
+        scores_by_time = []
+        for number in range(len(self.times_ahead)):
+            scores_by_time.append({task: rows[number] for task, rows in scores.items()})
+        return scores_by_time

@@ -15,14 +15,34 @@ wrong, or a source does not exist (nothing is answered).
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from mmvidformer.cli.demo_options import parse_options
+from mmvidformer.cli.demo_options import DemoOptions, parse_options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit status."""
     options = parse_options(argv, __doc__)
+    with _logs_beside_answers():
+        return _answer(options)
+
+
+@contextmanager
+def _logs_beside_answers() -> Iterator[None]:
+    """Let MMEngine log to stderr, as answers are on stdout, where it logs without a run."""
+    from mmengine.logging import MMLogger
+
+    handler = MMLogger.get_current_instance().handlers[0]
+    before = handler.stream
+    handler.setStream(sys.stderr)
+    try:
+        yield
+    finally:
+        handler.setStream(before)
+
+
+def _answer(options: DemoOptions) -> int:
     from mmvidformer.apis import Recognizer
     from mmvidformer.apis.bulk.settings import model_settings
     from mmvidformer.apis.factory import find_model_of

@@ -157,5 +157,6 @@ def _start(layer: HorstLayer, state: States) -> States:
     is_first = (state.steps == 0)[:, None, None, None, None]
     start = layer.start(state.key[:, 0])
     parts = {field: old for field in PARTS if (old := getattr(state, field)) is not None}
-    begun = {x: torch.where(is_first, getattr(start, x), old) for x, old in parts.items()}
-    return state._replace(**begun)
+    for field, old in parts.items():
+        parts[field] = torch.where(is_first, getattr(start, field), old)
+    return state._replace(**parts)

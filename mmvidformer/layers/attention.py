@@ -217,7 +217,7 @@ class Attention(nn.Module):
 
     def run_stages(self, projected: Tensor, context: Context) -> Heads:
         """Shift, map, gate and turn what is projected, (B, P + T H W, 3 n d)."""
-        parts = projected.unflatten(-1, (self.kernel.parts, self.num_heads, -1)).unbind(2)
+        parts = torch.unflatten(projected, -1, (self.kernel.parts, self.num_heads, -1)).unbind(2)
         q, k, v = parts[0], parts[1], parts[-1]  # keys may be values
         del projected, parts  # freed once no stage needs them
         for stage in self.prepare.values():

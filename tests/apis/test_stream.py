@@ -173,7 +173,8 @@ def test_frames_of_another_size_need_a_new_state(small: Callable, load: Callable
     recognizer = load(small("horst_early_motion"))
     sizes = [(32, 32), (32, 32), (32, 48)]
     frames = [StreamFrame(i, i / 2, torch.zeros(1, 3, 1, *s).byte()) for i, s in enumerate(sizes)]
-    with pytest.raises(ValueError, match="frame 2 has not the size of those before"):
+    error = r"frame 2 has height and width \(32, 48\), those before it \(32, 32\); a stream has one"
+    with pytest.raises(ValueError, match=error):
         list(recognizer.frame_by_frame(frames))
     assert len(list(recognizer.frame_by_frame(frames, restart=1))) == 3
 

@@ -1,6 +1,7 @@
 """The demo on files and folders."""
 
 import json
+import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +9,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from mmengine.logging import MMLogger, print_log
 
 from mmvidformer.apis import Recognizer
+from mmvidformer.cli.answering import Answering
 from mmvidformer.video.writer import VideoOutput
 from tests.cli.demo_runs import demo, read_lines
 
@@ -247,12 +250,24 @@ def test_several_sources_with_a_checkpoint_or_without(
         main_of("demo")([*model, *videos, "--subtitles", str(tmp_path / "a.srt")])
 
 
-def test_json_lines_on_the_standard_output(main_of, model, tiny_videos, capsys) -> None:
-    video = tiny_videos.root / "val_0.mp4"
+def test_json_lines_on_the_standard_output(
+    main_of, model, tiny_videos, monkeypatch, capsys
+) -> None:
+    """Alone, whatever MMEngine logs; its log is then where it was."""
+    video, logger = tiny_videos.root / "val_0.mp4", MMLogger.get_instance("json lines")
+    answer_all, stream = Answering.answer_all, logger.handlers[0].stream
+
+    def warn(answering: Answering) -> None:
+        print_log("an alias is deprecated", "current", logging.WARNING)
+        answer_all(answering)
+
+    monkeypatch.setattr(Answering, "answer_all", warn)
     assert demo(main_of, model, video, "--window", 1, "--json", "-") == 0
     printed = capsys.readouterr()
     assert [json.loads(line)["video"] for line in printed.out.splitlines()] == [str(video)] * 3
     assert f"{video}: 3 windows" in printed.err and "written: -" not in printed.err
+    assert "WARNING - an alias is deprecated" in printed.err
+    assert logger.handlers[0].stream is stream
 
 
 def test_what_only_recurrent_models_have(main_of, model, tiny_videos) -> None:

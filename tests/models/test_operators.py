@@ -80,7 +80,7 @@ def test_operators_of_a_block_forward_and_backward(
     assert (counts[1] - counts[0]) / 2 <= most
 
 
-@pytest.mark.parametrize(("make", "most"), [(joint, 75), (divided, 180), (fixation, 250)])
+@pytest.mark.parametrize(("make", "most"), [(joint, 75), (divided, 178), (fixation, 250)])
 def test_python_calls_of_a_block(make: Callable[[int], nn.Module], most: int) -> None:
     """What is left to pay for on a GPU with small batches; timm's block of joint attention: 105."""
     clip, counts = torch.randn(1, 3, 4, 32, 32), []

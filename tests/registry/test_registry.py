@@ -1,7 +1,5 @@
 """Backbones and layers by name, from each scope that a config can have."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -87,17 +85,6 @@ def test_timesformer_of_mmaction_is_unchanged() -> None:
     ours = MODELS.get("mmvidformer.TimeSformer")
     assert theirs.__module__ == "mmaction.models.backbones.timesformer"
     assert ours.__module__ == "mmvidformer.models.timesformer"
-
-
-@pytest.mark.parametrize("run", [False, True])
-def test_logs_but_those_of_a_run_stand_beside_answers(run: bool) -> None:
-    code = "import mmvidformer.registry, logging; logging.getLogger('mmvidformer').warning('told')"
-    if run:
-        code = f"from mmengine.logging import MMLogger; MMLogger.get_instance('run'); {code}"
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    shown, other = (result.stderr, result.stdout)[:: -1 if run else 1]
-    assert other == "" and "WARNING - told" in shown
 
 
 def test_layers_are_registered() -> None:
